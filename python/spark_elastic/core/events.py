@@ -1,0 +1,260 @@
+"""Everything the policy can be told, one class per kind of fact.
+
+An event is a fact of the past: it says what happened, not what to do about it. Each carries the id under
+which the sender counted it and the time at which it happened. The outcome of an action comes back as an
+event like any other.
+
+All times are epoch milliseconds, all names that end in ``_ms`` are durations in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import field, frozen
+
+Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
+Provider = Literal["rocksdb", "hdfs", "other"]
+Phase = Literal["held", "running", "stopped"]
+
+
+@frozen(kw_only=True)
+class ExecutorInfo:
+    """Describe one executor of a snapshot."""
+
+    executor: str
+    host: str
+    cores: int
+    excluded: bool = False
+    decommissioning: bool = False
+
+
+@frozen(kw_only=True)
+class QueryFacts:
+    """Describe what does not change about a streaming query between two starts of it.
+
+    `trigger_ms` is 0 when the query runs as fast as it can. `explicit_partitions` is the user's own
+    ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` and
+    `checkpoint_batch` are None for a new checkpoint.
+    """
+
+    query: str
+    name: str | None = None
+    stateful: bool
+    trigger: Trigger
+    trigger_ms: int
+    session_partitions: int
+    explicit_partitions: int | None = None
+    provider_chosen: bool
+    provider: Provider
+    checkpoint_format: int
+    checkpoint_partitions: int | None = None
+    checkpoint_batch: int | None = None
+    in_place: bool
+    repartition: bool
+
+
+@frozen(kw_only=True)
+class QueryInfo:
+    """Describe one query of a snapshot: `partitions` is the count in force, None while nothing runs."""
+
+    facts: QueryFacts
+    run: str
+    phase: Phase
+    partitions: int | None = None
+
+
+@frozen(kw_only=True)
+class Event:
+    """A fact: `id` is unique within its sender, `at` is when it happened."""
+
+    id: str
+    at: int
+
+
+@frozen(kw_only=True)
+class Snapshot(Event):
+    """The world as it is: the first event of a process, and the only one that is not a change."""
+
+    application: str
+    application_name: str
+    spark_version: str
+    conf: Mapping[str, str] = field(factory=dict)
+    executors: tuple[ExecutorInfo, ...] = ()
+    queries: tuple[QueryInfo, ...] = ()
+
+
+@frozen(kw_only=True)
+class ExecutorAdded(Event):
+    """An executor has registered with the driver."""
+
+    executor: str
+    host: str
+    cores: int
+
+
+@frozen(kw_only=True)
+class ExecutorRemoved(Event):
+    """An executor is gone, whatever the reason."""
+
+    executor: str
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class ExecutorExcluded(Event):
+    """Spark gives no more tasks to an executor that failed too often."""
+
+    executor: str
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class ExecutorUnexcluded(Event):
+    """Spark gives tasks to an excluded executor again."""
+
+    executor: str
+
+
+@frozen(kw_only=True)
+class ExecutorDecommissioning(Event):
+    """An executor finishes what it runs and takes nothing new."""
+
+    executor: str
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class QueryEvent(Event):
+    """A fact about one run of one query."""
+
+    query: str
+    run: str
+
+
+@frozen(kw_only=True)
+class QuerySubmitted(Event):
+    """A stream thread is held at its start and waits for an answer."""
+
+    facts: QueryFacts
+    run: str
+
+    @property
+    def query(self) -> str:
+        """Name the query that was submitted."""
+        return self.facts.query
+
+
+@frozen(kw_only=True)
+class QueryStarted(QueryEvent):
+    """A query has passed the gate and will run with `partitions`."""
+
+    partitions: int
+
+
+@frozen(kw_only=True)
+class QueryProgress(QueryEvent):
+    """A micro-batch was committed.
+
+    `started` is when the batch began. `partitions` is the count in force in this batch. `tasks_ms` is the
+    sum over its tasks, 0 if unknown. `merged` counts earlier progress that the sender has folded into this
+    one.
+    """
+
+    batch: int
+    started: int
+    duration_ms: int
+    input_rows: int = 0
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    partitions: int
+    tasks_ms: int = 0
+    merged: int = 0
+
+
+@frozen(kw_only=True)
+class QueryIdle(QueryEvent):
+    """A trigger found nothing to do."""
+
+
+@frozen(kw_only=True)
+class QueryTerminated(QueryEvent):
+    """The handle of a query is finished for good: `error` is None if it was stopped or came to its end."""
+
+    error: str | None = None
+    error_class: str | None = None
+
+
+@frozen(kw_only=True)
+class StageCompleted(Event):
+    """A stage has ended; its tasks are added up. `query` is None for batch work."""
+
+    stage: int
+    attempt: int
+    query: str | None = None
+    tasks: int
+    failed_tasks: int = 0
+    run_ms: int = 0
+    input_bytes: int = 0
+    shuffle_read_bytes: int = 0
+    shuffle_write_bytes: int = 0
+    duration_ms: int = 0
+
+
+@frozen(kw_only=True)
+class ActionOutcome(Event):
+    """What became of an action of ours: `action` is its id."""
+
+    action: str
+
+
+@frozen(kw_only=True)
+class ActionDone(ActionOutcome):
+    """The action has been carried out, in `took_ms`."""
+
+    took_ms: int
+
+
+@frozen(kw_only=True)
+class ActionFailed(ActionOutcome):
+    """The action could not be carried out, and nothing has changed by it."""
+
+    error: str
+
+
+@frozen(kw_only=True)
+class QueryStopped(ActionOutcome):
+    """A query stopped at a micro-batch boundary as ordered; its handle lives and waits for a start."""
+
+    query: str
+    run: str
+
+
+@frozen(kw_only=True)
+class TimerFired(Event):
+    """A timer that was set has come due."""
+
+    timer: str
+
+
+EVENT_TYPES: tuple[type[Event], ...] = (
+    Snapshot,
+    ExecutorAdded,
+    ExecutorRemoved,
+    ExecutorExcluded,
+    ExecutorUnexcluded,
+    ExecutorDecommissioning,
+    QuerySubmitted,
+    QueryStarted,
+    QueryProgress,
+    QueryIdle,
+    QueryStopped,
+    QueryTerminated,
+    StageCompleted,
+    ActionDone,
+    ActionFailed,
+    TimerFired,
+)

@@ -1,0 +1,43 @@
+"""The settings that the core looks at, as plain values; they are read and checked elsewhere."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+Mode = Literal["reactive"]
+RescalePolicy = Literal["gain", "always"]
+ExplicitParallelism = Literal["fixed", "upperBound", "ignore"]
+StateStore = Literal["rescalable", "unchanged"]
+
+
+@frozen(kw_only=True)
+class CoreSettings:
+    """All that a user can decide about the core.
+
+    `resource_wait_ms` -1 waits without limit. `max_delay_ms` None means three times the query's trigger
+    interval. `scaling_interval_max_ms` None means that a growth below `min_parallelism_increase` is never
+    carried out. `history_size` is the number of rescale records kept per query, at least 1.
+    """
+
+    mode: Mode = "reactive"
+
+    grace_ms: int = 30_000
+    hang_ms: int = 10_000
+    start_wait_ms: int = 10_000
+    advise_only: bool = False
+
+    resource_wait_ms: int = -1
+    submission_stabilization_ms: int = 0
+    cooldown_ms: int = 30_000
+    executing_stabilization_ms: int = 10_000
+    max_delay_ms: int | None = None
+    min_parallelism_increase: int = 1
+    scaling_interval_max_ms: int | None = None
+    rescale_policy: RescalePolicy = "gain"
+
+    explicit_parallelism: ExplicitParallelism = "ignore"
+    state_store: StateStore = "rescalable"
+    max_parallelism: int = 32_768
+    history_size: int = 100

@@ -1,0 +1,98 @@
+"""The JSON contract with the shim: events and actions to plain objects and back.
+
+Every object names its class in ``type``. Unknown fields are ignored when reading, absent ones take their
+default; a missing field without a default, a value of the wrong kind or an unknown type is a `WireError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from cattrs import BaseValidationError, transform_error
+from cattrs.preconf.json import make_converter
+from cattrs.v import format_exception
+
+from spark_elastic.core.actions import ACTION_TYPES, Action
+from spark_elastic.core.events import EVENT_TYPES, Event
+
+__all__ = ["WireError", "decode_action", "decode_event", "encode_action", "encode_event"]
+
+T = TypeVar("T")
+
+_EVENTS: Mapping[str, type[Event]] = {cls.__name__: cls for cls in EVENT_TYPES}
+_ACTIONS: Mapping[str, type[Action]] = {cls.__name__: cls for cls in ACTION_TYPES}
+
+
+class WireError(ValueError):
+    """An object does not keep to the contract."""
+
+
+def _exactly(*kinds: type) -> Any:
+    """Build a hook that takes values of `kinds` only: JSON has types, so nothing is ever converted."""
+
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) not in kinds:
+            raise ValueError(f"expected {kinds[0].__name__}, got {value!r}")
+        return value
+
+    return structure
+
+
+def _number(value: Any, _: Any) -> float:
+    if type(value) not in (int, float):
+        raise ValueError(f"expected a number, got {value!r}")
+    return float(value)
+
+
+_converter = make_converter()
+_converter.register_structure_hook(str, _exactly(str))
+_converter.register_structure_hook(int, _exactly(int))
+_converter.register_structure_hook(bool, _exactly(bool))
+_converter.register_structure_hook(float, _number)
+# What a decision compared: kept as it is, so that 8 stays 8 and does not become 8.0.
+_converter.register_structure_hook(float | int | str, _exactly(float, int, str))
+
+
+def _describe(error: BaseException, kind: type | None) -> str:
+    # A plain ValueError is one of ours above and says more than the generic words.
+    return str(error) if type(error) is ValueError else format_exception(error, kind)
+
+
+def _decode(value: Mapping[str, Any], types: Mapping[str, type[T]], what: str) -> T:
+    name = value.get("type")
+    cls = types.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise WireError(f"unknown {what} type {name!r}")
+    try:
+        return _converter.structure(value, cls)
+    except BaseValidationError as error:
+        reasons = "; ".join(transform_error(error, format_exception=_describe))
+        raise WireError(f"{what} {name}: {reasons}") from error
+
+
+def _encode(value: Event | Action, types: Mapping[str, type[Any]]) -> dict[str, Any]:
+    name = type(value).__name__
+    if types.get(name) is not type(value):
+        raise WireError(f"{name} has no place in the contract")
+    return {"type": name, **_converter.unstructure(value)}
+
+
+def decode_event(value: Mapping[str, Any]) -> Event:
+    """Read an event. Raises `WireError`."""
+    return _decode(value, _EVENTS, "event")
+
+
+def encode_event(event: Event) -> dict[str, Any]:
+    """Write an event as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    return _encode(event, _EVENTS)
+
+
+def decode_action(value: Mapping[str, Any]) -> Action:
+    """Read an action. Raises `WireError`."""
+    return _decode(value, _ACTIONS, "action")
+
+
+def encode_action(action: Action) -> dict[str, Any]:
+    """Write an action as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    return _encode(action, _ACTIONS)

@@ -1,0 +1,4 @@
+"""Elastic scaling for Apache Spark: queries use the executors that are there."""
+
+# The one version number: build.sbt and the wheel read this line.
+__version__ = "0.1.0"

@@ -1,0 +1,421 @@
+"""The registry of settings: every key once, with its type, default, range and one line of doc.
+
+A key is written in Spark's style (``spark.elastic.schedulerMode``) or in Flink's
+(``spark.elastic.scheduler-mode``); some have an older name as well. ``python -m spark_elastic.settings``
+prints the table that the README shows.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.durations import format_duration, format_size, parse_duration, parse_size
+
+__all__ = ["PREFIX", "Key", "Settings", "SettingsError", "keys", "load", "markdown_table"]
+
+PREFIX = "spark.elastic."
+
+# A policy process that is silent for so long hangs. Not a key: nobody has a reason to choose another.
+_HANG_MS = 10_000
+_NONE = "none"
+
+
+class SettingsError(ValueError):
+    """Settings that cannot be used: `errors` has one sentence for each."""
+
+    def __init__(self, errors: tuple[str, ...]) -> None:
+        super().__init__("; ".join(errors))
+        self.errors = errors
+
+
+@frozen(kw_only=True)
+class Kind:
+    """How the values of a key are read, checked and written.
+
+    `allowed` says in words what may be typed, `example` is one such text, `choices` is all there is to choose
+    from, empty if that has no end.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    format: Callable[[Any], str]
+    allowed: str
+    example: str
+    choices: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Key:
+    """One setting; `name` is without the prefix, `aliases` are its older names."""
+
+    name: str
+    kind: Kind
+    default: Any
+    doc: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """Return the canonical spelling."""
+        return PREFIX + self.name
+
+    def format(self, value: Any) -> str:
+        """Return `value` as a user would type it."""
+        return _NONE if value is None else self.kind.format(value)
+
+
+def _duration(*, forever: bool = False) -> Kind:
+    def parse(text: str) -> int:
+        value = parse_duration(text)
+        if value < 0 and not forever:
+            raise ValueError(text)
+        return max(value, -1)
+
+    return Kind(
+        name="duration",
+        parse=parse,
+        format=format_duration,
+        allowed="a duration such as 500ms, 30s or 5min" + (", or -1 for no limit" if forever else ""),
+        example="30s",
+    )
+
+
+def _whole(low: int, high: int | None = None) -> Kind:
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < low or (high is not None and value > high):
+            raise ValueError(text)
+        return value
+
+    limits = f"from {low} to {high}" if high is not None else f"from {low} up"
+    return Kind(name="int", parse=parse, format=str, allowed=f"a whole number {limits}", example=str(low))
+
+
+def _size(low: int) -> Kind:
+    def parse(text: str) -> int:
+        value = parse_size(text)
+        if value < low:
+            raise ValueError(text)
+        return value
+
+    return Kind(
+        name="size",
+        parse=parse,
+        format=format_size,
+        allowed=f"a size such as 64m or 1g, at least {format_size(low)}",
+        example="64m",
+    )
+
+
+def _choice(*choices: str) -> Kind:
+    by_spelling = {spelling.lower(): choice for choice in choices for spelling in (choice, _kebab(choice))}
+
+    def parse(text: str) -> str:
+        if text.lower() not in by_spelling:
+            raise ValueError(text)
+        return by_spelling[text.lower()]
+
+    return Kind(
+        name=" \\| ".join(f"`{choice}`" for choice in choices),
+        parse=parse,
+        format=str,
+        allowed="one of " + ", ".join(choices),
+        example=choices[0],
+        choices=choices,
+    )
+
+
+def _text(what: str, example: str) -> Kind:
+    def parse(text: str) -> str:
+        if not text:
+            raise ValueError(text)
+        return text
+
+    return Kind(name=what, parse=parse, format=str, allowed=f"a {what}", example=example)
+
+
+def _or_none(kind: Kind) -> Kind:
+    return attrs.evolve(
+        kind,
+        parse=lambda text: None if text.lower() == _NONE else kind.parse(text),
+        allowed=f"{kind.allowed}, or {_NONE}",
+    )
+
+
+def _kebab(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "-" + match[1].lower(), name)
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"-([a-z0-9])", lambda match: match[1].upper(), name)
+
+
+_BOOL = Kind(
+    name="bool",
+    parse=lambda text: {"true": True, "false": False}[text.lower()],
+    format=lambda value: str(value).lower(),
+    allowed="true or false",
+    example="true",
+)
+
+
+def _key(name: str, kind: Kind, default: Any, doc: str, *aliases: str) -> Any:
+    """Declare a field of `Settings` with its key."""
+    key = Key(name=name, kind=kind, default=default, doc=doc, aliases=aliases)
+    return attrs.field(default=default, metadata={"key": key})
+
+
+@frozen(kw_only=True)
+class Settings:
+    """What a user can set, read and checked; names ending in ``_ms`` are milliseconds."""
+
+    scheduler_mode: str = _key(
+        "schedulerMode",
+        _choice("reactive", "off"),
+        "reactive",
+        "`reactive`: queries use all slots that are there. `off`: the plugin does nothing.",
+    )
+    python: str | None = _key(
+        "python",
+        _text("command", "python3"),
+        None,
+        "Python that runs the policy process. None: the driver's own (`spark.pyspark.driver.python`, "
+        "`spark.pyspark.python`, their environment variables, `python3`).",
+    )
+    graceful_stop_timeout_ms: int = _key(
+        "gracefulStopTimeout",
+        _duration(),
+        30_000,
+        "How long a query may take to reach the end of its micro-batch before it is interrupted for a rescale.",
+    )
+    start_timeout_ms: int = _key(
+        "startTimeout",
+        _duration(),
+        10_000,
+        "How long a query's start waits for the policy's answer before it starts as in plain Spark.",
+    )
+    resource_wait_timeout_ms: int = _key(
+        "adaptiveScheduler.submission.resourceWaitTimeout",
+        _duration(forever=True),
+        -1,
+        "How long a query waits for its first executors before it starts regardless.",
+        "adaptiveScheduler.resourceWaitTimeout",
+    )
+    submission_stabilization_timeout_ms: int = _key(
+        "adaptiveScheduler.submission.resourceStabilizationTimeout",
+        _duration(),
+        0,
+        "How long a query's start waits for more executors once it has enough to run.",
+        "adaptiveScheduler.resourceStabilizationTimeout",
+    )
+    cooldown_after_rescaling_ms: int = _key(
+        "adaptiveScheduler.executing.cooldownAfterRescaling",
+        _duration(),
+        30_000,
+        "Shortest time between two rescales that restart a query.",
+        "adaptiveScheduler.scalingInterval.min",
+    )
+    executing_stabilization_timeout_ms: int = _key(
+        "adaptiveScheduler.executing.resourceStabilizationTimeout",
+        _duration(),
+        10_000,
+        "How long a rescale that restarts a query waits for more executors to come.",
+    )
+    rescale_trigger_max_delay_ms: int | None = _key(
+        "adaptiveScheduler.rescaleTrigger.maxDelay",
+        _or_none(_duration()),
+        None,
+        "Longest time between a change of the executors and its evaluation. None: three trigger intervals.",
+    )
+    min_parallelism_increase: int = _key(
+        "adaptiveScheduler.minParallelismIncrease",
+        _whole(1),
+        1,
+        "Smallest growth that is worth a restart.",
+    )
+    scaling_interval_max_ms: int | None = _key(
+        "adaptiveScheduler.scalingInterval.max",
+        _or_none(_duration()),
+        None,
+        "After this time since the last rescale any growth is worth a restart. None: never.",
+    )
+    rescale_policy: str = _key(
+        "adaptiveScheduler.rescalePolicy",
+        _choice("gain", "always"),
+        "gain",
+        "`gain`: restart a query only if that saves more time than it costs. `always`: whenever the slots change.",
+    )
+    explicit_parallelism: str = _key(
+        "explicitParallelism",
+        _choice("fixed", "upperBound", "ignore"),
+        "ignore",
+        "What the user's own `spark.sql.shuffle.partitions` means: never touched, the most to use, or nothing.",
+    )
+    state_store: str = _key(
+        "stateStore",
+        _choice("rescalable", "unchanged"),
+        "rescalable",
+        "`rescalable`: new queries whose user chose no state store get RocksDB and checkpoint format 2, so that "
+        "their state can be re-partitioned.",
+    )
+    max_parallelism: int = _key(
+        "maxParallelism",
+        _whole(1, 32_768),
+        32_768,
+        "Most partitions that a query is given.",
+    )
+    history_size: int = _key(
+        "history.size",
+        _whole(1),
+        100,
+        "Number of rescales kept per query.",
+    )
+    journal_dir: str | None = _key(
+        "journal.dir",
+        _or_none(_text("local folder", "/var/log/spark-elastic")),
+        None,
+        "Where the decision journal is written. None: `spark-elastic/` in `spark.eventLog.dir` if event logs are on "
+        "and that is a local folder, else no journal.",
+    )
+    journal_max_size: int = _key(
+        "journal.maxSize",
+        _size(64 << 10),
+        64 << 20,
+        "Most room that an application's journal takes; the oldest part goes first.",
+    )
+    advise_only: bool = _key(
+        "adviseOnly",
+        _BOOL,
+        False,
+        "Decide and report as usual, but change nothing.",
+    )
+
+    def core(self) -> CoreSettings:
+        """Return the part that the scheduler looks at."""
+        return CoreSettings(
+            grace_ms=self.graceful_stop_timeout_ms,
+            hang_ms=_HANG_MS,
+            start_wait_ms=self.start_timeout_ms,
+            advise_only=self.advise_only,
+            resource_wait_ms=self.resource_wait_timeout_ms,
+            submission_stabilization_ms=self.submission_stabilization_timeout_ms,
+            cooldown_ms=self.cooldown_after_rescaling_ms,
+            executing_stabilization_ms=self.executing_stabilization_timeout_ms,
+            max_delay_ms=self.rescale_trigger_max_delay_ms,
+            min_parallelism_increase=self.min_parallelism_increase,
+            scaling_interval_max_ms=self.scaling_interval_max_ms,
+            rescale_policy=self.rescale_policy,  # type: ignore[arg-type]  # checked by its kind
+            explicit_parallelism=self.explicit_parallelism,  # type: ignore[arg-type]
+            state_store=self.state_store,  # type: ignore[arg-type]
+            max_parallelism=self.max_parallelism,
+            history_size=self.history_size,
+        )
+
+    def as_conf(self) -> dict[str, str]:
+        """Return the value of every key that has one as text; `load` reads it back to equal settings."""
+        values = ((key, getattr(self, name)) for name, key in _FIELDS.items())
+        return {key.full_name: key.format(value) for key, value in values if value is not None}
+
+
+_FIELDS: dict[str, Key] = {field.name: field.metadata["key"] for field in attrs.fields(Settings)}
+# Every accepted name in camel case, without the prefix, and the field that it sets.
+_NAMES: dict[str, str] = {name: field for field, key in _FIELDS.items() for name in (key.name, *key.aliases)}
+
+
+def keys() -> tuple[Key, ...]:
+    """Return the whole registry in the order of the table."""
+    return tuple(_FIELDS.values())
+
+
+def load(conf: Mapping[str, str]) -> Settings:
+    """Read the settings out of a Spark configuration; what does not start with the prefix is left alone.
+
+    Raises SettingsError with every error found: what was typed, what is allowed, what to type instead.
+    """
+    errors: list[str] = []
+    values: dict[str, Any] = {}
+    typed: dict[str, tuple[str, str]] = {}
+    refused: set[str] = set()
+    for name, text in sorted(conf.items()):
+        if not name.startswith(PREFIX):
+            continue
+        field = _NAMES.get(_camel(name.removeprefix(PREFIX)))
+        if field is None:
+            errors.append(_unknown(name))
+            continue
+        key = _FIELDS[field]
+        try:
+            value = key.kind.parse(text.strip())
+        except (ValueError, KeyError):
+            refused.add(field)
+            errors.append(
+                f"{name} is '{text}', allowed is {key.kind.allowed}: set {key.full_name}={_suggest(key, text)}"
+            )
+            continue
+        if field in typed and values[field] != value:
+            other, other_text = typed[field]
+            errors.append(
+                f"{other} is '{other_text}' and {name} is '{text}', but they are one setting: "
+                f"keep only {key.full_name}={other_text}"
+            )
+            continue
+        values[field] = value
+        typed[field] = (name, text)
+    if not refused & {"cooldown_after_rescaling_ms", "scaling_interval_max_ms"}:
+        errors.extend(_cross_check(Settings(**values)))
+    if errors:
+        raise SettingsError(tuple(errors))
+    return Settings(**values)
+
+
+def _cross_check(settings: Settings) -> list[str]:
+    shortest, longest = settings.cooldown_after_rescaling_ms, settings.scaling_interval_max_ms
+    name = f"{PREFIX}adaptiveScheduler.scalingInterval.max"
+    if longest is None or longest >= shortest:
+        return []
+    error = (
+        f"{name} is '{format_duration(longest)}', allowed is at least the cooldown after rescaling, "
+        f"'{format_duration(shortest)}': set {name}={format_duration(shortest)}"
+    )
+    return [error]
+
+
+def _unknown(name: str) -> str:
+    typed = _camel(name.removeprefix(PREFIX)).lower()
+
+    def likeness(known: str) -> float:
+        # People leave out the long middle of a name, so its last parts are compared as well.
+        parts = known.lower().split(".")
+        ends = (".".join(parts[start:]) for start in range(len(parts)))
+        return max(difflib.SequenceMatcher(None, typed, end).ratio() for end in ends)
+
+    key = _FIELDS[_NAMES[max(_NAMES, key=likeness)]]
+    return f"{name} is no setting, the nearest is {key.full_name}: set that or remove {name}"
+
+
+def _suggest(key: Key, text: str) -> str:
+    """Return the default, or a choice that looks like what was typed."""
+    near = difflib.get_close_matches(text, key.kind.choices, n=1)
+    if near:
+        return near[0]
+    return key.kind.example if key.default is None else key.format(key.default)
+
+
+def markdown_table() -> str:
+    """Return the README's table of settings."""
+    lines = ["| Setting (`spark.elastic.…`) | Value | Default | What it does |", "|---|---|---|---|"]
+    for key in keys():
+        older = "".join(f" Older name: `{alias}`." for alias in key.aliases)
+        lines.append(f"| `{key.name}` | {key.kind.name} | {key.format(key.default)} | {key.doc}{older} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown_table(), end="")

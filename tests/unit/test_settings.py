@@ -1,0 +1,164 @@
+"""Settings: what is accepted, and what is said when something is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.settings import PREFIX, Settings, SettingsError, keys, load, markdown_table
+
+COOLDOWN = "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling"
+
+
+def errors_of(conf: dict[str, str]) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as caught:
+        load(conf)
+    return caught.value.errors
+
+
+def test_nothing_set_gives_the_defaults_of_the_core() -> None:
+    assert load({"spark.master": "local[2]"}) == Settings()
+    assert Settings().core() == CoreSettings()
+
+
+def test_every_field_of_the_core_is_reached_by_some_key() -> None:
+    changed = Settings(
+        graceful_stop_timeout_ms=1, start_timeout_ms=2, advise_only=True, resource_wait_timeout_ms=3,
+        submission_stabilization_timeout_ms=4, cooldown_after_rescaling_ms=5,
+        executing_stabilization_timeout_ms=6, rescale_trigger_max_delay_ms=7, min_parallelism_increase=8,
+        scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",
+        state_store="unchanged", max_parallelism=10, history_size=11,
+    ).core()  # fmt: skip
+    same = [
+        field.name
+        for field in attrs.fields(CoreSettings)
+        if getattr(changed, field.name) == getattr(CoreSettings(), field.name)
+    ]
+    assert same == ["mode", "hang_ms"]
+
+
+def test_flinks_spelling_is_accepted_for_every_key() -> None:
+    short = "spark.elastic.adaptive-scheduler.submission.resource-wait-timeout"
+    assert load({short: "5 min"}).resource_wait_timeout_ms == 300_000
+    assert load({"spark.elastic.scheduler-mode": "REACTIVE"}).scheduler_mode == "reactive"
+    assert load({"spark.elastic.explicit-parallelism": "upper-bound"}).explicit_parallelism == "upperBound"
+    for field in attrs.fields(Settings):
+        key = field.metadata["key"]
+        kebab = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in key.name)
+        text = key.kind.example
+        assert load({PREFIX + kebab: text}) == load({key.full_name: text})
+
+
+def test_older_names_still_work() -> None:
+    conf = {
+        "spark.elastic.adaptiveScheduler.scalingInterval.min": "1s",
+        "spark.elastic.adaptive-scheduler.resource-wait-timeout": "2s",
+        "spark.elastic.adaptiveScheduler.resourceStabilizationTimeout": "3s",
+    }
+    settings = load(conf)
+    assert settings.cooldown_after_rescaling_ms == 1_000
+    assert settings.resource_wait_timeout_ms == 2_000
+    assert settings.submission_stabilization_timeout_ms == 3_000
+
+
+def test_one_setting_under_two_names_must_say_the_same() -> None:
+    kebab = "spark.elastic.adaptive-scheduler.executing.cooldown-after-rescaling"
+    assert load({COOLDOWN: "60s", kebab: "1 min"}).cooldown_after_rescaling_ms == 60_000
+    (error,) = errors_of({COOLDOWN: "60s", kebab: "2 min"})
+    assert kebab in error and COOLDOWN in error and "'60s'" in error and "'2 min'" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("spark.elastic.schedulermode", "spark.elastic.schedulerMode"),
+        ("spark.elastic.grace-stop-timeout", "spark.elastic.gracefulStopTimeout"),
+        ("spark.elastic.cooldown", COOLDOWN),
+        ("spark.elastic.journal.directory", "spark.elastic.journal.dir"),
+        ("spark.elastic.", "spark.elastic.python"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(name: str, nearest: str) -> None:
+    (error,) = errors_of({name: "1"})
+    assert name in error
+    if name != "spark.elastic.":
+        assert nearest in error
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "words"),
+    [
+        (
+            "schedulerMode",
+            "reactiv",
+            ("'reactiv'", "one of reactive, off", "set spark.elastic.schedulerMode=reactive"),
+        ),
+        ("gracefulStopTimeout", "-1", ("'-1'", "a duration such as", "=30s")),
+        ("startTimeout", "soon", ("'soon'", "a duration such as", "=10s")),
+        ("adviseOnly", "yes", ("'yes'", "true or false", "=false")),
+        ("maxParallelism", "40000", ("'40000'", "from 1 to 32768", "=32768")),
+        ("adaptiveScheduler.minParallelismIncrease", "0", ("'0'", "from 1 up", "=1")),
+        ("journal.maxSize", "1k", ("'1k'", "at least 64k", "=64m")),
+        ("python", "", ("''", "a command", "=python3")),
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_what_to_type(
+    key: str, text: str, words: tuple[str, ...]
+) -> None:
+    (error,) = errors_of({PREFIX + key: text})
+    for word in words:
+        assert word in error
+
+
+def test_all_errors_are_reported_at_once() -> None:
+    found = errors_of({"spark.elastic.nonsense": "1", "spark.elastic.adviseOnly": "2", COOLDOWN: "x"})
+    assert len(found) == 3
+
+
+def test_the_longest_interval_may_not_be_shorter_than_the_cooldown() -> None:
+    longest = "spark.elastic.adaptiveScheduler.scalingInterval.max"
+    assert load({longest: "30s"}).scaling_interval_max_ms == 30_000
+    (error,) = errors_of({longest: "10s"})
+    assert f"set {longest}=30s" in error
+    # A cooldown that makes no sense is reported alone: nothing can be compared with it.
+    assert len(errors_of({longest: "10s", COOLDOWN: "x"})) == 1
+
+
+def test_no_value_can_be_typed_where_that_is_the_default() -> None:
+    assert load({"spark.elastic.journal.dir": "none"}).journal_dir is None
+    assert load({"spark.elastic.adaptiveScheduler.rescaleTrigger.maxDelay": "None"}) == Settings()
+
+
+def test_settings_written_as_conf_are_read_back() -> None:
+    settings = load(
+        {
+            "spark.elastic.journal.dir": "/somewhere",
+            "spark.elastic.journal.maxSize": "1000000",
+            "spark.elastic.adviseOnly": "true",
+            COOLDOWN: "1500",
+        }
+    )
+    assert load(settings.as_conf()) == settings
+    assert load(Settings().as_conf()) == Settings()
+
+
+def test_every_key_has_a_row_in_the_table() -> None:
+    table = markdown_table().splitlines()
+    assert len(table) == 2 + len(keys())
+    for key, row in zip(keys(), table[2:], strict=True):
+        assert row.startswith(f"| `{key.name}` |") and row.endswith(". |")
+
+
+def test_the_module_prints_the_table() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "spark_elastic.settings"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert run.stdout == markdown_table() and run.stderr == ""

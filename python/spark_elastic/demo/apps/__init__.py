@@ -1,0 +1,1 @@
+"""Plain PySpark applications, which import nothing of this project."""

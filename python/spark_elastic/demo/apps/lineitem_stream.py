@@ -1,0 +1,81 @@
+"""A streaming application as anyone would write it: two queries over order lines that arrive as Parquet files.
+
+usage: lineitem_stream.py INCOMING ORDERS OUTPUT
+It ends when a file named `_done` is in INCOMING and both queries have read all that came before it.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+SCHEMA = (
+    "l_orderkey bigint, l_partkey bigint, l_suppkey bigint, l_linenumber int, l_quantity decimal(15,2),"
+    " l_extendedprice decimal(15,2), l_discount decimal(15,2), l_tax decimal(15,2), l_returnflag string,"
+    " l_linestatus string, l_shipdate date, l_commitdate date, l_receiptdate date, l_shipinstruct string,"
+    " l_shipmode string, l_comment string"
+)
+
+
+def with_arrival(lines: DataFrame) -> DataFrame:
+    """Add `arrival`: the time at which the line's file arrived."""
+    return lines.withColumn("arrival", F.col("_metadata.file_modification_time"))
+
+
+def enrich(lines: DataFrame, orders: DataFrame) -> DataFrame:
+    """Add to each line its order's customer, date and priority, and its revenue."""
+    known = orders.select(
+        F.col("o_orderkey").alias("l_orderkey"), "o_custkey", "o_orderdate", "o_orderpriority"
+    )
+    return (
+        lines.join(known.hint("shuffle_hash"), "l_orderkey", "left")
+        .withColumn("revenue", F.col("l_extendedprice") * (1 - F.col("l_discount")))
+        .select(
+            "l_orderkey", "l_linenumber", "arrival", "o_custkey", "o_orderdate", "o_orderpriority", "revenue"
+        )
+    )
+
+
+def totals(lines: DataFrame) -> DataFrame:
+    """Count and sum the lines of each ship mode in windows of five seconds of arrival."""
+    window = F.window("arrival", "5 seconds")
+    return (
+        lines.withWatermark("arrival", "5 seconds")
+        .groupBy(window, "l_shipmode")
+        .agg(
+            F.count("*").alias("lines"),
+            F.sum("l_quantity").alias("quantity"),
+            F.sum("l_extendedprice").alias("price"),
+        )
+        .select("window.start", "window.end", "l_shipmode", "lines", "quantity", "price")
+    )
+
+
+def main(incoming: str, orders: str, output: str) -> None:
+    """Run both queries until the input is said to be complete."""
+    spark = SparkSession.builder.appName("lineitem-stream").getOrCreate()
+    print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
+    lines = with_arrival(spark.readStream.schema(SCHEMA).parquet(incoming))
+    queries = {"enrichment": enrich(lines, spark.read.parquet(orders)), "totals": totals(lines)}
+    running = [
+        frame.writeStream.queryName(name)
+        .format("parquet")
+        .option("path", f"{output}/{name}")
+        .option("checkpointLocation", f"{output}/checkpoints/{name}")
+        .trigger(processingTime="1 second")
+        .start()
+        for name, frame in queries.items()
+    ]
+    while not Path(incoming, "_done").exists():
+        spark.streams.awaitAnyTermination(1)
+        time.sleep(0.1)
+    for query in running:
+        query.processAllAvailable()
+        query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,195 @@
+"""A real Spark Standalone cluster of local processes, from the installed pyspark."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_HOST = "127.0.0.1"
+_START_TIMEOUT_S = 60.0
+# Spark's default, PWR, exists on Linux only; URG is free in a JVM everywhere.
+_DECOMMISSION_SIGNAL = "PWR" if hasattr(signal, "SIGPWR") else "URG"
+# Short-lived JVMs on few cores: a small collector and the quick compiler start fastest.
+_SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_LOG4J = """\
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.jetty.name = org.sparkproject.jetty
+logger.jetty.level = warn
+"""
+
+
+def spark_home() -> Path:
+    """Return the folder of the installed pyspark; raises ProcessFailure if there is none."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise ProcessFailure("pyspark is not installed")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+class Worker:
+    """One worker process of the cluster, with the executors that it started."""
+
+    def __init__(self, name: str, process: LoggedProcess) -> None:
+        self.name = name
+        self.process = process
+
+
+class Cluster:
+    """A master and workers on loopback with ports chosen by the system; a context manager that leaves nothing behind.
+
+    Every folder lies under `folder`. No setting of the user's own Spark (SPARK_* variables, spark-defaults.conf) is
+    read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._conf = folder / "conf"
+        self._processes: list[LoggedProcess] = []
+        self._workers = 0
+        self.master_url = ""
+        self.master_ui = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self._start_master()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def add_worker(self, cores: int = 1, memory_mb: int = 768) -> Worker:
+        """Start a worker with room for `cores` and `memory_mb` MiB of executors; returns once it has registered."""
+        self._workers += 1
+        name = f"worker-{self._workers}"
+        command = [
+            "org.apache.spark.deploy.worker.Worker",
+            "--host",
+            _HOST,
+            "--port",
+            "0",
+            "--webui-port",
+            "0",
+        ]
+        command += [
+            "--cores",
+            str(cores),
+            "--memory",
+            f"{memory_mb}M",
+            "--work-dir",
+            str(self._folder / name),
+        ]
+        worker = Worker(name, self._spark_class(name, [*command, self.master_url]))
+        worker.process.wait_for_line(r"Successfully registered with master", _START_TIMEOUT_S)
+        return worker
+
+    def kill_worker(self, worker: Worker) -> None:
+        """Kill a worker and its executors with SIGKILL, as when a machine dies."""
+        worker.process.kill()
+
+    def decommission_worker(self, worker: Worker) -> None:
+        """Tell a worker to finish the tasks it runs and to take no more; its process stays until it is removed."""
+        worker.process.send(signal.Signals[f"SIG{_DECOMMISSION_SIGNAL}"])
+
+    def remove_worker(self, worker: Worker) -> None:
+        """End a worker in an orderly way, with its executors."""
+        worker.process.stop()
+
+    def submit(
+        self,
+        application: Path,
+        arguments: Sequence[str] = (),
+        *,
+        conf: Mapping[str, str] | None = None,
+        flags: Sequence[str] = (),
+        name: str = "driver",
+        env: Mapping[str, str] | None = None,
+    ) -> LoggedProcess:
+        """Start spark-submit for a Python application on this cluster; `conf` and `flags` come after our defaults."""
+        settings = {
+            "spark.ui.port": "0",
+            "spark.driver.host": _HOST,
+            "spark.driver.bindAddress": _HOST,
+            "spark.driver.memory": "1g",
+            "spark.executor.cores": "1",
+            "spark.executor.memory": "640m",
+            "spark.executor.extraJavaOptions": _SMALL_JVM,
+            "spark.decommission.enabled": "true",
+            "spark.ui.showConsoleProgress": "false",
+            **(conf or {}),
+        }
+        command = [str(spark_home() / "bin" / "spark-submit"), "--master", self.master_url]
+        for key, value in settings.items():
+            command += ["--conf", f"{key}={value}"]
+        return self._start(name, [*command, *flags, str(application), *arguments], env or {})
+
+    def stop(self) -> None:
+        """End every process that this cluster started, the newest first; safe to call twice."""
+        while self._processes:
+            self._processes[-1].stop()
+            self._processes.pop()
+
+    def _start_master(self) -> None:
+        self._conf.mkdir(parents=True)
+        (self._conf / "log4j2.properties").write_text(_LOG4J)
+        command = [
+            "org.apache.spark.deploy.master.Master",
+            "--host",
+            _HOST,
+            "--port",
+            "0",
+            "--webui-port",
+            "0",
+        ]
+        master = self._spark_class("master", command)
+        self.master_url = master.wait_for_line(r"Starting Spark master at (spark://\S+)", _START_TIMEOUT_S)[1]
+        self.master_ui = master.wait_for_line(
+            r"MasterWebUI to \S+, and started at (http://\S+)", _START_TIMEOUT_S
+        )[1]
+
+    def _spark_class(self, name: str, arguments: Sequence[str]) -> LoggedProcess:
+        options = f"{_SMALL_JVM} -Dspark.decommission.enabled=true -Dspark.master.rest.enabled=false"
+        options += f" -Dspark.worker.decommission.signal={_DECOMMISSION_SIGNAL}"
+        env = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": options}
+        return self._start(name, [str(spark_home() / "bin" / "spark-class"), *arguments], env)
+
+    def _start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> LoggedProcess:
+        log = self._folder / f"{name}.log"
+        process = LoggedProcess(name, command, env=self._environment(env), log=log, cwd=self._folder)
+        self._processes.append(process)
+        return process
+
+    def _environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        inherited = {
+            key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
+        }
+        return {
+            **inherited,
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_CONF_DIR": str(self._conf),
+            "SPARK_LOCAL_IP": _HOST,
+            "SPARK_LOCAL_DIRS": str(self._folder / "local"),
+            "PYSPARK_PYTHON": sys.executable,
+            **extra,
+        }

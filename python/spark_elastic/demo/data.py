@@ -1,0 +1,49 @@
+"""TPC-H input, made by tpchgen-cli."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+
+
+class DataFailure(Exception):
+    """The input could not be made."""
+
+
+@attrs.frozen(kw_only=True)
+class Tables:
+    """The generated files: `orders` whole, `lineitem` in parts by order key."""
+
+    orders: Path
+    lineitem: tuple[Path, ...]
+
+
+def generator() -> str | None:
+    """Return the tpchgen-cli beside this Python or on the PATH, None if there is none."""
+    return shutil.which("tpchgen-cli", path=str(Path(sys.executable).parent)) or shutil.which("tpchgen-cli")
+
+
+def generate(folder: Path, *, scale: float, parts: int) -> Tables:
+    """Write both tables at `scale` (1 is about 1 GB) below `folder`, lineitem in `parts` files; raises DataFailure."""
+    program = generator()
+    if program is None:
+        raise DataFailure("tpchgen-cli is not installed")
+    folder.mkdir(parents=True, exist_ok=True)
+    for arguments in (["--tables", "orders"], ["--tables", "lineitem", "--parts", str(parts)]):
+        command = [program, "parquet", "-s", str(scale), *arguments, "--output-dir", str(folder)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise DataFailure(f"tpchgen-cli failed: {result.stderr.strip()}")
+    return Tables(
+        orders=folder / "orders.parquet", lineitem=in_order(list((folder / "lineitem").glob("*.parquet")))
+    )
+
+
+def in_order(files: list[Path]) -> tuple[Path, ...]:
+    """Sort `table.N.parquet` files by their number, which is the order of their keys."""
+    return tuple(sorted(files, key=lambda file: int(re.findall(r"\d+", file.name)[-1])))

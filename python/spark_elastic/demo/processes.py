@@ -1,0 +1,102 @@
+"""Child processes that end with everything they started, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_POLL_S = 0.05
+_TAIL_LINES = 20
+
+
+class ProcessFailure(Exception):
+    """A process that we started did not do what was waited for; the text ends with its last log lines."""
+
+
+class LoggedProcess:
+    """One child process in a session of its own, its output in a log file.
+
+    The session makes a process group of the child and all that it starts (a worker's executors, a driver's
+    policy process), so that a signal reaches exactly those.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path
+    ) -> None:
+        self.name = name
+        self.log = log
+        with log.open("wb") as output:
+            self._child = subprocess.Popen(
+                list(command),
+                env=dict(env),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid = self._child.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return the exit code, negative for a signal, None while it runs."""
+        return self._child.poll()
+
+    @property
+    def running(self) -> bool:
+        """Tell whether the process itself (not only a child of it) is alive."""
+        return self.exit_code is None
+
+    def wait_for_line(self, pattern: str, timeout_s: float) -> re.Match[str]:
+        """Return the first match of `pattern` in the log; raises ProcessFailure at exit or after `timeout_s`."""
+        compiled = re.compile(pattern)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            ended = not self.running
+            found = compiled.search(self.log.read_text(errors="replace"))
+            if found:
+                return found
+            if ended:
+                raise ProcessFailure(f"{self.name} ended with code {self.exit_code}\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise ProcessFailure(
+                    f"{self.name}: nothing like '{pattern}' in {timeout_s:g} s\n{self.log_tail()}"
+                )
+            time.sleep(_POLL_S)
+
+    def log_tail(self, lines: int = _TAIL_LINES) -> str:
+        """Return the last `lines` lines of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the process alone; nothing happens if it has ended."""
+        if self.running:
+            self._child.send_signal(number)
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Return the exit code, or None if it still runs after `timeout_s`."""
+        try:
+            return self._child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """End the process and all that it started with SIGKILL, at once, as if the machine had died."""
+        self._signal_group(signal.SIGKILL)
+        self._child.wait()
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """End the process and all that it started: SIGTERM, after `grace_s` SIGKILL."""
+        self.send(signal.SIGTERM)
+        self.wait(grace_s)
+        self.kill()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)

@@ -1,0 +1,34 @@
+"""An import-linter contract: a package may import itself and a list of modules, and nothing else.
+
+The linter's own `forbidden` names what may not be imported, and so lets through whatever is added later.
+"""
+
+from __future__ import annotations
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+
+
+class OnlyContract(Contract):
+    """Every module of `package` imports only `package` and `allowed`."""
+
+    package = fields.StringField()
+    allowed = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        """Return the imports that the contract does not allow."""
+        package = str(self.package)
+        allowed = {str(name) for name in self.allowed}  # type: ignore[attr-defined]
+        modules = sorted({package} | graph.find_descendants(package))
+        broken = [
+            (module, imported)
+            for module in modules
+            for imported in sorted(graph.find_modules_directly_imported_by(module))
+            if imported.split(".")[0] not in allowed and f"{imported}.".startswith(f"{package}.") is False
+        ]
+        return ContractCheck(kept=not broken, metadata={"broken": broken})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """Print one line for each import that is not allowed."""
+        for module, imported in check.metadata["broken"]:
+            output.print_error(f"{module} imports {imported}")

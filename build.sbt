@@ -1,0 +1,68 @@
+// Builds the shim for one Spark version of spark-versions.txt: the first one, or -Dspark=X.Y.Z.
+// `make jar` calls this for every version and puts the jars where the Python package finds them.
+
+val columns = Seq("spark", "scala", "java", "py4j", "sources")
+
+val supported = IO
+  .readLines(file("spark-versions.txt"))
+  .map(_.trim)
+  .filterNot(line => line.isEmpty || line.startsWith("#"))
+  .map(line => columns.zip(line.split("\\s+")).toMap)
+
+val row = sys.props.get("spark") match {
+  case None => supported.head
+  case Some(wanted) =>
+    supported
+      .find(_("spark") == wanted)
+      .getOrElse(sys.error(s"Spark $wanted is not in spark-versions.txt: ${supported.map(_("spark")).mkString(", ")}"))
+}
+
+val sparkMinor = row("spark").split('.').take(2).mkString(".")
+
+// The Python package's version is the version of both builds.
+val projectVersion = "(?m)^__version__ = \"(.+)\"$".r
+  .findFirstMatchIn(IO.read(file("python/spark_elastic/__init__.py")))
+  .map(_.group(1))
+  .getOrElse(sys.error("python/spark_elastic/__init__.py has no line __version__ = \"...\""))
+
+ThisBuild / scalaVersion := row("scala")
+
+lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
+  name := "spark-elastic",
+  organization := "org.apache.spark.elastic",
+  version := projectVersion,
+  // One folder per Spark version, so that each keeps its own incremental compiler state.
+  target := baseDirectory.value / "target" / s"spark-$sparkMinor",
+  Compile / unmanagedSourceDirectories ++= row("sources")
+    .split(",")
+    .toSeq
+    .map(folder => (Compile / sourceDirectory).value / folder)
+    .filter(_.isDirectory),
+  libraryDependencies ++= Seq(
+    "org.apache.spark" %% "spark-sql" % row("spark") % Provided,
+    "net.sf.py4j" % "py4j" % row("py4j") % Provided
+  ),
+  scalacOptions ++= Seq(
+    s"-release:${row("java")}",
+    "-encoding",
+    "utf8",
+    "-deprecation",
+    "-feature",
+    "-unchecked",
+    "-Xlint",
+    "-Werror"
+  ),
+  javacOptions ++= Seq("--release", row("java"), "-encoding", "utf8", "-Xlint:all", "-Werror"),
+  // What the shim says of itself in the handshake.
+  Compile / resourceGenerators += Def.task {
+    val properties = (Compile / resourceManaged).value / "spark-elastic.properties"
+    IO.write(
+      properties,
+      s"version=${version.value}\nspark=${row("spark")}\nscala=${scalaVersion.value}\n"
+    )
+    Seq(properties)
+  },
+  // A fixed place and name: jvm-shim/build_jar.py takes the jar from here.
+  Compile / packageBin / artifactPath :=
+    target.value / s"spark-elastic_${sparkMinor}_${scalaBinaryVersion.value}-${version.value}.jar"
+)

@@ -1,0 +1,107 @@
+"""Fetch jars from Maven Central with Apache Ivy, which pyspark ships: no Maven, sbt or curl needed.
+
+From a shell: `python jvm-shim/artifacts.py [--transitive] GROUP:NAME:VERSION[:CLASSIFIER]...` prints the jars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from downloads import locked
+from jdk import NoJavaError, find_java
+
+
+class FetchError(Exception):
+    """Artifacts could not be had; the message says which and what Ivy said."""
+
+
+def fetch(*coordinates: str, transitive: bool) -> list[Path]:
+    """Return the jars of artifacts `group:name:version[:classifier]`, downloading what is not there yet.
+
+    With `transitive`, their runtime dependencies too. The jars lie in one folder of the cache, which is theirs
+    alone. Raises FetchError if one can't be had, NoJavaError if Java can't.
+    """
+    wanted = "\n".join([*sorted(coordinates), f"transitive={transitive}"])
+    with locked("artifacts") as cache:
+        folder = cache / "artifacts" / hashlib.sha256(wanted.encode()).hexdigest()[:16]
+        if not folder.is_dir():
+            folder.parent.mkdir(exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix="part-") as part:
+                jars = _retrieve(coordinates, transitive, cache / "ivy", Path(part))
+                # Renamed when complete, so that a folder that exists can be trusted.
+                jars.rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, part: Path) -> Path:
+    jars = part / "jars"
+    jars.mkdir()
+    request = part / "ivy.xml"
+    request.write_text(_ivy_xml(coordinates, transitive), encoding="utf-8")
+    pattern = f"{jars}/[artifact]-[revision](-[classifier]).[ext]"
+    command = [find_java(), f"-Divy.default.ivy.user.dir={ivy_home}", "-jar", str(_ivy_jar())]
+    command += ["-ivy", str(request), "-confs", "default", "-types", "jar", "bundle", "test-jar"]
+    command += ["-retrieve", pattern]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=part)
+    missing = [c for c in coordinates if not (jars / _jar_name(c)).is_file()]
+    if run.returncode != 0 or missing:
+        shown = "\n".join(line for line in run.stdout.splitlines() if line.strip())[-3000:]
+        raise FetchError(f"cannot fetch {', '.join(missing or coordinates)} (no network?). Ivy said:\n{shown}")
+    return jars
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise FetchError("pyspark is not installed beside this Python: type `make venv`, use .venv/bin/python")
+    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar"))
+    if not found:
+        raise FetchError(f"{Path(spec.origin).parent} has no jars/ivy-*.jar, which pyspark usually ships")
+    return found[-1]
+
+
+def _jar_name(coordinate: str) -> str:
+    _, name, version, *classifier = coordinate.split(":")
+    return "-".join([name, version, *classifier]) + ".jar"
+
+
+def _ivy_xml(coordinates: tuple[str, ...], transitive: bool) -> str:
+    dependencies = "\n".join(_dependency(coordinate, transitive) for coordinate in coordinates)
+    return f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="org.apache.spark.elastic" module="request"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+
+
+def _dependency(coordinate: str, transitive: bool) -> str:
+    group, name, version, *classifier = coordinate.split(":")
+    # A classified artifact (such as :tests) has to be named; without one, the module's own jar is meant.
+    artifact = "".join(
+        f"<artifact name={quoteattr(name)} type='jar' ext='jar' m:classifier={quoteattr(c)}/>" for c in classifier
+    )
+    return (
+        f"    <dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(version)}"
+        f" transitive='{str(transitive).lower()}' conf='default->default'>{artifact}</dependency>"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Fetch jars from Maven Central and print their paths.")
+    parser.add_argument("coordinates", nargs="+", metavar="GROUP:NAME:VERSION[:CLASSIFIER]")
+    parser.add_argument("--transitive", action="store_true", help="their runtime dependencies too")
+    arguments = parser.parse_args()
+    try:
+        print(*fetch(*arguments.coordinates, transitive=arguments.transitive), sep="\n")
+    except (FetchError, NoJavaError) as error:
+        sys.exit(f"spark-elastic: {error}")

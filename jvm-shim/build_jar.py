@@ -1,0 +1,82 @@
+"""Build the shim's jar for every supported Spark version and put it into the Python package.
+
+From a shell: `.venv/bin/python jvm-shim/build_jar.py`, which is what `make jar` types. A jar whose sources have not
+changed since it was built is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from artifacts import FetchError
+from jdk import NoJavaError
+from sbt import run_sbt
+from spark_versions import SparkVersion, supported
+
+CHECKOUT = Path(__file__).parent.parent
+JARS = CHECKOUT / "python" / "spark_elastic" / "jars"
+SOURCES = CHECKOUT / "jvm-shim" / "src" / "main"
+
+
+def project_version() -> str:
+    """Return the one version number, from the Python package."""
+    text = (CHECKOUT / "python" / "spark_elastic" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
+    if found is None:
+        raise ValueError('python/spark_elastic/__init__.py has no line __version__ = "..."')
+    return found.group(1)
+
+
+def fingerprint(row: SparkVersion, version: str) -> str:
+    """Return a hash of all that the jar for this Spark is made from."""
+    digest = hashlib.sha256(f"{row} {version}\n".encode())
+    build = [CHECKOUT / "build.sbt", *(CHECKOUT / "project").glob("*.*")]
+    for file in sorted(path for path in [*build, *SOURCES.rglob("*")] if path.is_file()):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(CHECKOUT)} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def build(row: SparkVersion, version: str) -> Path:
+    """Return the jar for one Spark version, compiled if its sources have changed."""
+    jar = JARS / row.jar_name(version)
+    built = CHECKOUT / "jvm-shim" / "target" / f"spark-{row.minor}" / jar.name
+    stamp = built.with_suffix(".sha256")
+    current = fingerprint(row, version)
+    if jar.is_file() and stamp.is_file() and stamp.read_text() == current:
+        return jar
+    print(f"compiling the shim for Spark {row.spark}, Scala {row.scala}", flush=True)
+    begin = time.monotonic()
+    run_sbt(CHECKOUT, {"spark": row.spark}, "jvm-shim/package")
+    JARS.mkdir(exist_ok=True)
+    # Copied beside and renamed: a running application never maps half a jar.
+    part = jar.with_suffix(".part")
+    shutil.copyfile(built, part)
+    part.rename(jar)
+    stamp.write_text(current)
+    print(f"built {jar.relative_to(CHECKOUT)} in {time.monotonic() - begin:.0f} s", flush=True)
+    return jar
+
+
+def main() -> None:
+    """Build all jars and remove those of other versions."""
+    version = project_version()
+    jars = {build(row, version) for row in supported()}
+    for stale in set(JARS.glob("*.jar")) - jars:
+        stale.unlink()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (FetchError, NoJavaError) as error:
+        sys.exit(f"spark-elastic: {error}")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"spark-elastic: the shim does not compile (sbt ended with {error.returncode}; see above)")

@@ -1,0 +1,46 @@
+"""Find the Java that builds and tests run on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+OLDEST = 17
+ADVICE = f"install a JDK {OLDEST} or later (Debian: apt-get install openjdk-{OLDEST}-jdk-headless) or set JAVA_HOME"
+
+
+class NoJavaError(Exception):
+    """There is no Java, or it is too old; the message says what to install."""
+
+
+def major_version(banner: str) -> int:
+    """Return the major version in the output of `java -version`; 0 if it has none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', banner)
+    return int(found.group(1)) if found else 0
+
+
+def find_java() -> str:
+    """Return the path of JAVA_HOME's java, else of the PATH's; raise NoJavaError if it will not do."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        raise NoJavaError(f"no java on PATH and JAVA_HOME is not set: {ADVICE}")
+    try:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise NoJavaError(f"{java} does not run ({error}): {ADVICE}") from error
+    version = major_version(run.stderr)
+    if version < OLDEST:
+        raise NoJavaError(f"{java} is Java {version or 'of an unknown version'}: {ADVICE}")
+    return java
+
+
+if __name__ == "__main__":
+    try:
+        find_java()
+    except NoJavaError as error:
+        sys.exit(f"spark-elastic: {error}")

@@ -1,0 +1,50 @@
+"""Read spark-versions.txt, the one list of supported Spark versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = Path(__file__).parent.parent / "spark-versions.txt"
+
+
+@dataclass(frozen=True)
+class SparkVersion:
+    """One line of the list; the columns are explained at its top."""
+
+    spark: str
+    scala: str
+    java: int
+    py4j: str
+    sources: tuple[str, ...]
+
+    @property
+    def minor(self) -> str:
+        """The first two numbers of Spark's version: one jar serves them all."""
+        return minor(self.spark)
+
+    @property
+    def scala_binary(self) -> str:
+        """The first two numbers of Scala's version."""
+        return minor(self.scala)
+
+    def jar_name(self, project_version: str) -> str:
+        """Return the file name of the shim's jar for this Spark."""
+        return f"spark-elastic_{self.minor}_{self.scala_binary}-{project_version}.jar"
+
+
+def minor(version: str) -> str:
+    """Return the first two numbers of a version."""
+    return ".".join(version.split(".")[:2])
+
+
+def supported(file: Path = FILE) -> tuple[SparkVersion, ...]:
+    """Return every supported version, the default one first."""
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return tuple(_parse(line) for line in lines if line and not line.startswith("#"))
+
+
+def _parse(line: str) -> SparkVersion:
+    spark, scala, java, py4j, sources = line.split()
+    folders = () if sources == "-" else tuple(sources.split(","))
+    return SparkVersion(spark=spark, scala=scala, java=int(java), py4j=py4j, sources=folders)

@@ -34,7 +34,7 @@ _NUMBER_AND_UNIT = re.compile(r"(-?\d+)\s*([a-z]*)", re.ASCII)
 def parse_duration(text: str) -> int:
     """Return a duration in ms; a number without a unit counts ms, as in Spark and Flink.
 
-    Raises ValueError if `text` is no whole number with one of the units ms, s, min, h, d (or their long names).
+    Raises ValueError if `text` is no whole number with one of the units ms, s, min, h, d or their long names.
     """
     match = _NUMBER_AND_UNIT.fullmatch(text.strip().lower())
     if match is None or (match[2] and match[2] not in _TIME_UNITS_MS):

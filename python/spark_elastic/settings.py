@@ -193,7 +193,7 @@ class Settings:
         "gracefulStopTimeout",
         _duration(),
         30_000,
-        "How long a query may take to reach the end of its micro-batch before it is interrupted for a rescale.",
+        "How long a query may take to end its micro-batch before it is interrupted for a rescale.",
     )
     start_timeout_ms: int = _key(
         "startTimeout",
@@ -250,20 +250,20 @@ class Settings:
         "adaptiveScheduler.rescalePolicy",
         _choice("gain", "always"),
         "gain",
-        "`gain`: restart a query only if that saves more time than it costs. `always`: whenever the slots change.",
+        "`gain`: restart a query only if that saves more than it costs. `always`: whenever the slots change.",
     )
     explicit_parallelism: str = _key(
         "explicitParallelism",
         _choice("fixed", "upperBound", "ignore"),
         "ignore",
-        "What the user's own `spark.sql.shuffle.partitions` means: never touched, the most to use, or nothing.",
+        "What the user's own `spark.sql.shuffle.partitions` means: never touched, the most to use, nothing.",
     )
     state_store: str = _key(
         "stateStore",
         _choice("rescalable", "unchanged"),
         "rescalable",
-        "`rescalable`: new queries whose user chose no state store get RocksDB and checkpoint format 2, so that "
-        "their state can be re-partitioned.",
+        "`rescalable`: new queries whose user chose no state store get RocksDB and checkpoint format 2, so "
+        "that their state can be re-partitioned.",
     )
     max_parallelism: int = _key(
         "maxParallelism",
@@ -281,8 +281,8 @@ class Settings:
         "journal.dir",
         _or_none(_text("local folder", "/var/log/spark-elastic")),
         None,
-        "Where the decision journal is written. None: `spark-elastic/` in `spark.eventLog.dir` if event logs are on "
-        "and that is a local folder, else no journal.",
+        "Where the decision journal is written. None: `spark-elastic/` in `spark.eventLog.dir` if event logs "
+        "are on and that is a local folder, else no journal.",
     )
     journal_max_size: int = _key(
         "journal.maxSize",
@@ -356,7 +356,8 @@ def load(conf: Mapping[str, str]) -> Settings:
         except (ValueError, KeyError):
             refused.add(field)
             errors.append(
-                f"{name} is '{text}', allowed is {key.kind.allowed}: set {key.full_name}={_suggest(key, text)}"
+                f"{name} is '{text}', allowed is {key.kind.allowed}: "
+                f"set {key.full_name}={_suggest(key, text)}"
             )
             continue
         if field in typed and values[field] != value:

@@ -69,7 +69,10 @@ def test_one_setting_under_two_names_must_say_the_same() -> None:
     kebab = "spark.elastic.adaptive-scheduler.executing.cooldown-after-rescaling"
     assert load({COOLDOWN: "60s", kebab: "1 min"}).cooldown_after_rescaling_ms == 60_000
     (error,) = errors_of({COOLDOWN: "60s", kebab: "2 min"})
-    assert kebab in error and COOLDOWN in error and "'60s'" in error and "'2 min'" in error
+    assert kebab in error
+    assert COOLDOWN in error
+    assert "'60s'" in error
+    assert "'2 min'" in error
 
 
 @pytest.mark.parametrize(
@@ -150,7 +153,8 @@ def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
     assert len(table) == 2 + len(keys())
     for key, row in zip(keys(), table[2:], strict=True):
-        assert row.startswith(f"| `{key.name}` |") and row.endswith(". |")
+        assert row.startswith(f"| `{key.name}` |")
+        assert row.endswith(". |")
 
 
 def test_the_module_prints_the_table() -> None:
@@ -161,4 +165,5 @@ def test_the_module_prints_the_table() -> None:
         timeout=30,
         check=True,
     )
-    assert run.stdout == markdown_table() and run.stderr == ""
+    assert run.stdout == markdown_table()
+    assert run.stderr == ""

@@ -1,0 +1,96 @@
+"""The gateway to a real driver, over Py4J on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JAuthenticationError, Py4JError, Py4JJavaError
+
+from spark_elastic import __version__
+from spark_elastic.gateway.handshake import Handshake
+from spark_elastic.gateway.port import CONTRACT, Exchange, JsonObject, Lost, Mismatch
+
+_HOST = "127.0.0.1"
+
+
+class Py4JGateway:
+    """One connection to the driver that wrote `handshake`.
+
+    Raises Lost if nobody listens, Mismatch if the listener cannot prove that it knows our token or is of
+    another version.
+    """
+
+    def __init__(self, handshake: Handshake) -> None:
+        self._where = f"{_HOST}:{handshake.port}"
+        if handshake.version != __version__:
+            raise Mismatch(_versions_differ(handshake.version))
+        self._gateway = JavaGateway(
+            gateway_parameters=GatewayParameters(
+                address=_HOST, port=handshake.port, auth_token=handshake.token, auto_convert=False
+            )
+        )
+        self._hello(handshake.token)
+
+    def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
+        """Hand over `actions`, wait up to `wait_ms` for events. Raises Lost."""
+        reply = self._call("exchange", {"actions": list(actions), "wait_ms": wait_ms})
+        try:
+            return Exchange(
+                events=tuple(reply["events"]),
+                merged=int(reply.get("merged", 0)),
+                dropped=int(reply.get("dropped", 0)),
+                stop=bool(reply.get("stop", False)),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Lost(
+                f"the driver at {self._where} answered something else than events: {error!r}"
+            ) from error
+
+    def close(self) -> None:
+        """End the connection; a second time does nothing."""
+        self._gateway.close()
+
+    def _hello(self, token: str) -> None:
+        challenge = secrets.token_hex(16)
+        reply = self._call("hello", {"challenge": challenge, "version": __version__, "contract": CONTRACT})
+        proof = hmac.new(token.encode(), challenge.encode(), hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(proof.encode(), str(reply.get("proof")).encode()):
+            raise Mismatch(f"what listens at {self._where} is not the driver that started this process")
+        if reply.get("contract") != CONTRACT:
+            raise Mismatch(
+                f"the jar speaks contract {reply.get('contract')}, this Python package contract {CONTRACT}: "
+                "install the same version of both"
+            )
+        if reply.get("version") != __version__:
+            raise Mismatch(_versions_differ(str(reply.get("version"))))
+
+    def _call(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Call `method` of the entry point: a JSON object in, a JSON object out."""
+        try:
+            text = getattr(self._gateway.entry_point, method)(json.dumps(request))
+            reply = json.loads(text)
+        except Py4JAuthenticationError as error:
+            raise Mismatch(f"the driver at {self._where} refused this process's token") from error
+        except Py4JJavaError as error:
+            # The driver logs its own reason; asking for it here would be one more call that may fail.
+            raise Lost(f"the driver at {self._where} could not answer '{method}'") from error
+        except (Py4JError, OSError) as error:
+            raise Lost(f"no connection to the driver at {self._where} for '{method}'") from error
+        except (TypeError, ValueError) as error:
+            raise Lost(f"the driver at {self._where} answered '{method}' with no JSON") from error
+        if not isinstance(reply, dict):
+            raise Lost(f"the driver at {self._where} answered '{method}' with no JSON object")
+        return reply
+
+
+def _versions_differ(theirs: str) -> str:
+    return (
+        f"the jar is version {theirs}, this Python package is version {__version__}: "
+        "install the same version of both"
+    )

@@ -1,0 +1,70 @@
+"""Standard input of the policy process: one line from the driver, then silence until the driver is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+
+from attrs import field, frozen
+
+_MAX_LINE_BYTES = 64 * 1024
+
+
+class BadHandshake(ValueError):
+    """The line from the driver cannot be used; the text never contains any of it."""
+
+
+@frozen(kw_only=True)
+class Handshake:
+    """Where the driver listens (a loopback port), and the secret that both sides must know."""
+
+    port: int
+    token: str = field(repr=False)
+    version: str
+
+
+def read_handshake(stdin: int) -> Handshake:
+    """Read the driver's line from file descriptor `stdin`. Raises BadHandshake."""
+    # Byte by byte and without Python's buffers: a thread blocked in a buffered reader is fatal at exit.
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = os.read(stdin, 1)
+        if not byte:
+            raise BadHandshake(
+                "standard input ended before the driver's line: this module is started by the plugin"
+            )
+        line += byte
+        if len(line) > _MAX_LINE_BYTES:
+            raise BadHandshake("the driver's line is too long")
+    return _parse(bytes(line))
+
+
+def _parse(line: bytes) -> Handshake:
+    try:
+        value = json.loads(line)
+        port, token, version = value["port"], value["token"], value["version"]
+    except (ValueError, TypeError, KeyError):
+        # Without the cause: its text may quote the line, and with it the token.
+        raise BadHandshake("the driver's line is no JSON object with port, token and version") from None
+    if type(port) is not int or not 0 < port < 65_536:
+        raise BadHandshake("the port in the driver's line is no number from 1 to 65535")
+    if not isinstance(token, str) or not token or not isinstance(version, str):
+        raise BadHandshake("the token or the version in the driver's line is no text")
+    return Handshake(port=port, token=token, version=version)
+
+
+def watch_for_end(stdin: int, gone: Callable[[], None]) -> None:
+    """Call `gone` from a thread of its own once the other end of `stdin` is closed, however that happens."""
+
+    def watch() -> None:
+        while True:
+            try:
+                if not os.read(stdin, 4096):
+                    break
+            except OSError:
+                break
+        gone()
+
+    threading.Thread(target=watch, name="driver-watch", daemon=True).start()

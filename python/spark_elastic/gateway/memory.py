@@ -1,0 +1,69 @@
+"""The gateway's twin in memory: a scripted world on a clock that jumps, for tests and simulations."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+
+from spark_elastic.core.actions import Action
+from spark_elastic.core.events import Event
+from spark_elastic.gateway.port import Exchange, JsonObject
+from spark_elastic.wire import decode_action, encode_event
+
+World = Callable[[Action, int], Iterable[Event]]
+
+
+class SteppedClock:
+    """A clock that moves only when somebody waits; times are epoch ms."""
+
+    def __init__(self, now: int = 0) -> None:
+        self._now = now
+
+    def now(self) -> int:
+        """Return the time."""
+        return self._now
+
+    def advance_to(self, at: int) -> None:
+        """Jump to `at`; a time that has passed changes nothing."""
+        self._now = max(self._now, at)
+
+
+class MemoryGateway:
+    """A driver that plays events at their time and ends at `end` (epoch ms).
+
+    `world` answers each action that arrives, given the time: the events that follow from it, each played at
+    its own time. `actions` is all that has arrived so far.
+    """
+
+    def __init__(self, clock: SteppedClock, *, end: int, world: World = lambda _action, _now: ()) -> None:
+        self._clock = clock
+        self._end = end
+        self._world = world
+        self._script: list[tuple[int, int, JsonObject]] = []
+        self._offered = 0
+        self.actions: list[Action] = []
+
+    def offer(self, *events: Event) -> None:
+        """Add events to be played, each at its time; those of the same time in the order of the offer."""
+        for event in events:
+            self.offer_raw(encode_event(event), event.at)
+
+    def offer_raw(self, event: JsonObject, at: int) -> None:
+        """Add an event as it would come over the wire."""
+        heapq.heappush(self._script, (at, self._offered, event))
+        self._offered += 1
+
+    def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
+        """Take `actions`, jump to the next event or to the end of the wait."""
+        for value in actions:
+            action = decode_action(value)
+            self.actions.append(action)
+            self.offer(*self._world(action, self._clock.now()))
+        deadline = min(self._clock.now() + wait_ms, self._end)
+        if self._script:
+            deadline = min(deadline, self._script[0][0])
+        self._clock.advance_to(deadline)
+        events: list[JsonObject] = []
+        while self._script and self._script[0][0] <= self._clock.now():
+            events.append(heapq.heappop(self._script)[2])
+        return Exchange(events=tuple(events), stop=self._clock.now() >= self._end)

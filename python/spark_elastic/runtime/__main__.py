@@ -1,0 +1,92 @@
+"""The policy process: ``python -m spark_elastic.runtime``, started by the plugin and by nobody else.
+
+Reads one line from standard input (see `gateway.handshake`), then runs until the driver says stop or is gone.
+The exit code tells the plugin why it ended:
+
+    0  the application has ended, or the driver is gone
+    1  the policy failed: a bug; the trace is in the log
+    2  the driver's line cannot be read
+    3  jar and Python package are of different versions, or the listener is not our driver
+    4  the connection to the driver is lost
+
+The last line on standard error says the same in words.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.gateway.client import Py4JGateway
+from spark_elastic.gateway.handshake import BadHandshake, read_handshake, watch_for_end
+from spark_elastic.gateway.port import GatewayError, Mismatch
+from spark_elastic.runtime.journal import open_journal
+from spark_elastic.runtime.loop import Loop
+
+_STDIN = 0
+_log = logging.getLogger("spark_elastic.runtime")
+
+
+class _SystemClock:
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+def main() -> int:
+    """Run the policy process and return its exit code."""
+    _ignore_the_terminal()
+    _log_to_stderr()
+    try:
+        handshake = read_handshake(_STDIN)
+    except BadHandshake as error:
+        _log.error("%s", error)
+        return 2
+    # A driver that was killed cannot say stop; nothing is left to be done for it, whatever the loop is at.
+    watch_for_end(_STDIN, lambda: os._exit(0))
+    try:
+        gateway = Py4JGateway(handshake)
+        try:
+            Loop(gateway, _SystemClock(), Scheduler, open_journal).run()
+        finally:
+            gateway.close()
+    except Mismatch as error:
+        _log.error("%s", error)
+        return 3
+    except GatewayError as error:
+        _log.error("%s", error)
+        return 4
+    except Exception as error:
+        _log.exception("the policy failed")
+        _log.error("the policy failed: %s: %s", type(error).__name__, error)
+        return 1
+    return 0
+
+
+def _ignore_the_terminal() -> None:
+    """Leave Ctrl-C and the end of the terminal session to the driver, which then says stop or is gone.
+
+    SIGTERM keeps its meaning: it is how the driver ends this process kindly.
+    """
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
+def _log_to_stderr() -> None:
+    """Write our own messages, one line each, and keep Py4J's to itself: it would log whole commands."""
+    # Py4J reports lost connections on the root logger, with a trace; ours says it in one line.
+    logging.getLogger().addHandler(logging.NullHandler())
+    logger = logging.getLogger("spark_elastic")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

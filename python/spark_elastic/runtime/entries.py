@@ -1,0 +1,126 @@
+"""The lines of a journal.
+
+A journal is a text file with one JSON object a line:
+
+    {"journal": 1, "version": "0.1.0", "application": "app-1", "part": 0, "settings": {"spark.…": "…"}}
+    {"event": {"type": "Snapshot", "id": "s1", "at": 1700000000000, …}}
+    {"actions": [{"type": "Configure", "id": "a1", "cause": "s1", …}, …]}
+
+A header with part 0 begins a run of the policy process: a new scheduler with these settings. A higher part
+goes on where the part before it ended, with the same scheduler. Each event is followed by the actions that it
+caused, unless there were none; a process that was killed may leave a cut line, then the next run begins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from attrs import field, frozen
+
+from spark_elastic.core.actions import Action
+from spark_elastic.core.events import Event
+from spark_elastic.wire import WireError, decode_action, decode_event
+
+FORMAT = 1
+
+
+class Unreadable(ValueError):
+    """A file is no journal that this version can read; the text says why."""
+
+
+@frozen(kw_only=True)
+class Header:
+    """The beginning of a run (part 0) or of a further part of it."""
+
+    version: str
+    application: str
+    part: int
+    settings: Mapping[str, str] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class EventEntry:
+    """An event that was handled."""
+
+    event: Event
+
+
+@frozen(kw_only=True)
+class ActionsEntry:
+    """What the event before it caused."""
+
+    actions: tuple[Action, ...]
+
+
+Entry = Header | EventEntry | ActionsEntry
+
+
+def parse_line(line: str) -> Entry:
+    """Read one line. Raises Unreadable."""
+    try:
+        value = json.loads(line)
+        if "event" in value:
+            return EventEntry(event=decode_event(value["event"]))
+        if "actions" in value:
+            return ActionsEntry(actions=tuple(decode_action(action) for action in value["actions"]))
+        if value["journal"] != FORMAT:
+            raise Unreadable(f"format {value['journal']}, this version reads format {FORMAT}")
+        return Header(
+            version=value["version"],
+            application=value["application"],
+            part=value["part"],
+            settings=value["settings"],
+        )
+    except Unreadable:
+        raise
+    except WireError as error:
+        raise Unreadable(str(error)) from error
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise Unreadable("no line of a journal") from None
+
+
+def parse_lines(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Entry]]:
+    """Read (place, line) pairs into (place, entry) pairs. Raises Unreadable with the place.
+
+    A line without its line end is where a process was killed: it is left out, and so is such a line in the
+    middle, which the next run has ended, so that a header follows it.
+    """
+    cut: Unreadable | None = None
+    for place, line in lines:
+        if not line.endswith("\n"):
+            continue
+        try:
+            entry = parse_line(line)
+        except Unreadable as error:
+            if cut is not None:
+                raise cut from None
+            cut = Unreadable(f"{place}: {error}")
+            continue
+        if cut is not None and not (isinstance(entry, Header) and entry.part == 0):
+            raise cut
+        cut = None
+        yield place, entry
+    if cut is not None:
+        raise cut
+
+
+def read_journal(path: Path) -> Iterator[tuple[str, Entry]]:
+    """Read a journal, its older part ``PATH.1`` first if there is one, as (place, entry) pairs.
+
+    Raises Unreadable, also if the file cannot be opened.
+    """
+    older = path.with_name(path.name + ".1")
+    return parse_lines(_lines([older, path] if older.exists() else [path]))
+
+
+def _lines(paths: list[Path]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        try:
+            with path.open(encoding="utf-8", newline="\n") as file:
+                for number, line in enumerate(file, 1):
+                    yield f"{path}:{number}", line
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "no text"
+            raise Unreadable(f"{path}: {reason}") from error

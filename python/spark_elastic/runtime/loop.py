@@ -1,0 +1,164 @@
+"""The loop: one thread that brings events to the scheduler and its actions to the driver."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
+from spark_elastic.core.events import Event, Snapshot, TimerFired
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.gateway.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
+from spark_elastic.runtime.journal import Journal
+from spark_elastic.runtime.timers import Timers
+from spark_elastic.settings import Settings, SettingsError, load
+from spark_elastic.wire import WireError, decode_event, encode_action, encode_event
+
+_log = logging.getLogger(__name__)
+
+# The scheduler counts its actions from a1.
+_TURN_OFF_ID = "a0"
+# A timer that sets itself again for now must not keep the loop from the driver.
+_MAX_TIMERS_PER_ROUND = 1_000
+
+
+class Policy(Protocol):
+    """What decides: the scheduler."""
+
+    def handle(self, event: Event) -> tuple[Action, ...]:
+        """Take note of `event` and return what is to be done."""
+
+
+class Clock(Protocol):
+    """The only source of the time."""
+
+    def now(self) -> int:
+        """Return the time in epoch ms."""
+
+
+class Loop:
+    """Runs a policy until the application ends.
+
+    The settings come with the first snapshot; if they cannot be used, the policy is turned off with all that
+    is wrong with them. `skipped` counts events that could not be understood and were left out, `handled`
+    those that reached the policy.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        clock: Clock,
+        make_policy: Callable[[CoreSettings], Policy],
+        open_journal: Callable[[Settings, Snapshot], Journal],
+    ) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._make_policy = make_policy
+        self._open_journal = open_journal
+        self._timers = Timers()
+        self._policy: Policy | None = None
+        self._journal: Journal | None = None
+        self._outgoing: list[JsonObject] = []
+        self._off = False
+        self._fired = 0
+        self._dropped_logged = 0
+        self.handled = 0
+        self.skipped = 0
+
+    def run(self) -> None:
+        """Return when the driver says that the application ends.
+
+        Raises GatewayError if the driver is lost, and whatever the policy raises: its state cannot be trusted
+        after that, and a new process begins with a new snapshot.
+        """
+        try:
+            stop = False
+            while not stop:
+                outgoing, self._outgoing = self._outgoing, []
+                reply = self._gateway.exchange(outgoing, self._wait_ms())
+                self._count_dropped(reply)
+                for value in reply.events:
+                    self._take(value)
+                self._fire_timers()
+                if self._journal is not None:
+                    self._journal.end_batch()
+                stop = reply.stop
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+    def _wait_ms(self) -> int:
+        at = self._timers.next_at()
+        return MAX_WAIT_MS if at is None else max(0, min(MAX_WAIT_MS, at - self._clock.now()))
+
+    def _take(self, value: JsonObject) -> None:
+        if self._off:
+            return
+        try:
+            event = decode_event(value)
+        except (WireError, AttributeError) as error:
+            self._skip(str(error))
+            return
+        if self._policy is None:
+            if not isinstance(event, Snapshot):
+                self._skip(f"{type(event).__name__} came before the first snapshot")
+                return
+            self._begin(event)
+        self._handle(event)
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        try:
+            settings = load(snapshot.conf)
+        except SettingsError as error:
+            self._turn_off(snapshot, f"the settings cannot be used: {error}")
+            return
+        if settings.scheduler_mode == "off":
+            self._turn_off(snapshot, "spark.elastic.schedulerMode is off")
+            return
+        self._journal = self._open_journal(settings, snapshot)
+        self._policy = self._make_policy(settings.core())
+
+    def _turn_off(self, cause: Event, message: str) -> None:
+        self._off = True
+        self._outgoing.append(encode_action(TurnOff(id=_TURN_OFF_ID, cause=cause.id, message=message)))
+
+    def _handle(self, event: Event) -> None:
+        if self._policy is None or self._journal is None:
+            return
+        # Written first, so that an event that breaks the policy is the journal's last line.
+        self._journal.event(encode_event(event))
+        actions = self._policy.handle(event)
+        self.handled += 1
+        written = [encode_action(action) for action in actions]
+        self._journal.actions(written)
+        for action, value in zip(actions, written, strict=True):
+            if isinstance(action, SetTimer):
+                self._timers.set(action.timer, action.at)
+            elif isinstance(action, CancelTimer):
+                self._timers.cancel(action.timer)
+            else:
+                self._outgoing.append(value)
+
+    def _fire_timers(self) -> None:
+        for _ in range(_MAX_TIMERS_PER_ROUND):
+            now = self._clock.now()
+            timer = self._timers.pop_due(now)
+            if timer is None:
+                return
+            self._fired += 1
+            self._handle(TimerFired(id=f"r{self._fired}", at=now, timer=timer))
+
+    def _skip(self, why: str) -> None:
+        self.skipped += 1
+        _log.warning("event left out (%d so far): %s", self.skipped, why)
+
+    def _count_dropped(self, reply: Exchange) -> None:
+        # Said again only when it has doubled: a driver that drops a lot has no use for as many lines.
+        if reply.dropped > 2 * self._dropped_logged:
+            self._dropped_logged = reply.dropped
+            _log.warning(
+                "the driver dropped %d events and merged %d since its start: the policy was too slow",
+                reply.dropped,
+                reply.merged,
+            )

@@ -1,0 +1,138 @@
+"""Run a journal's events through new schedulers, and compare what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import zip_longest
+
+from attrs import frozen
+
+from spark_elastic.core.actions import Action
+from spark_elastic.core.events import Event
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header, Unreadable
+from spark_elastic.runtime.loop import Policy
+from spark_elastic.settings import SettingsError, load
+
+
+@frozen(kw_only=True)
+class Difference:
+    """The first place where a replay went another way.
+
+    `recorded` or `replayed` is None where that side had no more actions; `error` is what the scheduler raised
+    instead of deciding.
+    """
+
+    place: str
+    event: Event
+    recorded: Action | None = None
+    replayed: Action | None = None
+    error: str | None = None
+
+
+@frozen(kw_only=True)
+class Replay:
+    """How a replay went.
+
+    `left_out` counts events of parts whose beginning is gone. `difference` is None if all was the same.
+    """
+
+    runs: int
+    events: int
+    actions: int
+    left_out: int
+    difference: Difference | None = None
+
+
+class _Player:
+    """One pass over the entries; stops at the first difference."""
+
+    def __init__(self, make_policy: Callable[[CoreSettings], Policy]) -> None:
+        self._make_policy = make_policy
+        self._policy: Policy | None = None
+        self._part = -1
+        # The last event and what was decided about it now; what was decided then may still follow.
+        self._open: tuple[str, Event, tuple[Action, ...]] | None = None
+        self.runs = self.events = self.actions = self.left_out = 0
+        self.difference: Difference | None = None
+
+    def begin(self, place: str, header: Header) -> None:
+        if header.part == 0:
+            # The run before may have been killed between an event and its actions.
+            self._open = None
+            try:
+                self._policy = self._make_policy(load(header.settings).core())
+            except SettingsError as error:
+                raise Unreadable(f"{place}: its settings are not those of this version: {error}") from error
+            self.runs += 1
+        else:
+            self._settle(())
+            if header.part != self._part + 1:
+                self._policy = None
+        self._part = header.part
+
+    def event(self, place: str, event: Event) -> None:
+        self._settle(())
+        if self._policy is None:
+            self.left_out += 1
+            return
+        if self.difference is not None:
+            return
+        try:
+            self._open = (place, event, self._policy.handle(event))
+        except Exception as error:  # whatever it is, it is what the replay did
+            self.difference = Difference(place=place, event=event, error=f"{type(error).__name__}: {error}")
+            return
+        self.events += 1
+
+    def recorded(self, actions: tuple[Action, ...]) -> None:
+        self._settle(actions)
+
+    def _settle(self, recorded: tuple[Action, ...]) -> None:
+        if self._open is None:
+            return
+        place, event, replayed = self._open
+        self._open = None
+        for then, now in zip_longest(recorded, replayed):
+            if then != now:
+                self.difference = Difference(place=place, event=event, recorded=then, replayed=now)
+                return
+        self.actions += len(recorded)
+
+
+def replay(entries: Iterable[tuple[str, Entry]], make_policy: Callable[[CoreSettings], Policy]) -> Replay:
+    """Feed the events of (place, entry) pairs to policies and compare their actions with the recorded ones.
+
+    The actions of a run's very last event may be missing, since a process can be killed between the two.
+    Raises Unreadable if the entries are no journal, or if nothing of it can be replayed because its beginning
+    is gone.
+    """
+    player = _Player(make_policy)
+    empty = True
+    for place, entry in entries:
+        if empty and not isinstance(entry, Header):
+            raise Unreadable(f"{place}: a journal begins with its header")
+        empty = False
+        match entry:
+            case Header():
+                player.begin(place, entry)
+            case EventEntry(event=event):
+                player.event(place, event)
+            case ActionsEntry(actions=actions):
+                player.recorded(actions)
+        if player.difference is not None:
+            break
+    if empty:
+        raise Unreadable("the journal is empty")
+    if player.runs == 0:
+        raise Unreadable(
+            "the beginning of this run is gone (spark.elastic.journal.maxSize): "
+            "what was decided can be read, but not replayed"
+        )
+    return Replay(
+        runs=player.runs,
+        events=player.events,
+        actions=player.actions,
+        left_out=player.left_out,
+        difference=player.difference,
+    )

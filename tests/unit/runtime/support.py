@@ -1,0 +1,58 @@
+"""A policy with rules that fit on a page, for tests of what is around the real one."""
+
+from __future__ import annotations
+
+from spark_elastic.core.actions import Action, CancelTimer, Configure, SetParallelism, SetTimer
+from spark_elastic.core.events import Event, ExecutorAdded, ExecutorRemoved, QueryIdle, Snapshot, TimerFired
+from spark_elastic.core.settings import CoreSettings
+
+START = 1_700_000_000_000
+
+
+class CountingPolicy:
+    """Gives every query as many partitions as there are executors, a second after the last change."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        self.settings = settings
+        self.executors = 0
+        self._actions = 0
+
+    def handle(self, event: Event) -> tuple[Action, ...]:
+        match event:
+            case Snapshot():
+                limits = self.settings
+                return (
+                    Configure(
+                        id=self._next(), cause=event.id, grace_ms=limits.grace_ms, hang_ms=limits.hang_ms,
+                        start_wait_ms=limits.start_wait_ms, advise_only=limits.advise_only,
+                    ),
+                )  # fmt: skip
+            case ExecutorAdded():
+                self.executors += 1
+                return (SetTimer(id=self._next(), cause=event.id, timer="settle", at=event.at + 1_000),)
+            case ExecutorRemoved():
+                self.executors -= 1
+                return (CancelTimer(id=self._next(), cause=event.id, timer="settle"),)
+            case TimerFired():
+                return (
+                    SetParallelism(id=self._next(), cause=event.id, query="q", partitions=self.executors),
+                )
+            case QueryIdle():
+                raise RuntimeError("this policy knows no idle queries")
+        return ()
+
+    def _next(self) -> str:
+        self._actions += 1
+        return f"a{self._actions}"
+
+
+def snapshot(conf: dict[str, str] | None = None, at: int = START, id: str = "s1") -> Snapshot:
+    """Describe an empty cluster."""
+    return Snapshot(
+        id=id, at=at, application="app-1", application_name="demo", spark_version="4.2.0", conf=conf or {}
+    )
+
+
+def added(number: int, at: int) -> ExecutorAdded:
+    """Describe the arrival of executor `number`, with event id ``s<number + 1>``."""
+    return ExecutorAdded(id=f"s{number + 1}", at=at, executor=str(number), host="h", cores=1)

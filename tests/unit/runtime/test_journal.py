@@ -1,0 +1,284 @@
+"""The journal: written, bounded, cut off, read, followed, replayed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from spark_elastic.core.actions import SetParallelism
+from spark_elastic.core.events import Event, ExecutorAdded, QueryIdle
+from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
+from spark_elastic.runtime.entries import (
+    ActionsEntry,
+    Entry,
+    EventEntry,
+    Header,
+    Unreadable,
+    read_journal,
+)
+from spark_elastic.runtime.follow import follow
+from spark_elastic.runtime.journal import Journal, journal_folder, journal_name, open_journal
+from spark_elastic.runtime.loop import Loop
+from spark_elastic.runtime.replay import replay
+from spark_elastic.settings import Settings, load
+from spark_elastic.wire import encode_event
+from tests.unit.runtime.support import START, CountingPolicy, added, snapshot
+
+
+def record(folder: Path, *events: Event, extra: dict[str, str] | None = None) -> Path:
+    """Run a loop over `events` with its journal in `folder`, and return the journal."""
+    conf = {"spark.elastic.journal.dir": str(folder), **(extra or {})}
+    clock = SteppedClock(START)
+    gateway = MemoryGateway(clock, end=max(event.at for event in events) + 5_000)
+    gateway.offer(snapshot(conf), *events)
+    Loop(gateway, clock, CountingPolicy, open_journal).run()
+    return folder / "spark-elastic-app-1.jsonl"
+
+
+def entries(path: Path) -> list[Entry]:
+    return [entry for _, entry in read_journal(path)]
+
+
+def crowd(count: int) -> list[Event]:
+    return [added(number, START + 10 * number) for number in range(1, count + 1)]
+
+
+def test_a_journal_begins_with_its_header_and_holds_each_event_with_its_actions(tmp_path: Path) -> None:
+    path = record(tmp_path / "new" / "folder", added(1, START + 100))
+    header, first, configure, arrival, timer, fired, change = entries(path)
+    assert isinstance(header, Header)
+    assert (header.application, header.part) == ("app-1", 0)
+    assert header.settings["spark.elastic.schedulerMode"] == "reactive"
+    assert isinstance(first, EventEntry)
+    assert isinstance(arrival, EventEntry)
+    assert isinstance(fired, EventEntry)
+    assert all(isinstance(entry, ActionsEntry) for entry in (configure, timer, change))
+
+
+def test_a_replay_decides_the_same(tmp_path: Path) -> None:
+    path = record(tmp_path, *crowd(20))
+    result = replay(read_journal(path), CountingPolicy)
+    assert result.difference is None
+    assert (result.runs, result.events, result.actions, result.left_out) == (1, 22, 22, 0)
+
+
+def test_a_replay_names_the_first_difference(tmp_path: Path) -> None:
+    path = record(tmp_path, *crowd(3))
+    path.write_text(path.read_text().replace('"partitions":3', '"partitions":4'))
+    difference = replay(read_journal(path), CountingPolicy).difference
+    assert difference is not None
+    assert difference.place.endswith(":10")
+    assert difference.event.id == "r1"
+    assert difference.recorded == SetParallelism(id="a5", cause="r1", query="q", partitions=4)
+    assert difference.replayed == SetParallelism(id="a5", cause="r1", query="q", partitions=3)
+
+
+def test_a_replay_notices_missing_and_additional_actions(tmp_path: Path) -> None:
+    path = record(tmp_path, *crowd(3))
+    lines = path.read_text().splitlines(keepends=True)
+    without = tmp_path / "without.jsonl"
+    without.write_text("".join(lines[:4] + lines[5:]))
+    missing = replay(read_journal(without), CountingPolicy).difference
+    assert missing is not None
+    assert missing.recorded is None
+    assert missing.replayed is not None
+    twice = tmp_path / "twice.jsonl"
+    actions = json.loads(lines[4])["actions"]
+    twice.write_text("".join([*lines[:4], json.dumps({"actions": actions * 2}) + "\n", *lines[5:]]))
+    more = replay(read_journal(twice), CountingPolicy).difference
+    assert more is not None
+    assert more.recorded is not None
+    assert more.replayed is None
+
+
+def test_a_replay_reports_what_the_policy_raises(tmp_path: Path) -> None:
+    path = record(tmp_path, added(1, START + 1))
+    idle = QueryIdle(id="s9", at=START + 9_000, query="q", run="r")
+    with path.open("a") as file:
+        file.write(json.dumps({"event": encode_event(idle)}) + "\n")
+    difference = replay(read_journal(path), CountingPolicy).difference
+    assert difference is not None
+    assert difference.error == "RuntimeError: this policy knows no idle queries"
+
+
+def test_a_new_process_appends_its_own_run_also_after_a_cut_line(tmp_path: Path) -> None:
+    path = record(tmp_path, *crowd(2))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    record(tmp_path, *crowd(4))
+    result = replay(read_journal(path), CountingPolicy)
+    assert result.difference is None
+    assert (result.runs, result.events) == (2, 10)
+
+
+def test_a_cut_line_at_the_end_is_left_out(tmp_path: Path) -> None:
+    path = record(tmp_path, *crowd(2))
+    path.write_bytes(path.read_bytes()[:-20])
+    assert replay(read_journal(path), CountingPolicy).difference is None
+
+
+def test_the_room_is_bounded_and_two_parts_are_replayed_together(tmp_path: Path) -> None:
+    path = record(tmp_path, *crowd(230), extra={"spark.elastic.journal.maxSize": "64k"})
+    older = path.with_name(path.name + ".1")
+    assert older.exists()
+    headers = [entry for entry in entries(path) if isinstance(entry, Header)]
+    assert [header.part for header in headers] == [0, 1]
+    result = replay(read_journal(path), CountingPolicy)
+    assert result.difference is None
+    assert result.left_out == 0
+    assert result.events == 232
+
+
+def test_without_its_beginning_a_journal_can_be_read_but_not_replayed(tmp_path: Path) -> None:
+    path = record(tmp_path, *crowd(700), extra={"spark.elastic.journal.maxSize": "64k"})
+    sizes = [file.stat().st_size for file in tmp_path.iterdir()]
+    assert len(sizes) == 2
+    assert sum(sizes) < 66 << 10
+    last = [entry for entry in entries(path) if isinstance(entry, EventEntry)][-1]
+    assert last.event.id == "r1"
+    with pytest.raises(Unreadable, match="the beginning of this run is gone"):
+        replay(read_journal(path), CountingPolicy)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        ("hello\nworld\n", ":1: no line of a journal"),
+        ("[]\n{}\n", ":1: no line of a journal"),
+        ('{"journal": 2}\n', "format 2, this version reads format 1"),
+        ('{"event": {"type": "MoonRose"}}\n', "unknown event type 'MoonRose'"),
+        ('{"event": {"type": "TimerFired", "id": "r1", "at": 1, "timer": "t"}}\n', "begins with its header"),
+    ],
+)
+def test_what_is_no_journal_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "some.jsonl"
+    path.write_text(text)
+    with pytest.raises(Unreadable, match=says):
+        replay(read_journal(path), CountingPolicy)
+
+
+def test_a_missing_file_and_a_binary_one_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="No such file"):
+        list(read_journal(tmp_path / "none"))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(Unreadable, match="no text"):
+        list(read_journal(tmp_path / "binary"))
+
+
+def test_a_disk_error_ends_the_journal_with_one_warning_and_not_the_policy(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    with caplog.at_level(logging.WARNING, "spark_elastic"):
+        record(in_the_way, *crowd(3))
+    (message,) = caplog.messages
+    assert message.startswith("no decision journal from here on")
+    assert str(in_the_way) in message
+
+
+def test_a_full_disk_ends_the_journal_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no /dev/full")
+    journal = Journal(full, max_size=1 << 20)
+    with caplog.at_level(logging.WARNING, "spark_elastic"):
+        for _ in range(3):
+            journal.event(encode_event(added(1, START)))
+            journal.end_batch()
+    journal.close()
+    assert len(caplog.messages) == 1
+    assert journal.path is None
+
+
+@pytest.mark.parametrize(
+    ("conf", "folder"),
+    [
+        ({}, None),
+        ({"spark.elastic.journal.dir": "/j"}, "/j"),
+        ({"spark.elastic.journal.dir": "file:///a%20b"}, "/a b"),
+        ({"spark.eventLog.dir": "/logs"}, None),
+        ({"spark.eventLog.enabled": "true"}, "/tmp/spark-events/spark-elastic"),
+        ({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "/logs"}, "/logs/spark-elastic"),
+        ({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "file:/logs"}, "/logs/spark-elastic"),
+        ({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "hdfs://name/logs"}, None),
+        (
+            {"spark.eventLog.enabled": "true", "spark.eventLog.dir": "/l", "spark.elastic.journal.dir": "/j"},
+            "/j",
+        ),
+    ],
+)
+def test_where_the_journal_goes(conf: dict[str, str], folder: str | None) -> None:
+    found = journal_folder(load(conf), snapshot(conf))
+    assert (None if found is None else str(found)) == folder
+
+
+def test_the_name_of_a_journal_is_a_file_name() -> None:
+    assert journal_name("app-20261121-0001") == "spark-elastic-app-20261121-0001.jsonl"
+    assert journal_name("../etc/x y") == "spark-elastic-.._etc_x_y.jsonl"
+
+
+def test_a_follower_sees_what_is_written_while_it_looks(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    done = threading.Event()
+    seen: list[Entry] = []
+    reader = threading.Thread(target=lambda: seen.extend(follow(path, done.is_set)))
+    reader.start()
+    journal = Journal(path, application="app-1", settings=Settings(), max_size=1 << 20)
+    for event in crowd(50):
+        journal.event(encode_event(event))
+        journal.end_batch()
+    journal.close()
+    done.set()
+    reader.join(10)
+    assert [entry.event for entry in seen if isinstance(entry, EventEntry)] == crowd(50)
+
+
+def test_a_follower_goes_on_in_the_next_part(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, application="app-1", settings=Settings(), max_size=20_000)
+    done = False
+    seen: list[Entry] = []
+    entries = follow(path, lambda: done)
+    everybody = crowd(400)
+    for first in range(0, 400, 50):
+        batch = everybody[first : first + 50]
+        for event in batch:
+            journal.event(encode_event(event))
+        journal.end_batch()
+        while len(numbers(seen)) < first + 50:
+            seen.append(next(entries))
+    journal.close()
+    done = True
+    seen.extend(entries)
+    assert numbers(seen) == list(range(1, 401))
+    parts = [entry.part for entry in seen if isinstance(entry, Header)]
+    assert len(parts) > 2
+    assert parts == list(range(len(parts)))
+
+
+def numbers(seen: list[Entry]) -> list[int]:
+    return [
+        int(entry.event.executor)
+        for entry in seen
+        if isinstance(entry, EventEntry) and isinstance(entry.event, ExecutorAdded)
+    ]
+
+
+def test_a_follower_of_nothing_ends_when_told(tmp_path: Path) -> None:
+    assert list(follow(tmp_path / "none", lambda: True)) == []
+
+
+def test_what_was_written_can_be_read_after_each_batch(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, application="app-1", settings=Settings(), max_size=1 << 20)
+    journal.event(encode_event(added(1, START)))
+    journal.end_batch()
+    assert len(entries(path)) == 2
+    journal.close()
+    journal.close()

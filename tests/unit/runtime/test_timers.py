@@ -1,0 +1,43 @@
+"""Timers come due in the order of their time, whatever was replaced or cancelled before."""
+
+from __future__ import annotations
+
+from spark_elastic.runtime.timers import Timers
+
+
+def due(timers: Timers, now: int) -> list[str]:
+    result = []
+    while (name := timers.pop_due(now)) is not None:
+        result.append(name)
+    return result
+
+
+def test_timers_come_due_in_the_order_of_their_time() -> None:
+    timers = Timers()
+    timers.set("late", 30)
+    timers.set("early", 10)
+    assert timers.next_at() == 10
+    assert due(timers, 9) == []
+    assert due(timers, 30) == ["early", "late"]
+    assert timers.next_at() is None
+
+
+def test_setting_a_timer_again_replaces_it() -> None:
+    timers = Timers()
+    timers.set("t", 10)
+    timers.set("t", 20)
+    assert due(timers, 15) == []
+    timers.set("t", 5)
+    assert due(timers, 5) == ["t"]
+    assert due(timers, 100) == []
+
+
+def test_a_cancelled_timer_does_not_fire() -> None:
+    timers = Timers()
+    timers.set("t", 10)
+    timers.cancel("t")
+    timers.cancel("unknown")
+    assert timers.next_at() is None
+    assert due(timers, 100) == []
+    timers.set("t", 10)
+    assert due(timers, 100) == ["t"]

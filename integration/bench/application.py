@@ -1,0 +1,108 @@
+"""The benchmark's streaming application, running on a cluster with or without the plugin."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+import attrs
+from batches import Batch, read_batches
+
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+
+TRIGGER_MS = 500
+_APPLICATION = Path(__file__).parent / "stream_app.py"
+_POLL_S = 0.2
+_START_TIMEOUT_S = 120.0
+
+_Found = TypeVar("_Found")
+
+
+@cache
+def plugin_flags() -> tuple[str, ...]:
+    """Return the flags that spark-elastic itself prints for spark-submit."""
+    command = [sys.executable, "-m", "spark_elastic.cli", "conf", "--mode", "reactive"]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return tuple(shlex.split(printed))
+
+
+@attrs.frozen(kw_only=True)
+class Variant:
+    """What to run: the query's kind, plugin or not, Spark's settings; `name` is unique on its cluster."""
+
+    name: str
+    kind: str
+    plugin: bool
+    conf: Mapping[str, str]
+    state_keys: int = 0
+
+
+class Application:
+    """A running application; a context manager that ends it."""
+
+    def __init__(self, cluster: Cluster, folder: Path, variant: Variant) -> None:
+        self._progress = folder / f"{variant.name}.progress"
+        self.journal = folder / f"{variant.name}.journal"
+        checkpoint = folder / f"{variant.name}.checkpoint"
+        arguments = [variant.kind, checkpoint, self._progress, TRIGGER_MS, variant.state_keys]
+        plugin = {"spark.elastic.journal.dir": str(self.journal)} if variant.plugin else {}
+        self.driver: LoggedProcess = cluster.submit(
+            _APPLICATION,
+            [str(argument) for argument in arguments],
+            conf={**variant.conf, **plugin},
+            flags=plugin_flags() if variant.plugin else (),
+            name=variant.name,
+        )
+
+    def __enter__(self) -> Application:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.driver.stop()
+
+    def batches(self) -> list[Batch]:
+        """Return the micro-batches so far."""
+        return read_batches(self._progress)
+
+    def wait_for_batches(self, count: int, timeout_s: float = _START_TIMEOUT_S) -> list[Batch]:
+        """Return all batches once there are `count`; raises ProcessFailure after `timeout_s`."""
+
+        def enough() -> list[Batch] | None:
+            batches = self.batches()
+            return batches if len(batches) >= count else None
+
+        found = self.poll(enough, timeout_s)
+        if found is None:
+            raise ProcessFailure(f"no {count} micro-batches in {timeout_s:g} s\n{self.driver.log_tail()}")
+        return found
+
+    def wait_for_executors(self, registered: int, timeout_s: float = 60.0) -> None:
+        """Return once `registered` executors in all, lost ones included, have registered with the driver."""
+        self.driver.wait_for_line(rf"(?s)(Registered executor.*?){{{registered}}}", timeout_s)
+
+    def poll(self, look: Callable[[], _Found | None], timeout_s: float) -> _Found | None:
+        """Return what `look` finds, None after `timeout_s`; raises ProcessFailure if the driver has ended."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            found = look()
+            if found is not None:
+                return found
+            if not self.driver.running:
+                raise ProcessFailure(f"the driver ended\n{self.driver.log_tail()}")
+            time.sleep(_POLL_S)
+        return None
+
+
+def now_ms() -> int:
+    """Return the time in epoch ms."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,67 @@
+"""The micro-batches of a running query, read from the progress reports that its application notes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Batch:
+    """One micro-batch with input; times in epoch ms."""
+
+    number: int
+    started: int
+    duration_ms: int
+    partitions: int | None
+    state_bytes: int
+
+    @property
+    def output(self) -> int:
+        """When its output was complete."""
+        return self.started + self.duration_ms
+
+
+def read_batches(file: Path) -> list[Batch]:
+    """Return the batches noted so far, in order; a line that is being written is left for the next time."""
+    if not file.is_file():
+        return []
+    lines = file.read_text(encoding="utf-8").split("\n")[:-1]
+    reports = [json.loads(line) for line in lines]
+    return [_batch(report) for report in reports if report["numInputRows"] > 0]
+
+
+def output_gap_ms(batches: Sequence[Batch], begin: int, end: int) -> int:
+    """Return the longest time between two successive outputs that overlaps `begin`..`end` (epoch ms)."""
+    outputs = [batch.output for batch in batches]
+    pairs = pairwise(outputs)
+    return max((b - a for a, b in pairs if b >= begin and a <= end), default=0)
+
+
+def missed_triggers(batches: Sequence[Batch], begin: int, end: int, trigger_ms: int) -> int:
+    """Count the trigger times in `begin`..`end` (epoch ms) at which no batch could start."""
+    # Spark's triggers fall on multiples of the interval; the first batch of a run starts at once.
+    ticks = [batch.started // trigger_ms for batch in batches if begin <= batch.started <= end]
+    return sum(max(0, b - a - 1) for a, b in pairwise(ticks))
+
+
+def first_output_after(batches: Iterable[Batch], moment: int) -> int | None:
+    """Return when the first batch that *started* after `moment` was complete (all epoch ms)."""
+    return next((batch.output for batch in batches if batch.started >= moment), None)
+
+
+def _batch(report: dict[str, Any]) -> Batch:
+    operators = report["stateOperators"]
+    return Batch(
+        number=report["batchId"],
+        started=round(datetime.fromisoformat(report["timestamp"].replace("Z", "+00:00")).timestamp() * 1000),
+        duration_ms=report["durationMs"]["triggerExecution"],
+        partitions=operators[0]["numShufflePartitions"] if operators else None,
+        state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+    )

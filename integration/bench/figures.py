@@ -1,0 +1,17 @@
+"""Summaries of measured times."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+
+
+def p50(values: Iterable[float]) -> float:
+    """Return the median, rounded to a tenth; raises StatisticsError without values."""
+    return round(statistics.median(values), 1)
+
+
+def p50_max(values: Iterable[float]) -> dict[str, float]:
+    """Return the median and the greatest value; both 0 without values."""
+    known = list(values)
+    return {"p50": p50(known), "max": round(max(known), 1)} if known else {"p50": 0.0, "max": 0.0}

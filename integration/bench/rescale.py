@@ -1,0 +1,105 @@
+"""Measure rescaling on a real cluster: how soon, at what gap in the output, at what cost.
+
+usage: python integration/bench/rescale.py [--quick] [--rounds N] [--large-rounds N] [--only PART]...
+The last line printed is one JSON object, also written to results/rescale.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from application import Variant
+from figures import p50_max
+from overhead import overhead, startup_extra_ms
+from rounds import Rounds, run_rounds
+from stream_app import KEYS_PER_BATCH_AT_FIRST
+from untuned import untuned
+
+_RESULT = Path(__file__).parent / "results" / "rescale.json"
+# About 1 KB of state for each key.
+_STATE_KEYS = 1_000_000
+# Waiting times are for quiet clusters; here every change is to be followed at once, as the tuned peer does.
+_AT_ONCE = {
+    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
+    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+    "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
+}
+
+
+def main() -> int:
+    """Run the parts asked for, write and print the result."""
+    arguments = _arguments()
+    parts = _parts(arguments)
+    result: dict[str, object] = {}
+    for name in arguments.only or parts:
+        print(f"{time.strftime('%H:%M:%S')} {name}", file=sys.stderr, flush=True)
+        result |= parts[name]()
+    line = json.dumps(result)
+    if not arguments.only:
+        _RESULT.parent.mkdir(exist_ok=True)
+        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(line)
+    return 0
+
+
+def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], dict[str, object]]]:
+    quick: bool = arguments.quick
+    rounds = arguments.rounds or (2 if quick else 10)
+    keys = _STATE_KEYS // (10 if quick else 1)
+    large_rounds = arguments.large_rounds or (1 if quick else 3)
+    return {
+        "stateless": lambda: {"stateless": _elastic("stateless", rounds).summary()},
+        "stateful_small": lambda: _small_and_kill(rounds),
+        "stateful_large": lambda: {"stateful_large": _large(large_rounds, keys)},
+        "untuned": lambda: {"untuned_ms": untuned(batches=10 if quick else 40)},
+        "overhead": lambda: overhead(pairs=1 if quick else 3, batches=20 if quick else 60),
+        "startup": lambda: {"startup_extra_ms": startup_extra_ms(pairs=1 if quick else 5)},
+    }
+
+
+def _elastic(kind: str, rounds: int) -> Rounds:
+    return run_rounds(Variant(name="elastic", kind=kind, plugin=True, conf=_AT_ONCE), rounds)
+
+
+def _small_and_kill(rounds: int) -> dict[str, object]:
+    """Run the small state with the plugin, then the same rounds in plain Spark with three partitions."""
+    elastic = _elastic("stateful_small", rounds)
+    conf = {"spark.sql.shuffle.partitions": "3"}
+    plain = run_rounds(Variant(name="plain", kind="stateful_small", plugin=False, conf=conf), rounds)
+    return {
+        "stateful_small": elastic.summary(),
+        "kill_to_output_ms": {
+            "elastic": p50_max(elastic.kill_to_output_ms()),
+            "plain": p50_max(plain.kill_to_output_ms()),
+        },
+        "plain_rounds": plain.summary(),
+    }
+
+
+def _large(rounds: int, keys: int) -> dict[str, object]:
+    variant = Variant(name="elastic", kind="stateful_large", plugin=True, conf=_AT_ONCE, state_keys=keys)
+    preload = -(-keys // KEYS_PER_BATCH_AT_FIRST)
+    return run_rounds(variant, rounds, preload_batches=preload, patience_s=180).summary()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure rescaling on a real cluster.")
+    parser.add_argument("--quick", action="store_true", help="few rounds, a tenth of the large state")
+    parser.add_argument("--rounds", type=int, help="rounds of 2 -> 3 -> 2 executors (default 10)")
+    parser.add_argument("--large-rounds", type=int, help="rounds with the large state (default 3)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=["stateless", "stateful_small", "stateful_large", "untuned", "overhead", "startup"],
+        help="one part; the result is printed, not written",
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

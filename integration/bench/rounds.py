@@ -1,0 +1,117 @@
+"""Rounds of 2 executors -> 3 -> 2 beneath a running query: a worker joins, then dies by SIGKILL."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+from application import TRIGGER_MS, Application, Variant, now_ms
+from batches import Batch, first_output_after, missed_triggers, output_gap_ms
+from figures import p50_max
+from policy_journal import executors_added, in_force_since
+
+from spark_elastic.demo.cluster import Cluster
+
+# Long enough for several batches at the new parallelism, the first of which warm a new executor up.
+_SETTLE_S = 4.0
+_WARM_UP_BATCHES = 20
+
+
+@attrs.frozen(kw_only=True)
+class Round:
+    """The moments of one round, in epoch ms; `grown` and `shrunk` are None if it did not come into force."""
+
+    registered: int
+    grown: int | None
+    killed: int
+    shrunk: int | None
+    ended: int
+
+
+@attrs.frozen(kw_only=True)
+class Rounds:
+    """All rounds of one run and the micro-batches around them."""
+
+    rounds: Sequence[Round]
+    batches: Sequence[Batch]
+
+    def kill_to_output_ms(self) -> list[int]:
+        """Return per round the time from the kill to the first output of a batch that started after it."""
+        outputs = [(r.killed, first_output_after(self.batches, r.killed)) for r in self.rounds]
+        return [output - killed for killed, output in outputs if output is not None]
+
+    def summary(self) -> dict[str, object]:
+        """Return the figures; what never came into force counts under `not_in_force`, not in the times."""
+        grown = [r.grown - r.registered for r in self.rounds if r.grown is not None]
+        shrunk = [r.shrunk - r.killed for r in self.rounds if r.shrunk is not None]
+        up = [(r.registered, r.killed) for r in self.rounds]
+        down = [(r.killed, r.ended) for r in self.rounds]
+        missed_up = sum(missed_triggers(self.batches, *window, TRIGGER_MS) for window in up)
+        missed_down = sum(missed_triggers(self.batches, *window, TRIGGER_MS) for window in down)
+        return {
+            "trigger_ms": TRIGGER_MS,
+            "in_force_ms": p50_max(grown),
+            "output_gap_ms": p50_max(output_gap_ms(self.batches, *window) for window in up),
+            "missed_triggers": missed_up + missed_down,
+            "rounds": len(self.rounds),
+            "missed_when_growing": missed_up,
+            "missed_when_killed": missed_down,
+            "in_force_after_kill_ms": p50_max(shrunk),
+            "output_gap_after_kill_ms": p50_max(output_gap_ms(self.batches, *window) for window in down),
+            "not_in_force": 2 * len(self.rounds) - len(grown) - len(shrunk),
+            "state_mb": round(max(batch.state_bytes for batch in self.batches) / 1e6),
+        }
+
+
+def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patience_s: float = 30.0) -> Rounds:
+    """Run the query on a cluster of its own through `count` rounds.
+
+    The first `preload_batches` micro-batches fill the state and are no part of it. Each change is given
+    `patience_s` to come into force; plain Spark, where nothing changes, only time to settle.
+    """
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, Cluster(Path(name, "cluster")) as cluster:
+        folder = Path(name)
+        for _ in range(2):
+            cluster.add_worker()
+        with Application(cluster, folder, variant) as application:
+            application.wait_for_executors(2)
+            # Preloading 1 GB takes a minute or two.
+            application.wait_for_batches(
+                preload_batches + _WARM_UP_BATCHES, timeout_s=120 + 10 * preload_batches
+            )
+            begun = now_ms()
+            patience = patience_s if variant.plugin else 0.0
+            rounds = [_round(cluster, application, number, patience) for number in range(count)]
+            batches = [batch for batch in application.batches() if batch.started >= begun]
+    return Rounds(rounds=rounds, batches=batches)
+
+
+def _round(cluster: Cluster, application: Application, number: int, patience_s: float) -> Round:
+    worker = cluster.add_worker()
+    application.wait_for_executors(3 + number)
+    registered = _registration(application, number) if patience_s else now_ms()
+    grown = _in_force(application, 3, registered, patience_s)
+    time.sleep(_SETTLE_S)
+    killed = now_ms()
+    cluster.kill_worker(worker)
+    shrunk = _in_force(application, 2, killed, patience_s)
+    time.sleep(_SETTLE_S)
+    return Round(registered=registered, grown=grown, killed=killed, shrunk=shrunk, ended=now_ms())
+
+
+def _registration(application: Application, number: int) -> int:
+    def third() -> int | None:
+        added = executors_added(application.journal)
+        return added[2 + number].at if len(added) > 2 + number else None
+
+    found = application.poll(third, timeout_s=10)
+    if found is None:
+        raise RuntimeError("the journal does not tell of an executor that registered")
+    return found
+
+
+def _in_force(application: Application, partitions: int, moment: int, patience_s: float) -> int | None:
+    return application.poll(lambda: in_force_since(application.journal, partitions, moment), patience_s)

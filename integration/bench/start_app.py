@@ -1,0 +1,15 @@
+"""The smallest application: it notes when its session stands and one job is done, in epoch milliseconds.
+
+usage: start_app.py FILE
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("start").getOrCreate()
+spark.range(100).count()
+Path(sys.argv[1]).write_text(str(time.time_ns() // 1_000_000))
+spark.stop()

@@ -1,0 +1,38 @@
+"""What passes in Spark's own suites without the plugin: one committed file per Spark version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from suite_jars import spark_version
+
+Passing = dict[str, list[str]]
+
+
+def baseline_file() -> Path:
+    """Return the file for the installed version of Spark."""
+    return Path(__file__).parent / f"baseline-{spark_version()[0]}.json"
+
+
+def load() -> Passing:
+    """Return the names of the passing tests by suite; empty if this version has no baseline yet."""
+    if not baseline_file().is_file():
+        return {}
+    suites: Passing = json.loads(baseline_file().read_text(encoding="utf-8"))
+    return suites
+
+
+def store(suite: str, outcomes: dict[str, bool]) -> None:
+    """Replace one suite's list by the tests that passed in `outcomes`."""
+    suites = load() | {suite: sorted(name for name, passed in outcomes.items() if passed)}
+    text = json.dumps(dict(sorted(suites.items())), indent=1, ensure_ascii=False)
+    baseline_file().write_text(text + "\n", encoding="utf-8")
+
+
+def broken(suite: str, outcomes: dict[str, bool]) -> list[str]:
+    """Return the tests that pass without the plugin and did not pass in `outcomes`.
+
+    Raises KeyError if the suite has no baseline.
+    """
+    return [name for name in load()[suite] if not outcomes.get(name, False)]

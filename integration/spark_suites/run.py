@@ -1,0 +1,95 @@
+"""Run Spark's own test suites with the plugin on: what passes without it must pass with it.
+
+usage: python integration/spark_suites/run.py [--all | SUITE...] [--baseline] [--set KEY=VALUE]...
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import baseline
+from suite_jars import JarFailure
+from suite_runner import run_suite
+
+_STREAMING = "org.apache.spark.sql.streaming."
+_EXECUTION = "org.apache.spark.sql.execution."
+
+#: The suites of the classes that the plugin replaces; about 80 s.
+DEFAULT = (f"{_STREAMING}StreamingQueryManagerSuite", f"{_STREAMING}StreamingQuerySuite")
+
+#: Suites of what queries do beneath the plugin.
+MORE = (
+    f"{_STREAMING}StreamingQueryListenerSuite",
+    f"{_STREAMING}StreamingQueryStatusAndProgressSuite",
+    f"{_STREAMING}StreamingAggregationSuite",
+    f"{_STREAMING}TriggerAvailableNowSuite",
+    f"{_EXECUTION}streaming.sources.ForeachBatchSinkSuite",
+    f"{_STREAMING}StreamingInnerJoinWithVCFSuite",
+    f"{_STREAMING}StreamingOuterJoinWithVCFSuite",
+    f"{_STREAMING}StreamingFullOuterJoinWithVCFSuite",
+    f"{_STREAMING}StreamingLeftSemiJoinWithVCFSuite",
+    f"{_STREAMING}StreamingDeduplicationSuite",
+    f"{_STREAMING}StreamingSessionWindowSuite",
+    f"{_STREAMING}TransformWithStateSuite",
+    f"{_EXECUTION}adaptive.AdaptiveQueryExecSuite",
+    f"{_EXECUTION}CoalesceShufflePartitionsSuite",
+)
+
+
+def main() -> int:
+    """Run what the command line asks for; return 1 if a test is broken, 2 if something is missing."""
+    arguments = _arguments()
+    suites = _named(arguments.suites) if arguments.suites else (DEFAULT + MORE if arguments.all else DEFAULT)
+    settings = dict(pair.split("=", 1) for pair in arguments.set)
+    print(f"{'suite':<46}{'tests':>6}{'passed':>8}{'broken':>8}{'s':>6}", flush=True)
+    try:
+        good = [_run(suite, settings, make_baseline=arguments.baseline) for suite in suites]
+    except JarFailure as failure:
+        print(f"spark-suites: {failure}", file=sys.stderr)
+        return 2
+    return 0 if all(good) else 1
+
+
+def _run(suite: str, settings: dict[str, str], *, make_baseline: bool) -> bool:
+    """Run one suite, print its line of the table and tell whether it is as it should be."""
+    started = time.monotonic()
+    known = baseline.load()
+    outcomes = run_suite(suite, plugin=not make_baseline, settings=settings)
+    if make_baseline:
+        baseline.store(suite, outcomes)
+    elif suite not in known:
+        # A suite outside the lists above: its baseline is made in passing.
+        baseline.store(suite, run_suite(suite, plugin=False, settings={}))
+    broken = baseline.broken(suite, outcomes)
+    counts = (
+        f"{len(outcomes):>6}{sum(outcomes.values()):>8}{len(broken):>8}{time.monotonic() - started:>6.0f}"
+    )
+    print(f"{suite.rsplit('.', 1)[-1]:<46}{counts}", flush=True)
+    for name in broken:
+        print(f"  {'failed' if name in outcomes else 'not run'}: {name}", flush=True)
+    return bool(outcomes) and not broken
+
+
+def _named(names: list[str]) -> tuple[str, ...]:
+    """Complete simple names of known suites; other names are taken as they are."""
+    known = {suite.rsplit(".", 1)[-1]: suite for suite in DEFAULT + MORE}
+    return tuple(known.get(name, name) for name in names)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Run Spark's own test suites with the plugin on.")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="simple or full class names")
+    parser.add_argument("--all", action="store_true", help="run every listed suite (about 15 minutes)")
+    parser.add_argument(
+        "--baseline", action="store_true", help="run without the plugin and record what passes"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="one more Spark setting"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""One suite of Spark's in a JVM of its own, with or without the plugin."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from xml.etree import ElementTree
+
+from suite_jars import REPOSITORY, plugin_jar, pyspark_jars, suite_jars
+
+# A hung suite must not hold up everything; the slowest takes about 4 minutes on two cores.
+_TIME_LIMIT_S = 1800
+
+# As Spark's own build starts the JVM of its tests.
+_OPEN = (
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent"
+    " java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
+)
+_JVM = (
+    "-Xmx3g",
+    "-Xss4m",
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPEN.split()),
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dspark.testing=1",
+)
+
+_PLUGIN_SETTINGS = {
+    "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
+    "spark.elastic.schedulerMode": "reactive",
+    # Tests set their own partition count and state store, and assert them.
+    "spark.elastic.explicitParallelism": "fixed",
+    "spark.elastic.stateStore": "unchanged",
+    "spark.elastic.python": sys.executable,
+}
+
+
+def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> dict[str, bool]:
+    """Run one suite and return each test's name with whether it passed.
+
+    `settings` (spark.* keys) override the plugin's. Tests that the suite itself ignores are left out. An empty
+    answer means that the suite was aborted, hung or crashed: its log, target/spark-suites/NAME-*/suite.log, says why.
+    Raises JarFailure if the jars cannot be had.
+    """
+    folder = (
+        REPOSITORY
+        / "target"
+        / "spark-suites"
+        / f"{suite.rsplit('.', 1)[-1]}-{'plugin' if plugin else 'plain'}"
+    )
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "home").mkdir(parents=True)
+    _execute(
+        _command(suite, folder, {**_PLUGIN_SETTINGS, **settings} if plugin else settings, plugin), folder
+    )
+    return _outcomes(folder / "reports" / f"TEST-{suite}.xml")
+
+
+def _command(suite: str, folder: Path, settings: dict[str, str], plugin: bool) -> list[str]:
+    jars = suite_jars()
+    # pyspark's jars come first: the companions bring older copies of Scala's own.
+    class_path = [f"{pyspark_jars()}/*", *map(str, jars), *([str(plugin_jar())] if plugin else [])]
+    java = str(Path(os.environ["JAVA_HOME"], "bin", "java")) if os.environ.get("JAVA_HOME") else "java"
+    return [
+        java,
+        *_JVM,
+        f"-Dspark.test.home={folder / 'home'}",
+        f"-Djava.io.tmpdir={folder}",
+        *(f"-D{key}={value}" for key, value in settings.items()),
+        *("-cp", os.pathsep.join(class_path)),
+        *(
+            "org.scalatest.tools.Runner",
+            "-R",
+            str(jars[0]),
+            "-s",
+            suite,
+            "-oW",
+            "-u",
+            str(folder / "reports"),
+        ),
+    ]
+
+
+def _execute(command: list[str], folder: Path) -> None:
+    # The policy process must find this checkout's package, installed or not.
+    path = os.pathsep.join([str(REPOSITORY / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
+    with (folder / "suite.log").open("wb") as log:
+        child = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            child.wait(_TIME_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            log.write(f"\nstopped: it took longer than {_TIME_LIMIT_S} s\n".encode())
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _outcomes(report: Path) -> dict[str, bool]:
+    if not report.is_file():
+        return {}
+    cases = ElementTree.parse(report).getroot().iter("testcase")
+    return {
+        case.attrib["name"]: case.find("failure") is None and case.find("error") is None
+        for case in cases
+        if case.find("skipped") is None
+    }

@@ -1,0 +1,17 @@
+"""Spark's own suites of the classes that the plugin replaces pass with the plugin as they do without."""
+
+from __future__ import annotations
+
+import baseline
+import pytest
+from run import DEFAULT
+from suite_runner import run_suite
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(1900)
+@pytest.mark.parametrize("suite", DEFAULT)
+def test_nothing_that_passes_in_plain_spark_breaks(suite: str) -> None:
+    outcomes = run_suite(suite, plugin=True, settings={})
+    assert outcomes, "the suite gave no results: see target/spark-suites"
+    assert baseline.broken(suite, outcomes) == []

@@ -1,0 +1,94 @@
+package org.apache.spark.elastic
+
+import scala.collection.mutable
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler._
+
+/** Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits. */
+private[spark] final class ClusterListener(sc: SparkContext, events: EventStream) extends SparkListener {
+  private val book = mutable.LinkedHashMap.empty[String, ExecutorFacts]
+  private val queryOfStage = mutable.HashMap.empty[Int, String]
+  private val failedTasks = mutable.HashMap.empty[Int, Int]
+  private val taskTime = new java.util.concurrent.ConcurrentHashMap[String, java.lang.Long]
+
+  def executors: Seq[ExecutorFacts] = events.synchronized(book.values.toSeq)
+
+  /** Run time of the tasks of a query's stages completed since this was last asked, in ms. */
+  def drainTaskTime(query: String): Long = Option(taskTime.remove(query)).fold(0L)(_.longValue)
+
+  /** Spark posts no event when an executor begins to decommission: the scheduler has to be asked. */
+  def checkDecommissioning(): Unit = {
+    val leaving = executors.filter { e =>
+      !e.decommissioning && sc.taskScheduler.getExecutorDecommissionState(e.executor).isDefined
+    }
+    leaving.foreach { e =>
+      events.record(ExecutorDecommissioning(e.executor, "decommissioned by its cluster manager")) {
+        book.updateWith(e.executor)(_.map(_.copy(decommissioning = true)))
+      }
+    }
+  }
+
+  override def onExecutorAdded(added: SparkListenerExecutorAdded): Unit = {
+    val info = added.executorInfo
+    events.record(ExecutorAdded(added.executorId, info.executorHost, info.totalCores)) {
+      book(added.executorId) = ExecutorFacts(added.executorId, info.executorHost, info.totalCores)
+    }
+  }
+
+  override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
+    events.record(ExecutorRemoved(removed.executorId, removed.reason))(book.remove(removed.executorId))
+
+  override def onExecutorExcluded(e: SparkListenerExecutorExcluded): Unit =
+    exclude(e.executorId, s"${e.taskFailures} tasks failed on it")
+
+  override def onExecutorUnexcluded(e: SparkListenerExecutorUnexcluded): Unit = include(e.executorId)
+
+  override def onNodeExcluded(e: SparkListenerNodeExcluded): Unit =
+    on(e.hostId).foreach(exclude(_, s"${e.executorFailures} executors failed on host ${e.hostId}"))
+
+  override def onNodeUnexcluded(e: SparkListenerNodeUnexcluded): Unit = on(e.hostId).foreach(include)
+
+  private def on(host: String): Seq[String] = executors.filter(_.host == host).map(_.executor)
+
+  private def exclude(executor: String, reason: String): Unit =
+    events.record(ExecutorExcluded(executor, reason)) {
+      book.updateWith(executor)(_.map(_.copy(excluded = true)))
+    }
+
+  private def include(executor: String): Unit =
+    events.record(ExecutorUnexcluded(executor)) {
+      book.updateWith(executor)(_.map(_.copy(excluded = false)))
+    }
+
+  override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
+    for {
+      properties <- Option(submitted.properties)
+      query <- Option(properties.getProperty("sql.streaming.queryId"))
+    } queryOfStage(submitted.stageInfo.stageId) = query
+
+  override def onTaskEnd(task: SparkListenerTaskEnd): Unit =
+    if (!task.taskInfo.successful) {
+      failedTasks(task.stageId) = failedTasks.getOrElse(task.stageId, 0) + 1
+    }
+
+  override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = {
+    val stage = completed.stageInfo
+    val metrics = stage.taskMetrics
+    val query = queryOfStage.remove(stage.stageId)
+    query.foreach(taskTime.merge(_, metrics.executorRunTime, (a, b) => a + b))
+    val duration = for (from <- stage.submissionTime; to <- stage.completionTime) yield to - from
+    events.offer(
+      StageCompleted(
+        stage.stageId,
+        stage.attemptNumber(),
+        query,
+        stage.numTasks,
+        failedTasks.remove(stage.stageId).getOrElse(0),
+        metrics.executorRunTime,
+        metrics.inputMetrics.bytesRead,
+        metrics.shuffleReadMetrics.totalBytesRead,
+        metrics.shuffleWriteMetrics.bytesWritten,
+        duration.getOrElse(0L)))
+  }
+}

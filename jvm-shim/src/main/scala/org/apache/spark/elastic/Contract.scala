@@ -1,0 +1,155 @@
+package org.apache.spark.elastic
+
+import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper, PropertyNamingStrategies}
+import com.fasterxml.jackson.databind.node.ObjectNode
+import com.fasterxml.jackson.module.scala.DefaultScalaModule
+
+/**
+ * What crosses to the policy process and back: the twin of python/spark_elastic/core/events.py and actions.py. Both
+ * sides read and write tests/contract/golden/\*.json in their tests. Times are epoch milliseconds, durations end in Ms.
+ */
+private[spark] sealed trait Event
+
+private[spark] case class ExecutorFacts(
+    executor: String,
+    host: String,
+    cores: Int,
+    excluded: Boolean = false,
+    decommissioning: Boolean = false)
+
+private[spark] case class QueryFacts(
+    query: String,
+    name: Option[String],
+    stateful: Boolean,
+    trigger: String,
+    triggerMs: Long,
+    sessionPartitions: Int,
+    explicitPartitions: Option[Int],
+    providerChosen: Boolean,
+    provider: String,
+    checkpointFormat: Int,
+    checkpointPartitions: Option[Int],
+    checkpointBatch: Option[Long],
+    inPlace: Boolean,
+    repartition: Boolean)
+
+private[spark] case class QueryView(facts: QueryFacts, run: String, phase: String, partitions: Option[Int])
+
+private[spark] case class Snapshot(
+    application: String,
+    applicationName: String,
+    sparkVersion: String,
+    conf: Map[String, String],
+    executors: Seq[ExecutorFacts],
+    queries: Seq[QueryView])
+    extends Event
+
+private[spark] case class ExecutorAdded(executor: String, host: String, cores: Int) extends Event
+private[spark] case class ExecutorRemoved(executor: String, reason: String) extends Event
+private[spark] case class ExecutorExcluded(executor: String, reason: String) extends Event
+private[spark] case class ExecutorUnexcluded(executor: String) extends Event
+private[spark] case class ExecutorDecommissioning(executor: String, reason: String) extends Event
+
+private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event
+private[spark] case class QueryStarted(query: String, run: String, partitions: Int) extends Event
+private[spark] case class QueryProgress(
+    query: String,
+    run: String,
+    batch: Long,
+    started: Long,
+    durationMs: Long,
+    inputRows: Long,
+    inputRowsPerSecond: Double,
+    processedRowsPerSecond: Double,
+    stateRows: Long,
+    stateBytes: Long,
+    partitions: Int,
+    tasksMs: Long,
+    merged: Int = 0)
+    extends Event
+private[spark] case class QueryIdle(query: String, run: String) extends Event
+private[spark] case class QueryStopped(query: String, run: String, action: String) extends Event
+private[spark] case class QueryTerminated(
+    query: String,
+    run: String,
+    error: Option[String],
+    errorClass: Option[String])
+    extends Event
+
+private[spark] case class StageCompleted(
+    stage: Int,
+    attempt: Int,
+    query: Option[String],
+    tasks: Int,
+    failedTasks: Int,
+    runMs: Long,
+    inputBytes: Long,
+    shuffleReadBytes: Long,
+    shuffleWriteBytes: Long,
+    durationMs: Long)
+    extends Event
+
+private[spark] case class ActionDone(action: String, tookMs: Long) extends Event
+private[spark] case class ActionFailed(action: String, error: String) extends Event
+
+private[spark] sealed trait Action { def id: String }
+
+private[spark] case class Configure(id: String, graceMs: Long, hangMs: Long, startWaitMs: Long, adviseOnly: Boolean)
+    extends Action
+private[spark] case class TurnOff(id: String, message: String) extends Action
+private[spark] case class StartQuery(
+    id: String,
+    query: String,
+    partitions: Option[Int],
+    repartition: Boolean,
+    rescalable: Boolean)
+    extends Action
+private[spark] case class HoldQuery(id: String, query: String, message: String) extends Action
+private[spark] case class StopQuery(id: String, query: String) extends Action
+private[spark] case class SetParallelism(id: String, query: String, partitions: Int) extends Action
+private[spark] case class RequestExecutors(id: String, total: Int) extends Action
+private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
+private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
+private[spark] case class Report(id: String, decision: JsonNode) extends Action
+
+private[spark] case class HelloRequest(challenge: String, version: String, contract: Int)
+private[spark] case class HelloReply(proof: String, version: String, contract: Int)
+
+private[spark] object Contract {
+
+  /** Raised by one whenever a field changes its meaning; both sides refuse another number. */
+  val Number = 1
+
+  private val actions: Map[String, Class[_ <: Action]] = Seq[Class[_ <: Action]](
+    classOf[Configure],
+    classOf[TurnOff],
+    classOf[StartQuery],
+    classOf[HoldQuery],
+    classOf[StopQuery],
+    classOf[SetParallelism],
+    classOf[RequestExecutors],
+    classOf[KillExecutors],
+    classOf[DecommissionExecutors],
+    classOf[Report]).map(c => c.getSimpleName -> c).toMap
+
+  val mapper: ObjectMapper = new ObjectMapper()
+    .registerModule(DefaultScalaModule)
+    .setPropertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
+    .configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false)
+
+  def write(event: Event, id: String, at: Long): ObjectNode =
+    mapper
+      .valueToTree[ObjectNode](event)
+      .put("type", event.getClass.getSimpleName)
+      .put("id", id)
+      .put("at", at)
+
+  /** @throws IllegalArgumentException if the node is no action of this contract */
+  def readAction(node: JsonNode): Action = {
+    val name = Option(node.get("type")).map(_.asText).getOrElse("")
+    val cls = actions.getOrElse(
+      name,
+      throw new IllegalArgumentException(s"unknown action '$name', expected one of ${actions.keys.toSeq.sorted}"))
+    mapper.treeToValue(node, cls)
+  }
+}

@@ -1,0 +1,167 @@
+package org.apache.spark.elastic
+
+import java.util.{Collections, Map => JMap, Properties}
+import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.elastic.{ElasticExtensions, QueryControl}
+
+/** The class that `spark.plugins` names. Executors do nothing with it. */
+final class ElasticPlugin extends SparkPlugin {
+  override def driverPlugin(): DriverPlugin = new ElasticDriver
+  override def executorPlugin(): ExecutorPlugin = null
+}
+
+/** Puts the parts together, hands actions to the one that carries them out, and takes all of it down again. */
+private[spark] final class ElasticDriver extends DriverPlugin with Logging {
+  private var parts: Option[Parts] = None
+
+  override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
+    try {
+      if (Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")) {
+        logInfo("spark-elastic: schedulerMode is off, nothing is done")
+      } else {
+        val started = new Parts(sc)
+        parts = Some(started)
+        started.start()
+      }
+    } catch {
+      case NonFatal(e) =>
+        logError("spark-elastic: could not start, the application goes on as plain Spark", e)
+        shutdown()
+    }
+    Collections.emptyMap[String, String]()
+  }
+
+  override def shutdown(): Unit = {
+    parts.foreach(_.stop())
+    parts = None
+  }
+
+  private final class Parts(sc: SparkContext) {
+    private val events = new EventStream
+    private val listener = new ClusterListener(sc, events)
+    private val executors = new ExecutorControl(sc)
+    private val queries = new QueryControl(events, listener.drainTaskTime)
+    private val gateway = new PolicyGateway(events, Shim.version, act, what => policy.complain(what))
+    @volatile private var hangMs = 10000L
+    private lazy val policy: PolicyProcess =
+      new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
+    private val ticker = daemon("elastic-tick")
+    private val clusterCalls = daemon("elastic-executors")
+
+    def start(): Unit = {
+      events.snapshotFrom(() => snapshot())
+      sc.addSparkListener(listener)
+      ElasticExtensions.enable(sc, queries)
+      gateway.start()
+      policy.start()
+      val tick: Runnable = () =>
+        try {
+          listener.checkDecommissioning()
+          queries.tick()
+        } catch { case NonFatal(e) => logDebug("spark-elastic: tick failed", e) } // e.g. the context is stopping
+      ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
+    }
+
+    def stop(): Unit = {
+      ElasticExtensions.disable(sc)
+      queries.off()
+      ticker.shutdownNow()
+      clusterCalls.shutdownNow()
+      policy.stop()
+      gateway.shutdown()
+    }
+
+    private def turnOff(message: String): Unit = {
+      logError(s"spark-elastic: off, the application goes on as plain Spark: $message")
+      queries.off()
+    }
+
+    private def snapshot(): Snapshot = {
+      val conf = sc.conf.getAll.filter { case (key, _) => Shim.shown(key) }.toMap
+      Snapshot(sc.applicationId, sc.appName, sc.version, conf, listener.executors, queries.views)
+    }
+
+    private def act(action: Action): Unit = action match {
+      case c: Configure =>
+        hangMs = c.hangMs
+        queries.configure(c)
+        done(c)
+      case t: TurnOff =>
+        done(t)
+        turnOff(t.message)
+        new Thread(() => policy.stop(), "elastic-off").start()
+      case s: StartQuery => queries.start(s)
+      case h: HoldQuery => queries.hold(h)
+      case s: StopQuery => queries.stop(s)
+      case p: SetParallelism => timed(p)(queries.setParallelism(p))
+      case r: RequestExecutors => later(r)(executors.request(r.total))
+      case k: KillExecutors => later(k)(executors.kill(k.executors))
+      case d: DecommissionExecutors => later(d)(executors.decommission(d.executors))
+      case r: Report => logInfo(s"spark-elastic: ${r.decision.path("message").asText}")
+    }
+
+    private def done(action: Action, tookMs: Long = 0L): Unit = events.offer(ActionDone(action.id, tookMs))
+
+    private def timed(action: Action)(body: => Unit): Unit = {
+      val from = System.nanoTime()
+      body
+      done(action, (System.nanoTime() - from) / 1000000L)
+    }
+
+    /** A cluster manager may take minutes to answer; the policy process must not be the one that waits. */
+    private def later(action: Action)(body: => Unit): Unit =
+      clusterCalls.execute { () =>
+        try timed(action)(body)
+        catch { case NonFatal(e) => events.offer(ActionFailed(action.id, String.valueOf(e.getMessage))) }
+      }
+
+    private def daemon(name: String): ScheduledExecutorService =
+      Executors.newSingleThreadScheduledExecutor { (r: Runnable) =>
+        val thread = new Thread(r, name)
+        thread.setDaemon(true)
+        thread
+      }
+  }
+
+  private val TickMs = 250L
+}
+
+/** What the shim knows before the policy process has told it more. */
+private[spark] object Shim {
+
+  lazy val version: String = {
+    val properties = new Properties()
+    val in = getClass.getResourceAsStream("/spark-elastic.properties")
+    if (in == null) throw new IllegalStateException("spark-elastic.properties is missing from the jar")
+    try properties.load(in)
+    finally in.close()
+    properties.getProperty("version")
+  }
+
+  def setting(conf: SparkConf, keys: String*): Option[String] = keys.flatMap(conf.getOption).headOption
+
+  /** The interpreter of the policy process: the one that was set, else the one that Spark runs the driver's Python with. */
+  def python(conf: SparkConf): String =
+    setting(conf, "spark.elastic.python", "spark.pyspark.driver.python", "spark.pyspark.python")
+      .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
+      .orElse(sys.env.get("PYSPARK_PYTHON"))
+      .getOrElse("python3")
+
+  /** The settings that the policy process gets to see. */
+  def shown(key: String): Boolean = key.startsWith("spark.elastic.") || others.contains(key)
+
+  private val others = Set(
+    "spark.task.cpus",
+    "spark.master",
+    "spark.sql.shuffle.partitions",
+    "spark.dynamicAllocation.enabled",
+    "spark.eventLog.enabled",
+    "spark.eventLog.dir",
+    "spark.sql.streaming.stateStore.providerClass")
+}

@@ -1,0 +1,148 @@
+package org.apache.spark.elastic
+
+import scala.collection.mutable
+
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+/**
+ * The events on their way to the policy process. Those who offer never wait for those who take: a full stream merges
+ * totals (progress of one query, stages of one query), and if even the facts are too many, drops everything and lets the
+ * policy read the world anew from a snapshot. What was merged or dropped is counted.
+ */
+private[spark] final class EventStream {
+  import EventStream._
+
+  private case class Entry(event: Event, id: String, at: Long)
+
+  private val entries = mutable.ArrayBuffer.empty[Entry]
+  private var sequence = 0L
+  private var snapshot: Option[() => Snapshot] = None
+  private var snapshotDue = false
+  private var firstLazy = 0L
+  private var urgent = false
+  private var merged = 0L
+  private var dropped = 0L
+
+  /** Says how to read the world; called under this stream's lock, so that no event is both in it and after it. */
+  def snapshotFrom(read: () => Snapshot): Unit = synchronized { snapshot = Some(read) }
+
+  /** Runs `change` and offers its event in one step, so that a snapshot sees both or none. */
+  def record(event: Event)(change: => Unit): Unit = synchronized {
+    change
+    offer(event)
+  }
+
+  def offer(event: Event): Unit = synchronized {
+    val now = System.currentTimeMillis()
+    if (entries.size < MergeAbove || !merge(event, now)) {
+      if (entries.size >= DropAbove) {
+        dropped += entries.size
+        entries.clear()
+        snapshotDue = true
+      }
+      append(event, now)
+    }
+    event match {
+      case _: QueryProgress | _: StageCompleted | _: QueryIdle => if (firstLazy == 0L) firstLazy = now
+      case _ => urgent = true
+    }
+    if (urgent || entries.size >= BatchEvents) notifyAll()
+  }
+
+  private def append(event: Event, now: Long): Unit = {
+    sequence += 1
+    entries += Entry(event, s"s$sequence", now)
+  }
+
+  private def merge(event: Event, now: Long): Boolean = {
+    val at = event match {
+      case p: QueryProgress =>
+        entries.lastIndexWhere(_.event match {
+          case q: QueryProgress => q.query == p.query && q.run == p.run
+          case _ => false
+        })
+      case s: StageCompleted =>
+        entries.lastIndexWhere(_.event match {
+          case t: StageCompleted => t.query == s.query
+          case _ => false
+        })
+      case i: QueryIdle => entries.lastIndexWhere(_.event == i)
+      case _ => -1
+    }
+    if (at >= 0) {
+      val older = entries(at)
+      val newer = (older.event, event) match {
+        case (a: QueryProgress, b: QueryProgress) =>
+          b.copy(
+            inputRows = a.inputRows + b.inputRows,
+            tasksMs = a.tasksMs + b.tasksMs,
+            merged = a.merged + 1 + b.merged)
+        case (a: StageCompleted, b: StageCompleted) =>
+          b.copy(
+            tasks = a.tasks + b.tasks,
+            failedTasks = a.failedTasks + b.failedTasks,
+            runMs = a.runMs + b.runMs,
+            inputBytes = a.inputBytes + b.inputBytes,
+            shuffleReadBytes = a.shuffleReadBytes + b.shuffleReadBytes,
+            shuffleWriteBytes = a.shuffleWriteBytes + b.shuffleWriteBytes,
+            durationMs = a.durationMs + b.durationMs)
+        case (_, b) => b
+      }
+      // The older id stays, and with it the order of ids; the time is the newer one.
+      entries(at) = Entry(newer, older.id, now)
+      merged += 1
+    }
+    at >= 0
+  }
+
+  /** The policy is new: what it gets next is the world as it is now, then what happens from now on. */
+  def restart(): Unit = synchronized {
+    entries.clear()
+    snapshotDue = true
+    urgent = true
+    notifyAll()
+  }
+
+  /** Wakes a waiting `take`. */
+  def wake(): Unit = synchronized {
+    urgent = true
+    notifyAll()
+  }
+
+  /**
+   * The next events, at most `BatchEvents`: at once when one of them is urgent, else when the oldest has waited
+   * `BatchMs`; none after `waitMs`.
+   */
+  def take(waitMs: Long): Batch = synchronized {
+    val deadline = System.currentTimeMillis() + waitMs
+    var left = waitMs
+    while (left > 0 && !urgent && entries.size < BatchEvents) {
+      if (firstLazy != 0L) left = math.min(left, firstLazy + BatchMs - System.currentTimeMillis())
+      if (left > 0) {
+        wait(left)
+        left = deadline - System.currentTimeMillis()
+      }
+    }
+    val world =
+      if (snapshotDue) snapshot.map { read =>
+        snapshotDue = false
+        sequence += 1
+        Contract.write(read(), s"s$sequence", System.currentTimeMillis())
+      }
+      else None
+    val taken = entries.take(BatchEvents).map(e => Contract.write(e.event, e.id, e.at)).toSeq
+    entries.remove(0, taken.size)
+    urgent = entries.nonEmpty
+    firstLazy = 0L
+    Batch(world.toSeq ++ taken, merged, dropped)
+  }
+}
+
+private[spark] object EventStream {
+  val BatchMs = 50L
+  val BatchEvents = 1000
+  private val MergeAbove = 1000
+  private val DropAbove = 20000
+
+  case class Batch(events: Seq[ObjectNode], merged: Long, dropped: Long)
+}

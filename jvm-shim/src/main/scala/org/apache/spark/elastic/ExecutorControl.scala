@@ -1,0 +1,42 @@
+package org.apache.spark.elastic
+
+import org.apache.spark.{ExecutorAllocationClient, SparkContext}
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.scheduler.ExecutorDecommissionInfo
+
+/** Asks the cluster manager for executors, and gives them back. Calls may take as long as the manager does. */
+private[spark] final class ExecutorControl(sc: SparkContext) {
+
+  private def client: ExecutorAllocationClient = sc.schedulerBackend match {
+    case client: ExecutorAllocationClient => client
+    case other =>
+      throw new IllegalStateException(s"${other.getClass.getSimpleName} can neither request nor release executors")
+  }
+
+  def request(total: Int): Unit = {
+    val default = ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID
+    if (!client.requestTotalExecutors(Map(default -> total), Map(default -> 0), Map.empty)) {
+      throw new IllegalStateException(s"the cluster manager did not take the request for $total executors")
+    }
+  }
+
+  def kill(executors: Seq[String]): Unit =
+    expect(executors, client.killExecutors(executors, adjustTargetNumExecutors = true, countFailures = false))
+
+  def decommission(executors: Seq[String]): Unit = {
+    val info = ExecutorDecommissionInfo("released by spark-elastic")
+    expect(
+      executors,
+      client.decommissionExecutors(
+        executors.map(_ -> info).toArray,
+        adjustTargetNumExecutors = true,
+        triggeredByExecutor = false))
+  }
+
+  private def expect(asked: Seq[String], accepted: Seq[String]): Unit = {
+    val refused = asked.diff(accepted)
+    if (refused.nonEmpty) {
+      throw new IllegalStateException(s"the cluster manager did not release ${refused.mkString(", ")}")
+    }
+  }
+}

@@ -1,0 +1,126 @@
+package org.apache.spark.elastic
+
+import java.net.InetAddress
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.SecureRandom
+import javax.crypto.Mac
+import javax.crypto.spec.SecretKeySpec
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.node.ObjectNode
+import py4j.GatewayServer
+
+import org.apache.spark.internal.Logging
+
+/** What the policy process may call: a JSON text in, a JSON text out. */
+private[spark] trait PolicyCalls {
+
+  /** Proves to the client that this server knows the token too; the client then trusts the port. */
+  def hello(request: String): String
+
+  /** Takes orders, answers with what happened meanwhile; waits for it as long as asked, at most a second. */
+  def exchange(request: String): String
+}
+
+/**
+ * The Py4J server on a loopback port of the system's choice. The token reaches the policy process through its standard
+ * input, and nothing else: no argument, no environment, no setting, no log.
+ *
+ * @param act carries out one action; what it throws is the answer to that action alone
+ * @param nonsense is told of requests that cannot be understood
+ */
+private[spark] final class PolicyGateway(
+    events: EventStream,
+    version: String,
+    act: Action => Unit,
+    nonsense: String => Unit)
+    extends PolicyCalls
+    with Logging {
+
+  val token: String = {
+    val bytes = new Array[Byte](32)
+    new SecureRandom().nextBytes(bytes)
+    bytes.map(b => f"$b%02x").mkString
+  }
+
+  @volatile private var lastCall = System.nanoTime()
+  @volatile private var waiting = false
+  @volatile private var closing = false
+
+  private val server = new GatewayServer.GatewayServerBuilder()
+    .entryPoint(this)
+    .javaPort(0)
+    .javaAddress(InetAddress.getLoopbackAddress)
+    .authToken(token)
+    .build()
+
+  /** Starts to listen. From a daemon thread, since Py4J's own threads inherit that. */
+  def start(): Unit = {
+    val starter = new Thread(() => server.start(true), "elastic-gateway")
+    starter.setDaemon(true)
+    starter.start()
+    starter.join()
+  }
+
+  def port: Int = server.getListeningPort
+
+  /** Milliseconds since the policy process was last heard; 0 while it waits for events. */
+  def silentMs: Long = if (waiting) 0L else (System.nanoTime() - lastCall) / 1000000L
+
+  /** A new policy process: its silence counts from now. */
+  def expectCall(): Unit = lastCall = System.nanoTime()
+
+  /** Lets the policy process know at its next exchange that the application ends. */
+  def close(): Unit = {
+    closing = true
+    events.wake()
+  }
+
+  def shutdown(): Unit = server.shutdown()
+
+  override def hello(request: String): String = {
+    lastCall = System.nanoTime()
+    val hello = Contract.mapper.readValue(request, classOf[HelloRequest])
+    events.restart()
+    val mac = Mac.getInstance("HmacSHA256")
+    mac.init(new SecretKeySpec(token.getBytes(UTF_8), "HmacSHA256"))
+    val proof = mac.doFinal(hello.challenge.getBytes(UTF_8)).map(b => f"$b%02x").mkString
+    Contract.mapper.writeValueAsString(HelloReply(proof, version, Contract.Number))
+  }
+
+  override def exchange(request: String): String = {
+    lastCall = System.nanoTime()
+    val waitMs =
+      try {
+        val tree = Contract.mapper.readTree(request)
+        val actions = tree.required("actions").elements.asScala.map(Contract.readAction).toSeq
+        actions.foreach(run)
+        math.max(0L, math.min(1000L, tree.path("wait_ms").asLong(0L)))
+      } catch {
+        case NonFatal(e) =>
+          nonsense(e.getMessage)
+          throw e
+      }
+    waiting = true
+    val batch =
+      try events.take(if (closing) 0L else waitMs)
+      finally {
+        waiting = false
+        lastCall = System.nanoTime()
+      }
+    val reply: ObjectNode = Contract.mapper.createObjectNode()
+    val list = reply.putArray("events")
+    batch.events.foreach(list.add(_))
+    reply.put("merged", batch.merged).put("dropped", batch.dropped).put("stop", closing).toString
+  }
+
+  private def run(action: Action): Unit =
+    try act(action)
+    catch {
+      case NonFatal(e) =>
+        logWarning(s"spark-elastic: ${action.getClass.getSimpleName} failed: ${e.getMessage}")
+        events.offer(ActionFailed(action.id, String.valueOf(e.getMessage)))
+    }
+}

@@ -1,0 +1,140 @@
+package org.apache.spark.elastic
+
+import java.io.{BufferedReader, InputStreamReader, OutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.TimeUnit
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+
+/**
+ * Keeps one policy process alive: one that exits, hangs or talks nonsense is replaced, later and later; after
+ * `MaxFailures` within `FailureWindowMs` the policy stays off and the application goes on as plain Spark.
+ *
+ * @param python the interpreter to run
+ * @param off called once, with the reason, when the policy is given up
+ */
+private[spark] final class PolicyProcess(
+    python: String,
+    gateway: PolicyGateway,
+    version: String,
+    hangMs: () => Long,
+    off: String => Unit)
+    extends Logging {
+  import PolicyProcess._
+
+  @volatile private var process: Option[Process] = None
+  @volatile private var complaint: Option[String] = None
+  @volatile private var lastLine = ""
+  @volatile private var ending = false
+
+  private val keeper = new Thread(() => keep(), "elastic-policy")
+  keeper.setDaemon(true)
+
+  def start(): Unit = keeper.start()
+
+  /** Something the process said made no sense; it is replaced. */
+  def complain(what: String): Unit = {
+    complaint = Some(s"its answer made no sense: $what")
+    process.foreach(_.destroyForcibly())
+  }
+
+  /** Ends the process, kindly first; returns when it and its keeper are gone. */
+  def stop(): Unit = {
+    ending = true
+    gateway.close()
+    process.foreach { p =>
+      if (!p.waitFor(StopMs, TimeUnit.MILLISECONDS)) p.destroyForcibly().waitFor()
+    }
+    keeper.interrupt()
+    if (Thread.currentThread ne keeper) keeper.join(StopMs)
+  }
+
+  private def keep(): Unit = {
+    var failures = Vector.empty[Long]
+    try {
+      while (!ending) {
+        complaint = None
+        val reason =
+          try watch(spawn())
+          catch { case e: java.io.IOException => s"it could not be started: ${e.getMessage}" }
+        if (!ending) {
+          val now = System.nanoTime() / 1000000L
+          failures = failures.filter(_ > now - FailureWindowMs) :+ now
+          if (failures.size >= MaxFailures) {
+            ending = true
+            off(s"the policy process failed ${failures.size} times, the last time because $reason")
+          } else {
+            val pause = FirstPauseMs << (failures.size - 1)
+            logWarning(s"spark-elastic: the policy process is started again in $pause ms, because $reason")
+            Thread.sleep(pause)
+          }
+        }
+      }
+    } catch {
+      case _: InterruptedException => // the application ends
+    } finally process.foreach(_.destroyForcibly())
+  }
+
+  private def spawn(): Process = {
+    val builder = new ProcessBuilder(python, "-m", "spark_elastic.runtime").redirectOutput(ProcessBuilder.Redirect.DISCARD)
+    // The driver's own Python may have been given a working directory full of modules: -P would need Python 3.11.
+    builder.environment().put("PYTHONSAFEPATH", "1")
+    gateway.expectCall()
+    val started = builder.start()
+    process = Some(started)
+    if (ending) started.destroyForcibly()
+    readErrors(started)
+    // Its standard input stays open until we are gone, however we go: the process reads its end as the driver's.
+    val handshake = Contract.mapper
+      .createObjectNode()
+      .put("port", gateway.port)
+      .put("token", gateway.token)
+      .put("version", version)
+      .put("heartbeat_ms", 1000)
+    val stdin: OutputStream = started.getOutputStream
+    stdin.write(s"$handshake\n".getBytes(UTF_8))
+    stdin.flush()
+    started
+  }
+
+  /** Waits for the end of the process and returns why it ended. */
+  private def watch(started: Process): String = {
+    while (!started.waitFor(CheckMs, TimeUnit.MILLISECONDS)) {
+      val silent = gateway.silentMs
+      if (silent > hangMs()) {
+        complaint = Some(s"it did not answer for $silent ms")
+        started.destroyForcibly().waitFor()
+      }
+    }
+    complaint.getOrElse {
+      val said = if (lastLine.isEmpty) "" else s": $lastLine"
+      s"it ended with exit code ${started.exitValue}$said"
+    }
+  }
+
+  private def readErrors(started: Process): Unit = {
+    lastLine = ""
+    val reader = new Thread(
+      () =>
+        try {
+          val lines = new BufferedReader(new InputStreamReader(started.getErrorStream, UTF_8))
+          Iterator.continually(lines.readLine()).takeWhile(_ != null).foreach { line =>
+            lastLine = line
+            logInfo(s"spark-elastic policy: $line")
+          }
+        } catch { case NonFatal(_) => }, // the stream of a killed process
+      "elastic-policy-log")
+    reader.setDaemon(true)
+    reader.start()
+  }
+}
+
+private[spark] object PolicyProcess {
+  private val MaxFailures = 5
+  private val FailureWindowMs = 600000L
+  private val FirstPauseMs = 500L
+  private val CheckMs = 250L
+  private val StopMs = 2000L
+}

@@ -1,0 +1,71 @@
+package org.apache.spark.sql.elastic
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqLog, OffsetSeqMetadata}
+import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryCheckpointMetadata}
+import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
+import org.apache.spark.sql.internal.SQLConf
+
+/** What a checkpoint says of itself. `pending`: its last batch was started, but not committed. */
+private[elastic] case class CheckpointFacts(
+    partitions: Int,
+    batch: Option[Long],
+    provider: String,
+    format: Int,
+    pending: Boolean)
+
+/** A run's checkpoint, before the run reads it: at its gate no offset has been looked at. */
+private[elastic] final class Checkpoint(execution: StreamExecution) extends Logging {
+  private val session = execution.sparkSessionForStream
+  private val root = execution.resolvedCheckpointRoot
+
+  // Made anew for each look: Spark's logs remember what they have read.
+  private def logs: StreamingQueryCheckpointMetadata = new StreamingQueryCheckpointMetadata(session, root)
+
+  /** Nothing for a checkpoint without a batch. */
+  def read(): Option[CheckpointFacts] = {
+    val now = logs
+    now.offsetLog.getLatest().flatMap { case (batch, offsets) =>
+      offsets.metadataOpt.map { metadata =>
+        val commit = now.commitLog.getLatest()
+        CheckpointFacts(
+          OffsetSeqMetadata.readValue(metadata, SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL).toInt,
+          commit.map(_._1),
+          OffsetSeqMetadata.readValue(metadata, SQLConf.STATE_STORE_PROVIDER_CLASS),
+          if (commit.exists(_._2.stateUniqueIds.exists(_.nonEmpty))) 2 else 1,
+          !commit.exists(_._1 == batch))
+      }
+    }
+  }
+
+  /** Moves the state to `partitions` partitions with Spark's own offline re-partitioning. */
+  def repartition(partitions: Int): Unit =
+    session.sessionState.streamingCheckpointManager.repartition(root, partitions)
+
+  /**
+   * Ends a re-partitioning that a crash has left in the middle, by finishing it, else by taking it back. Spark would not
+   * start from such a checkpoint.
+   */
+  def mend(): Unit = {
+    val now = logs
+    for {
+      (last, offsets) <- now.offsetLog.getLatest()
+      (committed, _) <- now.commitLog.getLatest()
+      if last > committed && isRepartition(last, now.offsetLog)
+      partitions <- offsets.metadataOpt.flatMap(OfflineStateRepartitionUtils.getShufflePartitions)
+    } {
+      logWarning(s"spark-elastic: the re-partitioning of $root to $partitions was cut short and is finished now")
+      try repartition(partitions)
+      catch {
+        case NonFatal(e) =>
+          logWarning(s"spark-elastic: it could not be finished and is taken back: ${e.getMessage}")
+          logs.offsetLog.purgeAfter(committed)
+      }
+    }
+  }
+
+  private def isRepartition(batch: Long, offsets: OffsetSeqLog): Boolean =
+    offsets.get(batch - 1).isDefined && OfflineStateRepartitionUtils.isRepartitionBatch(batch, offsets)
+}

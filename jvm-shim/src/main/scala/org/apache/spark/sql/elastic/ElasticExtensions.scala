@@ -1,0 +1,97 @@
+package org.apache.spark.sql.elastic
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.{sql, SparkContext}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.classic.StreamingQueryManager
+import org.apache.spark.sql.internal.{SessionState, StaticSQLConf}
+
+/**
+ * Gives each session our query manager in place of Spark's: the first, cloned ones, and those made later. Spark calls
+ * this class for each session's extensions because the plugin has added it to `spark.sql.extensions`.
+ */
+private[spark] final class ElasticExtensions extends (SparkSessionExtensions => Unit) {
+  import ElasticExtensions._
+
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    // No analysis, and so no query, is earlier than the building of the check rules.
+    extensions.injectCheckRule { session =>
+      install(session)
+      (_: LogicalPlan) => ()
+    }
+    // The parser is built while the session's state is: too early to change it, but a thread can wait for it. So an
+    // application that asks for `spark.streams` before its first query gets ours too, and not one that it must give up.
+    extensions.injectParser { (session, parser) =>
+      if (controlOf(session.sparkContext).isDefined) {
+        val waiter = new Thread(() => install(session), "elastic-install")
+        waiter.setDaemon(true)
+        waiter.start()
+      }
+      parser
+    }
+  }
+}
+
+private[spark] object ElasticExtensions extends Logging {
+  @volatile private var installed: Option[(SparkContext, QueryControl)] = None
+
+  /** From now on the sessions of `sc` get our query manager. Other extensions are kept. */
+  def enable(sc: SparkContext, control: QueryControl): Unit = {
+    installed = Some(sc -> control)
+    val ours = classOf[ElasticExtensions].getName
+    val others = sc.conf.get(StaticSQLConf.SPARK_SESSION_EXTENSIONS).getOrElse(Nil).filterNot(_ == ours)
+    sc.conf.set(StaticSQLConf.SPARK_SESSION_EXTENSIONS, others :+ ours)
+  }
+
+  def disable(sc: SparkContext): Unit = if (controlOf(sc).isDefined) installed = None
+
+  private def controlOf(sc: SparkContext): Option[QueryControl] =
+    installed.collect { case (owner, control) if owner eq sc => control }
+
+  private def install(session: sql.SparkSession): Unit =
+    try session match {
+      case classic: SparkSession => controlOf(classic.sparkContext).foreach(install(classic, _))
+      case _ => // Connect's client: its queries run in the server's sessions
+    } catch {
+      case NonFatal(e) =>
+        logError("spark-elastic: this session's queries run as in plain Spark, its query manager could not be replaced", e)
+    }
+
+  private def install(session: SparkSession, control: QueryControl): Unit = {
+    val state = session.sessionState
+    state.synchronized {
+      if (!builderOf(state).isInstanceOf[Builder]) {
+        val builder = new Builder(session, state, control)
+        set(state, "streamingQueryManagerBuilder", builder)
+        // A lazy val that was read already keeps its value: replace that too, with the listeners it had got.
+        field("streamingQueryManager").get(state) match {
+          case plain: StreamingQueryManager =>
+            val ours = builder()
+            plain.listListeners().filterNot(ours.listListeners().contains).foreach(ours.addListener)
+            set(state, "streamingQueryManager", ours)
+          case _ => // not read yet
+        }
+      }
+    }
+  }
+
+  /** Made when somebody first asks for it, as in Spark: each manager adds a listener to the shared bus for good. */
+  private final class Builder(session: SparkSession, state: SessionState, control: QueryControl)
+      extends (() => StreamingQueryManager) {
+    override def apply(): StreamingQueryManager = new ElasticQueryManager(session, state.conf, control)
+  }
+
+  private def builderOf(state: SessionState): Any = field("streamingQueryManagerBuilder").get(state)
+
+  private def field(name: String): java.lang.reflect.Field = {
+    val field = classOf[SessionState].getDeclaredField(name)
+    field.setAccessible(true)
+    field
+  }
+
+  private def set(state: SessionState, name: String, value: AnyRef): Unit = field(name).set(state, value)
+}

@@ -1,0 +1,437 @@
+package org.apache.spark.sql.elastic
+
+import java.util.UUID
+import java.util.concurrent.{CountDownLatch, LinkedBlockingQueue, TimeUnit}
+
+import scala.collection.mutable
+import scala.concurrent.Await
+import scala.concurrent.duration.Duration
+import scala.util.control.NonFatal
+
+import org.apache.spark.elastic.{ActionDone, ActionFailed, QueryFacts, QueryIdle, QueryStarted, QueryStopped}
+import org.apache.spark.elastic.{QuerySubmitted, QueryTerminated, QueryView}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryWrapper, TERMINATED}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.streaming._
+import org.apache.spark.sql.streaming.StreamingQueryListener._
+import org.apache.spark.util.Utils
+
+/**
+ * What `start()` returns: a query that stays while the runs beneath it come and go. To whoever looks at it, the
+ * application, its listeners, Spark's UI and event log, it is one run with one run id, the first one's; a restart shows
+ * as nothing but a pause. What the handle does not answer itself goes to the present run.
+ *
+ * Its fields are volatile and changed under `lock`, which is never held while an event is offered: a snapshot reads them
+ * under the event stream's lock.
+ */
+private[elastic] final class ElasticQuery(
+    manager: ElasticQueryManager,
+    control: QueryControl,
+    session: SparkSession,
+    location: Option[CheckpointLocation],
+    stateful: Boolean,
+    context: ThreadContext,
+    launch: Option[String] => Any)
+    extends StreamingQueryWrapper(null)
+    with Logging {
+  import ElasticQuery._
+
+  private val lock = new Object
+  @volatile private var phase: Phase = Launching
+  @volatile private var execution: StreamExecution = _
+  @volatile private var firstRun: UUID = _
+  @volatile private var facts: Option[QueryFacts] = None
+  @volatile private var partitions: Option[Int] = None
+  @volatile private var failure: Option[StreamingQueryException] = None
+  @volatile private var pausedFor = ""
+  @volatile private var atGateNow: Option[Launch] = None
+  @volatile private var stoppedAt = 0L
+  @volatile private var stopAsked = false
+
+  private val answers = new LinkedBlockingQueue[StartPlan]
+  private val earlier = mutable.ArrayDeque.empty[StreamingQueryProgress]
+  private val over = new CountDownLatch(1)
+
+  // ---- what the application sees
+
+  override def streamingQuery: StreamExecution = execution
+  override def sparkSession: SparkSession = session
+  override def runId: UUID = firstRun
+  override def isActive: Boolean = phase != Terminated
+  override def exception: Option[StreamingQueryException] = failure
+
+  override def status: StreamingQueryStatus =
+    if (phase == Running || phase == Stopping || phase == Terminated) execution.status
+    else new StreamingQueryStatus(pausedFor, isDataAvailable = false, isTriggerActive = false)
+
+  override def recentProgress: Array[StreamingQueryProgress] = {
+    val before = earlier.synchronized(earlier.toArray)
+    (before ++ ownProgress).takeRight(session.sessionState.conf.streamingProgressRetention)
+  }
+
+  override def lastProgress: StreamingQueryProgress = recentProgress.lastOption.orNull
+
+  /** The present run's progress, unless it is over and kept already. */
+  private def ownProgress: Array[StreamingQueryProgress] =
+    if (phase == Stopped || phase == Launching) Array.empty[StreamingQueryProgress]
+    else execution.recentProgress.map(rename)
+
+  override def awaitTermination(): Unit = {
+    refuseStreamThread()
+    over.await()
+    failure.foreach(e => throw e)
+  }
+
+  override def awaitTermination(timeoutMs: Long): Boolean = {
+    refuseStreamThread()
+    require(timeoutMs > 0, "Timeout has to be positive")
+    over.await(timeoutMs, TimeUnit.MILLISECONDS)
+    failure.foreach(e => throw e)
+    !isActive
+  }
+
+  /** As Spark's, and goes on with the next run where a restart comes in between. */
+  override def processAllAvailable(): Unit = {
+    refuseStreamThread()
+    var done = false
+    while (!done) {
+      failure.foreach(e => throw e)
+      val run = execution
+      if (phase == Running || phase == Stopping) run.processAllAvailable()
+      done = lock.synchronized {
+        if (phase == Terminated) true
+        else if (phase == Running && (run eq execution) && run.isActive) true
+        else {
+          lock.wait(100)
+          false
+        }
+      }
+    }
+    failure.foreach(e => throw e)
+  }
+
+  override def stop(): Unit = {
+    val between = lock.synchronized {
+      stopAsked = true
+      phase == Stopped
+    }
+    if (between) finish(None)
+    else if (phase != Terminated && phase != Launching) execution.stop()
+    // A run that is being brought up meets `stopAsked` at its gate.
+    if (!over.await(stopTimeoutMs, TimeUnit.MILLISECONDS) && phase == Launching) {
+      throw new java.util.concurrent.TimeoutException(s"Query $id did not stop within $stopTimeoutMs milliseconds")
+    }
+  }
+
+  private def stopTimeoutMs: Long = {
+    val set = session.sessionState.conf.getConf(SQLConf.STREAMING_STOP_TIMEOUT)
+    if (set > 0) set else Long.MaxValue
+  }
+
+  override def toString: String = s"Streaming Query ${Option(name).getOrElse("")} [id = $id, runId = $runId] [$phase]"
+
+  private def refuseStreamThread(): Unit =
+    if (execution.queryExecutionThread eq Thread.currentThread) {
+      throw new IllegalStateException(
+        "Cannot wait for a query state from the same thread that is running the query")
+    }
+
+  // ---- bringing up a run
+
+  /** Starts the first run; returns when it has passed its gate or is held there. */
+  def startFirst(): Unit = {
+    val attempt = new Launch(this, plan = None)
+    bringUp(attempt, checkpoint = None)(e => attempt.released.tryFailure(e))
+    Await.result(attempt.released.future, Duration.Inf)
+  }
+
+  private def startNext(plan: StartPlan): Unit = {
+    val attempt = new Launch(this, Some(plan))
+    bringUp(attempt, Some(execution.resolvedCheckpointRoot)) { e =>
+      logError(s"spark-elastic: query $id could not be started again", e)
+      plan.action.foreach(id => control.events.offer(ActionFailed(id, String.valueOf(e.getMessage))))
+      finish(Some(restartFailed(e)))
+    }
+  }
+
+  private def bringUp(attempt: Launch, checkpoint: Option[String])(failed: Throwable => Unit): Unit =
+    context.start("elastic-launch") {
+      Launch.enter(attempt)
+      try {
+        launch(checkpoint)
+        attempt.released.trySuccess(())
+      } catch { case e: Throwable => failed(e) }
+    }
+
+  /**
+   * Called by the stream thread of a new run, before it has read anything. Returns when the run may go on.
+   *
+   * @param announce tells the application's listeners that the query has started
+   */
+  def atGate(attempt: Launch, run: StreamExecution, announce: () => Unit): Unit = {
+    attempt.execution = Some(run)
+    val first = firstRun == null
+    if (first) control.admit(run.id, this).foreach { refusal =>
+      attempt.released.tryFailure(refusal)
+      giveUp(run)
+    }
+    lock.synchronized {
+      execution = run
+      if (first) firstRun = run.runId
+      pausedFor = "Starting"
+      atGateNow = Some(attempt)
+      phase = Held
+    }
+    if (first) {
+      manager.add(this)
+      announce()
+    }
+    if (stopAsked) giveUp(run)
+    passGate(attempt, run)
+    atGateNow = None
+    attempt.released.trySuccess(())
+  }
+
+  /** Lets the stream thread end as if it had been stopped. */
+  private def giveUp(run: StreamExecution): Nothing = {
+    StreamExecutionAccess.state(run).set(TERMINATED)
+    throw new InterruptedException
+  }
+
+  private def passGate(attempt: Launch, run: StreamExecution): Unit = {
+    val from = System.nanoTime()
+    var plan = attempt.plan
+    try {
+      val gate = new Gate(run, stateful)
+      gate.prepare()
+      if (plan.isEmpty) {
+        facts = Some(gate.facts())
+        plan = ask(attempt)
+      }
+      val (count, problem) = gate.pass(plan.getOrElse(AsItIs))
+      partitions = Some(count)
+      answer(plan, problem, from)
+    } catch {
+      // Nothing of ours may keep a query from running as Spark would run it.
+      case NonFatal(e) =>
+        logError(s"spark-elastic: query ${run.id} starts as in plain Spark", e)
+        answer(plan, Some(String.valueOf(e.getMessage)), from)
+    }
+    lock.synchronized {
+      phase = Running
+      lock.notifyAll()
+    }
+    control.events.offer(QueryStarted(id.toString, firstRun.toString, partitions.getOrElse(0)))
+  }
+
+  private def answer(plan: Option[StartPlan], problem: Option[String], from: Long): Unit =
+    plan.flatMap(_.action).foreach { action =>
+      control.events.offer(problem match {
+        case None => ActionDone(action, (System.nanoTime() - from) / 1000000L)
+        case Some(error) => ActionFailed(action, error)
+      })
+    }
+
+  /** Waits for the policy's answer, with an end unless the policy has asked to be waited for. */
+  private def ask(attempt: Launch): Option[StartPlan] = {
+    answers.clear()
+    control.events.offer(QuerySubmitted(facts.get, firstRun.toString))
+    val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(control.startWaitMs)
+    var plan: Option[StartPlan] = None
+    def held = attempt.released.isCompleted
+    while (plan.isEmpty && control.isOn && (held || System.nanoTime() < deadline)) {
+      plan = Option(answers.poll(100, TimeUnit.MILLISECONDS))
+    }
+    if (plan.isEmpty) {
+      logWarning(s"spark-elastic: no answer from the policy, query $id starts as in plain Spark")
+    }
+    plan
+  }
+
+  // ---- orders
+
+  def start(plan: StartPlan): Unit = lock.synchronized {
+    phase match {
+      case Held => answers.put(plan)
+      case Stopped =>
+        phase = Launching
+        startNext(plan)
+      case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, it cannot be started")
+    }
+  }
+
+  def hold(message: String): Unit = {
+    pausedFor = message
+    atGateNow.foreach(_.released.trySuccess(()))
+  }
+
+  /** Ends the present run at a micro-batch boundary, in a thread of its own. */
+  def stopForRestart(action: String, graceMs: Long): Unit = {
+    lock.synchronized {
+      if (phase != Running) throw new IllegalStateException(s"query $id is ${phase.toString.toLowerCase}, not running")
+      phase = Stopping
+      pausedFor = "Rescaling"
+    }
+    val run = execution
+    context.start("elastic-stop") {
+      val from = System.nanoTime()
+      try {
+        if (!GracefulStop(run, graceMs)) {
+          logWarning(s"spark-elastic: query $id had not ended its batch after $graceMs ms and was interrupted")
+        }
+        run.queryExecutionThread.join()
+        if (phase == Stopped) {
+          control.events.offer(QueryStopped(id.toString, firstRun.toString, action))
+          control.events.offer(ActionDone(action, (System.nanoTime() - from) / 1000000L))
+        }
+      } catch {
+        case NonFatal(e) =>
+          lock.synchronized { if (phase == Stopping) phase = Running }
+          control.events.offer(ActionFailed(action, String.valueOf(e.getMessage)))
+      }
+    }
+  }
+
+  def setPartitions(count: Int): Unit = {
+    if (phase != Running) throw new IllegalStateException(s"query $id is ${phase.toString.toLowerCase}, not running")
+    if (stateful) throw new IllegalStateException(s"query $id keeps state: its partition count changes with a restart only")
+    execution.sparkSessionForStream.conf.set(SQLConf.SHUFFLE_PARTITIONS.key, count.toString)
+    partitions = Some(count)
+  }
+
+  // ---- the end of a run, and of the query
+
+  /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
+  def runEnded(run: StreamExecution): Unit = if (run eq execution) {
+    val kept = run.recentProgress.map(rename)
+    val goesOn = lock.synchronized {
+      val goesOn = phase == Stopping && !stopAsked && run.exception.isEmpty
+      if (goesOn) {
+        earlier.synchronized {
+          earlier ++= kept
+          earlier.dropInPlace(earlier.size - session.sessionState.conf.streamingProgressRetention)
+        }
+        stoppedAt = System.nanoTime()
+        phase = Stopped
+      } else {
+        failure = run.exception
+        phase = Terminated
+      }
+      lock.notifyAll()
+      goesOn
+    }
+    if (!goesOn) manager.ended(this, failure)
+  }
+
+  /** What observers get to see of an event of the present run: nothing of restarts, and always the same run id. */
+  def rename(event: Event): Option[Event] = event match {
+    case e: QueryProgressEvent =>
+      observe(e.progress)
+      Some(if (e.progress.runId == firstRun) e else new QueryProgressEvent(rename(e.progress)))
+    case e: QueryIdleEvent =>
+      control.events.offer(QueryIdle(id.toString, firstRun.toString))
+      Some(if (e.runId == firstRun) e else new QueryIdleEvent(e.id, firstRun, e.timestamp))
+    case e: QueryTerminatedEvent if phase == Terminated =>
+      close(e.exception, e.errorClassOnException)
+      None
+    case _: QueryTerminatedEvent => None
+    case other => Some(other)
+  }
+
+  private def rename(p: StreamingQueryProgress): StreamingQueryProgress =
+    if (p.runId == firstRun) p
+    else
+      new StreamingQueryProgress(
+        p.id,
+        firstRun,
+        p.name,
+        p.timestamp,
+        p.batchId,
+        p.batchDuration,
+        p.durationMs,
+        p.eventTime,
+        p.stateOperators,
+        p.sources,
+        p.sink,
+        p.observedMetrics)
+
+  private def observe(p: StreamingQueryProgress): Unit =
+    control.events.offer(ProgressFacts(p, firstRun, partitions.getOrElse(0), control.taskTime(id.toString)))
+
+  /** Ends the query without a run to end: between two, or when its stream thread has died. */
+  private def finish(cause: Option[StreamingQueryException]): Unit = {
+    val mine = lock.synchronized {
+      val mine = phase != Terminated
+      if (mine) {
+        failure = cause
+        phase = Terminated
+        lock.notifyAll()
+      }
+      mine
+    }
+    if (mine) {
+      manager.ended(this, failure)
+      close(failure.map(e => Utils.exceptionString(e.cause)), None)
+    }
+  }
+
+  /** The last that anybody hears of the query. */
+  private def close(error: Option[String], errorClass: Option[String]): Unit = {
+    manager.post(new QueryTerminatedEvent(id, firstRun, error, errorClass))
+    if (failure.isEmpty || session.sessionState.conf.getConf(SQLConf.FORCE_DELETE_TEMP_CHECKPOINT_LOCATION)) {
+      location.foreach(_.deleteIfTemporary(session))
+    }
+    control.remove(id, this)
+    control.events.offer(QueryTerminated(id.toString, firstRun.toString, failure.map(_.getMessage), errorClass))
+    over.countDown()
+  }
+
+  private def restartFailed(cause: Throwable): StreamingQueryException =
+    new StreamingQueryException(
+      s"Query $id could not be started again",
+      cause,
+      "",
+      "",
+      errorClass = "STREAM_FAILED",
+      messageParameters =
+        Map("id" -> id.toString, "runId" -> firstRun.toString, "message" -> String.valueOf(cause.getMessage)))
+
+  /** Called now and then: what must not wait for anybody else to notice it. */
+  def check(): Unit = phase match {
+    case Stopped if !control.isOn || System.nanoTime() - stoppedAt > control.startWaitMs * 1000000L =>
+      logWarning(s"spark-elastic: no answer from the policy, query $id goes on as it was")
+      try start(AsItIs)
+      catch { case _: IllegalStateException => } // the answer came just now
+    // Interrupted in mid-batch, the thread can die in Spark's own handling of the interrupt (a stack overflow in a
+    // regular expression), and then nobody is told.
+    case Running | Stopping | Held if !execution.queryExecutionThread.isAlive =>
+      val cause = if (stopAsked) None else Some(restartFailed(new IllegalStateException("its stream thread has died")))
+      finish(execution.exception.orElse(cause))
+    case _ =>
+  }
+
+  /** How the policy is told of this query when it reads the world anew; without locks, see above. */
+  def view: Option[QueryView] = for {
+    known <- facts
+    shown <- phase match {
+      case Held => Some("held")
+      case Running => Some("running")
+      case Stopped => Some("stopped")
+      case _ => None
+    }
+  } yield QueryView(known, firstRun.toString, shown, partitions)
+}
+
+private[elastic] object ElasticQuery {
+  sealed private trait Phase
+  private case object Launching extends Phase
+  private case object Held extends Phase
+  private case object Running extends Phase
+  private case object Stopping extends Phase
+  private case object Stopped extends Phase
+  private case object Terminated extends Phase
+
+  private val AsItIs = StartPlan(None, repartition = false, rescalable = false, action = None)
+}

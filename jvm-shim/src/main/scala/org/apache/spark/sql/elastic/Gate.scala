@@ -1,0 +1,90 @@
+package org.apache.spark.sql.elastic
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.elastic.QueryFacts
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
+import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
+import org.apache.spark.sql.internal.SQLConf
+
+/** A run whose stream thread is held at its very start: what is known of it, and what can still be changed. */
+private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean) extends Logging {
+  private val checkpoint = new Checkpoint(execution)
+  private val asked = execution.sparkSession.sessionState.conf
+  private val conf = execution.sparkSessionForStream.conf
+
+  /** Makes the checkpoint one that can be started from, with the format that it was written in. */
+  def prepare(): Unit = if (stateful) {
+    checkpoint.read().foreach(keepFormat)
+    checkpoint.mend()
+  }
+
+  /** The format is not written down in what Spark restores: a run with another one could not read its state. */
+  private def keepFormat(facts: CheckpointFacts): Unit =
+    if (facts.batch.isDefined) conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, facts.format.toString)
+
+  def facts(): QueryFacts = {
+    val found = if (stateful) checkpoint.read() else None
+    val (trigger, triggerMs) = execution.trigger match {
+      case ProcessingTimeTrigger(ms) => "processing_time" -> ms
+      case AvailableNowTrigger => "available_now" -> 0L
+      case OneTimeTrigger => "once" -> 0L
+      case ContinuousTrigger(ms) => "continuous" -> ms
+      case RealTimeTrigger(ms) => "real_time" -> ms
+      case _ => "other" -> 0L
+    }
+    val partitions = asked.getConf(SQLConf.SHUFFLE_PARTITIONS)
+    val chosen = Seq(SQLConf.STATE_STORE_PROVIDER_CLASS, SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
+    QueryFacts(
+      query = execution.id.toString,
+      name = Option(execution.name),
+      stateful = stateful,
+      trigger = trigger,
+      triggerMs = triggerMs,
+      sessionPartitions = partitions,
+      explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
+      providerChosen = chosen.exists(entry => asked.contains(entry.key)),
+      provider = Gate.provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
+      checkpointFormat = found.fold(asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))(_.format),
+      checkpointPartitions = found.map(_.partitions),
+      checkpointBatch = found.flatMap(_.batch),
+      inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
+      repartition = !found.exists(_.pending))
+  }
+
+  /**
+   * Carries out a plan as far as it can.
+   *
+   * @return the partition count that the run will have, and what went wrong if something did
+   */
+  def pass(plan: StartPlan): (Int, Option[String]) = {
+    if (plan.rescalable) {
+      conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
+      conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
+    }
+    val failure = plan.partitions.flatMap { partitions =>
+      try {
+        if (plan.repartition) checkpoint.repartition(partitions)
+        conf.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
+        None
+      } catch {
+        case NonFatal(e) =>
+          logWarning(s"spark-elastic: ${execution.id} starts with the partitions that it had: ${e.getMessage}")
+          checkpoint.mend()
+          Some(String.valueOf(e.getMessage))
+      }
+    }
+    val inForce = if (stateful) checkpoint.read().map(_.partitions) else None
+    (inForce.getOrElse(conf.get(SQLConf.SHUFFLE_PARTITIONS.key).toInt), failure)
+  }
+}
+
+private[elastic] object Gate {
+  private def provider(name: String): String =
+    if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
+    else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"
+    else "other"
+}

@@ -1,0 +1,32 @@
+package org.apache.spark.sql.elastic
+
+import java.time.Instant
+import java.util.UUID
+
+import org.apache.spark.elastic.QueryProgress
+import org.apache.spark.sql.streaming.StreamingQueryProgress
+
+/** The part of Spark's progress report that decisions are made from. */
+private[elastic] object ProgressFacts {
+
+  /** @param partitions the session's count, for a query whose operators name none */
+  def apply(p: StreamingQueryProgress, run: UUID, partitions: Int, tasksMs: Long): QueryProgress = {
+    val duration = Option(p.durationMs.get("triggerExecution")).fold(p.batchDuration)(_.longValue)
+    QueryProgress(
+      query = p.id.toString,
+      run = run.toString,
+      batch = p.batchId,
+      started = Instant.parse(p.timestamp).toEpochMilli,
+      durationMs = duration,
+      inputRows = p.numInputRows,
+      inputRowsPerSecond = finite(p.inputRowsPerSecond),
+      processedRowsPerSecond = finite(p.processedRowsPerSecond),
+      stateRows = p.stateOperators.map(_.numRowsTotal).sum,
+      stateBytes = p.stateOperators.map(_.memoryUsedBytes).sum,
+      partitions = p.stateOperators.headOption.map(_.numShufflePartitions.toInt).filter(_ > 0).getOrElse(partitions),
+      tasksMs = tasksMs)
+  }
+
+  /** Spark reports rates of no rows in no time as NaN or infinite, which JSON has no word for. */
+  private def finite(rate: Double): Double = if (rate.isNaN || rate.isInfinite) 0.0 else rate
+}

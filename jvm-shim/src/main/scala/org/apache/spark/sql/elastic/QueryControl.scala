@@ -1,0 +1,76 @@
+package org.apache.spark.sql.elastic
+
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.elastic._
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * All live queries of the application, whatever their session, and the orders that concern them.
+ *
+ * @param taskTime run time of a query's tasks since this was last asked, in ms
+ */
+private[spark] final class QueryControl(val events: EventStream, val taskTime: String => Long) {
+  private val queries = new ConcurrentHashMap[UUID, ElasticQuery]
+  @volatile private var on = true
+  @volatile private var waitMs = 10000L
+  @volatile private var graceMs = 30000L
+
+  /** Whether there is a policy to ask. Without one, queries run as in plain Spark, those under way as they are. */
+  def isOn: Boolean = on
+  def startWaitMs: Long = waitMs
+
+  def off(): Unit = on = false
+
+  def configure(c: Configure): Unit = {
+    waitMs = c.startWaitMs
+    graceMs = c.graceMs
+  }
+
+  def start(a: StartQuery): Unit =
+    find(a.query).start(StartPlan(a.partitions, a.repartition, a.rescalable, Some(a.id)))
+
+  def hold(a: HoldQuery): Unit = {
+    find(a.query).hold(a.message)
+    events.offer(ActionDone(a.id, 0L))
+  }
+
+  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, graceMs)
+
+  def setParallelism(a: SetParallelism): Unit = find(a.query).setPartitions(a.partitions)
+
+  private def find(id: String): ElasticQuery =
+    Option(queries.get(UUID.fromString(id)))
+      .getOrElse(throw new IllegalArgumentException(s"there is no query $id"))
+
+  def views: Seq[QueryView] = queries.values.asScala.flatMap(_.view).toSeq
+
+  def tick(): Unit = queries.values.asScala.foreach(_.check())
+
+  /**
+   * Takes a new query in. Spark refuses a second query on one checkpoint by asking which runs there are; between two
+   * runs of the first it would find none, so that is asked here.
+   *
+   * @return why it is refused, if it is
+   */
+  def admit(id: UUID, query: ElasticQuery): Option[IllegalStateException] = {
+    val other = queries.put(id, query)
+    if (other == null || !other.isActive) None
+    else if (query.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_STOP_ACTIVE_RUN_ON_RESTART)) {
+      other.stop()
+      queries.put(id, query)
+      None
+    } else {
+      queries.put(id, other)
+      Some(
+        new IllegalStateException(
+          s"Cannot start query with id $id as another query with same id is already active (it is being rescaled). " +
+            s"You may stop the old query by setting ${SQLConf.STREAMING_STOP_ACTIVE_RUN_ON_RESTART.key} to true."))
+    }
+  }
+
+  def remove(id: UUID, query: ElasticQuery): Unit = queries.remove(id, query)
+}

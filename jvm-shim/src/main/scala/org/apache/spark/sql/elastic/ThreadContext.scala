@@ -1,0 +1,39 @@
+package org.apache.spark.sql.elastic
+
+import java.util.Properties
+
+import org.apache.spark.{JobArtifactSet, SparkContext}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.util.Utils
+
+/**
+ * What Spark takes from the thread that starts a query: local properties (scheduler pool, tags, call site), the active
+ * session, Connect's artifacts. Kept from the application's own call, so that later runs get it too.
+ */
+private[elastic] final class ThreadContext(sc: SparkContext) {
+  private val properties: Properties = Utils.cloneProperties(sc.getLocalProperties)
+  private val callSite = Utils.getCallSite()
+  private val artifacts = JobArtifactSet.getCurrentJobArtifactState
+  private val active = SparkSession.getActiveSession
+
+  /** Runs `body` in a new daemon thread that looks to Spark like the one this context was taken from. */
+  def start(name: String)(body: => Unit): Thread = {
+    val thread = new Thread(name) {
+      override def run(): Unit = {
+        sc.setLocalProperties(Utils.cloneProperties(properties))
+        sc.setCallSite(callSite)
+        active match {
+          case Some(session) => SparkSession.setActiveSession(session)
+          case None => SparkSession.clearActiveSession()
+        }
+        artifacts match {
+          case Some(state) => JobArtifactSet.withActiveJobArtifactState(state)(body)
+          case None => body
+        }
+      }
+    }
+    thread.setDaemon(true)
+    thread.start()
+    thread
+  }
+}

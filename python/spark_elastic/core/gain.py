@@ -1,0 +1,162 @@
+"""How long would a micro-batch take with another number of partitions?
+
+P partitions on S slots run in ``ceil(P / S)`` waves, and a wave takes the fixed cost of one partition plus
+its share of the work:
+
+    time(P, S) = base + waves * (overhead + work / P)
+
+The three parameters start with defaults and are fitted so that the last measurement is met exactly. One
+batch cannot tell overhead from work: with one wave the overhead is taken as known and the rest is work,
+with many waves the work is taken as known and the rest is overhead.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from attrs import define, field, frozen
+
+from spark_elastic.core.events import Provider
+
+BASE_MS = 100.0
+"""Planning, log writes and commit of one batch, whatever its partitions."""
+
+OVERHEAD_MS = {"rocksdb": 80.0, "hdfs": 45.0, "other": 45.0}
+"""What one partition's task costs without any data, by state store provider."""
+
+WORK_MS = 250.0
+"""What the data of a batch costs one core, until measured."""
+
+_OVERHEAD_RANGE = (0.25, 4.0)
+_SAMPLES = 5
+_POINTS = 8
+_SIMILAR_LOAD = 1.5
+
+
+@frozen(kw_only=True)
+class Point:
+    """The last batches measured with one pair of partitions and slots."""
+
+    partitions: int
+    slots: int
+    durations_ms: tuple[int, ...]
+    rows: int
+
+    @property
+    def batch_ms(self) -> float:
+        """The typical duration: the median, which one slow batch does not move."""
+        return float(median(self.durations_ms))
+
+    @property
+    def waves(self) -> int:
+        """How often all slots are filled in one batch."""
+        return waves(self.partitions, self.slots)
+
+
+@define
+class Measurements:
+    """What was measured, the most recent pair of partitions and slots last; bounded."""
+
+    points: list[Point] = field(factory=list)
+
+    def add(self, *, partitions: int, slots: int, duration_ms: int, rows: int) -> None:
+        """Take in one batch."""
+        earlier: tuple[int, ...] = ()
+        for point in self.points:
+            if (point.partitions, point.slots) == (partitions, slots):
+                earlier = point.durations_ms[1 - _SAMPLES :]
+                self.points.remove(point)
+                break
+        durations = (*earlier, duration_ms)
+        self.points.append(Point(partitions=partitions, slots=slots, durations_ms=durations, rows=rows))
+        del self.points[:-_POINTS]
+
+    @property
+    def latest(self) -> Point | None:
+        """The pair of partitions and slots that was measured last."""
+        return self.points[-1] if self.points else None
+
+
+@frozen(kw_only=True)
+class BatchModel:
+    """The fitted parameters, in milliseconds."""
+
+    base_ms: float
+    overhead_ms: float
+    work_ms: float
+
+    def batch_ms(self, partitions: int, slots: int) -> float:
+        """Estimate the duration of one batch."""
+        return self.base_ms + waves(partitions, slots) * (self.overhead_ms + self.work_ms / partitions)
+
+    def best_partitions(self, slots: int, upper: int, tolerance: float) -> int:
+        """Choose the smallest count whose batch takes at most 1 + `tolerance` times as long as the fastest.
+
+        One partition per slot is the fastest: fewer leave slots empty, more add overhead and no slot.
+        """
+        fastest = min(slots, upper)
+        allowed = self.batch_ms(fastest, slots) * (1 + tolerance) - self.base_ms - self.overhead_ms
+        # With one wave, time falls as 1 / P, so the smallest count can be computed; the rest is rounding.
+        smallest = max(1, min(fastest, int(self.work_ms / allowed))) if allowed > 0 else fastest
+        while smallest < fastest and self.work_ms / smallest > allowed:
+            smallest += 1
+        return smallest
+
+
+def waves(partitions: int, slots: int) -> int:
+    """Count how often `slots` have to be filled to run `partitions` tasks."""
+    return -(-partitions // slots)
+
+
+def fit(measurements: Measurements, provider: Provider) -> BatchModel:
+    """Fit the model to what was measured; without any measurement it holds the defaults."""
+    usual = OVERHEAD_MS[provider]
+    latest = measurements.latest
+    if latest is None:
+        return BatchModel(base_ms=BASE_MS, overhead_ms=usual, work_ms=WORK_MS)
+    if latest.waves == 1:
+        return _with_work(latest, _known_overhead(measurements, latest, usual))
+    work = _known_work(measurements, latest, usual)
+    overhead = (latest.batch_ms - BASE_MS) / latest.waves - work / latest.partitions
+    return _with_work(latest, _sane(overhead, usual))
+
+
+def _with_work(point: Point, overhead_ms: float) -> BatchModel:
+    """Explain what base and overhead leave open as work; a batch faster than both scales them down."""
+    fixed = BASE_MS + point.waves * overhead_ms
+    if fixed > point.batch_ms:
+        scale = point.batch_ms / fixed
+        return BatchModel(base_ms=BASE_MS * scale, overhead_ms=overhead_ms * scale, work_ms=0.0)
+    work = (point.batch_ms - fixed) * point.partitions / point.waves
+    return BatchModel(base_ms=BASE_MS, overhead_ms=overhead_ms, work_ms=work)
+
+
+def _known_overhead(measurements: Measurements, latest: Point, usual: float) -> float:
+    """Take the overhead from an earlier point with several waves, where it weighs most."""
+    for point in reversed(measurements.points):
+        if point.waves > 1 and _similar(point, latest):
+            # Two equations, two unknowns: overhead and work.
+            share, other_share = latest.waves / latest.partitions, point.waves / point.partitions
+            determinant = latest.waves * other_share - point.waves * share
+            if determinant:
+                rest, other_rest = latest.batch_ms - BASE_MS, point.batch_ms - BASE_MS
+                return _sane((rest * other_share - other_rest * share) / determinant, usual)
+    return usual
+
+
+def _known_work(measurements: Measurements, latest: Point, usual: float) -> float:
+    """Take the work from an earlier point with one wave, where it weighs most."""
+    for point in reversed(measurements.points):
+        if point.waves == 1 and _similar(point, latest):
+            return _with_work(point, usual).work_ms
+    return WORK_MS
+
+
+def _similar(one: Point, other: Point) -> bool:
+    low, high = sorted((max(one.rows, 1), max(other.rows, 1)))
+    return high <= low * _SIMILAR_LOAD
+
+
+def _sane(overhead: float, usual: float) -> float:
+    low, high = _OVERHEAD_RANGE
+    return min(max(overhead, usual * low), usual * high)

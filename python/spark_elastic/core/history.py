@@ -1,0 +1,128 @@
+"""What became of each rescale of a query, newest first, bounded.
+
+A record opens when a cause for a rescale comes up and closes with a reason. Causes that come up while one
+is open join it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import define, field, frozen
+
+Cause = Literal["initial_schedule", "new_resources", "lost_resources", "load_changed"]
+TerminatedReason = Literal[
+    "succeeded",
+    "exception_occurred",
+    "no_resources_or_parallelisms_change",
+    "job_finished",
+    "job_failed",
+]
+Status = Literal["in_progress", "completed", "failed", "ignored"]
+
+_STATUS: Mapping[TerminatedReason, Status] = {
+    "succeeded": "completed",
+    "exception_occurred": "failed",
+    "no_resources_or_parallelisms_change": "ignored",
+    "job_finished": "ignored",
+    "job_failed": "ignored",
+}
+
+
+@frozen(kw_only=True)
+class Stay:
+    """The time a query spent in one state during a rescale; `left` None means it is still there."""
+
+    state: str
+    entered: int
+    left: int | None = None
+
+
+@define(kw_only=True)
+class Rescale:
+    """One record. The first of a query has no `before` values. Times are epoch ms."""
+
+    number: int
+    cause: Cause
+    started: int
+    slots_before: int | None
+    partitions_before: int | None
+    slots_after: int | None = None
+    partitions_after: int | None = None
+    ended: int | None = None
+    reason: TerminatedReason | None = None
+    stays: tuple[Stay, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """What the reason amounts to."""
+        return "in_progress" if self.reason is None else _STATUS[self.reason]
+
+
+@define(kw_only=True)
+class History:
+    """The rescales of one query: at most `limit`, the oldest are forgotten."""
+
+    limit: int
+    records: list[Rescale] = field(factory=list)
+    opened: int = 0
+
+    @property
+    def open_record(self) -> Rescale | None:
+        """The rescale under way, None if there is none."""
+        return self.records[0] if self.records and self.records[0].reason is None else None
+
+    def open(
+        self, cause: Cause, *, state: str, at: int, slots: int | None = None, partitions: int | None = None
+    ) -> None:
+        """Open a record, unless one is open already."""
+        if self.open_record is not None:
+            return
+        self.opened += 1
+        self.records.insert(
+            0,
+            Rescale(
+                number=self.opened,
+                cause=cause,
+                started=at,
+                slots_before=slots,
+                partitions_before=partitions,
+                stays=(Stay(state=state, entered=at),),
+            ),
+        )
+        del self.records[self.limit :]
+
+    def entered(self, state: str, at: int) -> None:
+        """Note that the query has gone to another state."""
+        record = self.open_record
+        if record is not None:
+            *earlier, last = record.stays
+            closed = Stay(state=last.state, entered=last.entered, left=at)
+            record.stays = (*earlier, closed, Stay(state=state, entered=at))
+
+    def close(
+        self,
+        reason: TerminatedReason,
+        *,
+        at: int,
+        slots: int | None = None,
+        partitions: int | None = None,
+    ) -> None:
+        """Close the open record, if there is one; what is closed keeps its first reason."""
+        record = self.open_record
+        if record is None:
+            return
+        *earlier, last = record.stays
+        record.stays = (*earlier, Stay(state=last.state, entered=last.entered, left=at))
+        record.reason = reason
+        record.ended = at
+        record.slots_after = slots
+        record.partitions_after = partitions
+
+    def validate(self) -> None:
+        """Check order and bounds. Raises AssertionError."""
+        assert len(self.records) <= self.limit
+        assert all(record.reason is not None for record in self.records[1:])
+        numbers = [record.number for record in self.records]
+        assert numbers == sorted(numbers, reverse=True)

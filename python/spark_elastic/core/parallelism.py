@@ -1,0 +1,312 @@
+"""Which number of partitions, and what to do about it: nothing, in place, or restart with re-partitioned
+state?
+
+Pure arithmetic on a `Situation`. Each answer is a `Choice` that carries its reason, the numbers that were
+compared and what else was looked at; nothing here is an action yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import field, frozen
+
+from spark_elastic.core.events import Provider, QueryFacts
+from spark_elastic.core.gain import BatchModel
+from spark_elastic.core.reasons import ALTERNATIVE, fill
+from spark_elastic.core.requirements import Requirements
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.slots import allocate
+
+HORIZON_MS = 600_000
+"""A restart has to pay for itself within this time."""
+
+RESTART_COST_MS = 1_500
+"""Stop, re-partition and start, until measured."""
+
+MIN_GAIN = 0.05
+"""The part of a batch's time that a rescale has to save: less is within the noise of a measurement."""
+
+TOLERANCE = 0.03
+"""Counts this close to the fastest are as good, and the smallest of them costs least."""
+
+_UNTOUCHED_TRIGGERS = ("continuous", "real_time")
+_ENDING_TRIGGERS = ("once", "available_now")
+_REPARTITIONED_FORMAT = 2
+
+Way = Literal["nothing", "in_place", "restart", "start"]
+
+
+@frozen(kw_only=True)
+class Situation:
+    """Everything that a choice depends on.
+
+    `partitions` is the count in force or, before a start, in the checkpoint (None if new). `restarts`
+    counts the rescales of this query within the last horizon, `failed_target` is a count to which
+    re-partitioning has just failed, `overdue` says that even too small an increase is to be carried out
+    by now.
+    """
+
+    facts: QueryFacts
+    provider: Provider
+    checkpoint_format: int
+    partitions: int | None
+    slots: int
+    requirements: Requirements
+    model: BatchModel
+    settings: CoreSettings
+    restart_cost_ms: int = RESTART_COST_MS
+    restarts: int = 0
+    failed_target: int | None = None
+    overdue: bool = False
+
+
+@frozen(kw_only=True)
+class Choice:
+    """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared."""
+
+    way: Way
+    reason: str
+    partitions: int | None = None
+    repartition: bool = False
+    before: int | None = None
+    after: int | None = None
+    numbers: Mapping[str, float | int | str] = field(factory=dict)
+    alternatives: tuple[str, ...] = ()
+
+
+def is_increase_enough(current: int, available: int, min_increase: int) -> bool:
+    """Say whether going from `current` to `available` is worth a restart.
+
+    Shrinking always is, growing if it is by `min_increase` at least.
+    """
+    return available < current or available - current >= max(1, min_increase)
+
+
+def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
+    """Say whether a query should get a checkpoint whose state can be re-partitioned later."""
+    return (
+        settings.state_store == "rescalable"
+        and facts.stateful
+        and facts.repartition
+        and facts.checkpoint_partitions is None
+        and not facts.provider_chosen
+        and facts.trigger not in _UNTOUCHED_TRIGGERS
+    )
+
+
+def choose_start(now: Situation) -> Choice:
+    """Choose the count with which a query starts, after its submission or after a stop."""
+    untouched = _untouched(now)
+    if untouched is not None:
+        return _nothing(now, untouched)
+    possible = _possible(now)
+    if possible is None:
+        return _nothing(now, "start_without_resources")
+    if now.facts.stateful and now.partitions is not None:
+        return _choose_start_of_checkpoint(now, possible)
+    numbers: dict[str, float | int | str] = {
+        "slots": now.slots,
+        "session": now.facts.session_partitions,
+        "bound_by": now.requirements.bound_by,
+    }
+    reason = "start_per_slot" if possible >= now.slots else "start_bounded"
+    return Choice(way="start", reason=reason, partitions=possible, after=possible, numbers=numbers)
+
+
+def choose_running(now: Situation) -> Choice:
+    """Choose what to do about the count of a query that runs with `now.partitions`."""
+    untouched = _untouched(now)
+    if untouched is not None:
+        return _nothing(now, untouched)
+    possible = _possible(now)
+    if possible is None:
+        return _nothing(now, "all_executors_lost")
+    if not now.facts.stateful:
+        return _choose_in_place(now, possible)
+    if now.facts.trigger in _ENDING_TRIGGERS:
+        return _nothing(now, "never_restarted")
+    obstacle = _repartition_obstacle(now)
+    if obstacle is not None:
+        return _nothing(now, obstacle)
+    return _choose_restart(now, possible)
+
+
+def _untouched(now: Situation) -> str | None:
+    """Name the reason for which the count of this query is nobody's business but the user's."""
+    if now.facts.trigger in _UNTOUCHED_TRIGGERS:
+        return "untouched_trigger"
+    if now.facts.explicit_partitions is not None and now.settings.explicit_parallelism == "fixed":
+        return "untouched_fixed"
+    return None
+
+
+def _repartition_obstacle(now: Situation) -> str | None:
+    """Name the reason for which the state of this query cannot be re-partitioned."""
+    if not now.facts.repartition:
+        return "no_repartition_in_spark"
+    if now.provider != "rocksdb":
+        return "no_repartition_provider"
+    if now.checkpoint_format < _REPARTITIONED_FORMAT:
+        return "no_repartition_format"
+    return None
+
+
+def _possible(now: Situation) -> int | None:
+    """Compute the parallelism that the slots allow, None if they do not meet the lower bounds."""
+    allocation = allocate(now.requirements.vertices, now.slots)
+    return None if allocation is None else max(allocation.values())
+
+
+def _choose_in_place(now: Situation, possible: int) -> Choice:
+    numbers = {"slots": now.slots}
+    if not now.facts.in_place:
+        return _nothing(now, "untouched_stateless")
+    if possible == now.partitions:
+        return _nothing(now, "parallelism_fits", after=possible)
+    if possible == now.failed_target:
+        return _nothing(now, "repartition_failed_before", after=possible)
+    return Choice(
+        way="in_place",
+        reason="in_place",
+        partitions=possible,
+        before=now.partitions,
+        after=possible,
+        numbers=numbers,
+    )
+
+
+def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
+    obstacle = _repartition_obstacle(now)
+    if obstacle is not None:
+        return _nothing(now, obstacle)
+    target = _target(now, possible)
+    if target == now.partitions:
+        return _nothing(now, "start_checkpoint_same", after=target)
+    gain = _gain(now, target)
+    if target == now.failed_target:
+        return _nothing(now, "repartition_failed_before", after=target, numbers=gain)
+    if now.settings.rescale_policy == "gain" and _shortfall(gain) is not None:
+        return _nothing(now, "start_checkpoint_kept", after=target, numbers=gain)
+    return Choice(
+        way="start",
+        reason="start_repartitioned",
+        partitions=target,
+        repartition=True,
+        before=now.partitions,
+        after=target,
+        numbers=gain,
+        alternatives=_alternatives(now, target, possible),
+    )
+
+
+def _choose_restart(now: Situation, possible: int) -> Choice:
+    assert now.partitions is not None
+    target = _target(now, possible)
+    if target == now.partitions:
+        return _nothing(now, "parallelism_fits", after=target)
+    gain = _gain(now, target)
+    alternatives = _alternatives(now, target, possible)
+
+    def hold(reason: str) -> Choice:
+        return _nothing(now, reason, after=target, numbers=gain, alternatives=alternatives)
+
+    if target == now.failed_target:
+        return hold("repartition_failed_before")
+    always = now.settings.rescale_policy == "always"
+    shortfall = None if always else _shortfall(gain)
+    if shortfall is not None:
+        return hold(shortfall)
+    if not now.overdue and not is_increase_enough(
+        now.partitions, target, now.settings.min_parallelism_increase
+    ):
+        return hold("increase_too_small")
+    return Choice(
+        way="restart",
+        reason="restart_always" if always else "restart_pays",
+        partitions=target,
+        repartition=True,
+        before=now.partitions,
+        after=target,
+        numbers=gain,
+        alternatives=alternatives,
+    )
+
+
+def _target(now: Situation, possible: int) -> int:
+    if now.settings.rescale_policy == "always":
+        return possible
+    return now.model.best_partitions(now.slots, possible, TOLERANCE)
+
+
+def _gain(now: Situation, target: int) -> Mapping[str, float | int | str]:
+    """Compare the present count with `target`, over the time in which a rescale has to pay for itself.
+
+    Each rescale within the last horizon shortens it: where slots come and go, the next change is not far.
+    """
+    assert now.partitions is not None
+    before_ms = now.model.batch_ms(now.partitions, now.slots)
+    after_ms = now.model.batch_ms(target, now.slots)
+    horizon_ms = HORIZON_MS // (1 + now.restarts)
+    batches = 1.0
+    if now.facts.trigger not in _ENDING_TRIGGERS:
+        batches = max(1.0, horizon_ms / max(now.facts.trigger_ms, before_ms, 1))
+    saved_ms = before_ms - after_ms
+    return {
+        "slots": now.slots,
+        "before_ms": round(before_ms, 1),
+        "after_ms": round(after_ms, 1),
+        "saved_ms": round(saved_ms, 1),
+        "batches": round(batches, 1),
+        "saved_total_ms": round(saved_ms * batches, 1),
+        "horizon_ms": horizon_ms,
+        "cost_ms": now.restart_cost_ms,
+        "min_gain_percent": round(MIN_GAIN * 100),
+        "min_increase": now.settings.min_parallelism_increase,
+    }
+
+
+def _shortfall(gain: Mapping[str, float | int | str]) -> str | None:
+    """Name what the gain lacks, None if the rescale pays."""
+    saved, before = float(gain["saved_ms"]), float(gain["before_ms"])
+    if saved < before * MIN_GAIN:
+        return "gain_too_small"
+    if float(gain["saved_total_ms"]) <= float(gain["cost_ms"]):
+        return "cost_too_high"
+    return None
+
+
+def _alternatives(now: Situation, target: int, possible: int) -> tuple[str, ...]:
+    """Say what the model expects of the other counts that come to mind."""
+    others = {now.partitions, possible, 2 * possible, max(1, possible // 2)} - {target, None}
+    return tuple(
+        fill(ALTERNATIVE, partitions=count, batch_ms=now.model.batch_ms(count, now.slots))
+        for count in sorted(count for count in others if count is not None)
+    )
+
+
+def _nothing(
+    now: Situation,
+    reason: str,
+    *,
+    after: int | None = None,
+    numbers: Mapping[str, float | int | str] | None = None,
+    alternatives: tuple[str, ...] = (),
+) -> Choice:
+    facts: dict[str, float | int | str] = {
+        "slots": now.slots,
+        "trigger": now.facts.trigger,
+        "provider": now.provider,
+        "format": now.checkpoint_format,
+    }
+    if now.facts.explicit_partitions is not None:
+        facts["explicit"] = now.facts.explicit_partitions
+    return Choice(
+        way="nothing",
+        reason=reason,
+        before=now.partitions,
+        after=after,
+        numbers={**facts, **(numbers or {})},
+        alternatives=alternatives,
+    )

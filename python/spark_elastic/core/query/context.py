@@ -1,0 +1,148 @@
+"""What a state may look at and do: the whole of its world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from spark_elastic.core.events import QueryProgress, QueryStarted, QueryTerminated
+from spark_elastic.core.history import Cause, TerminatedReason
+from spark_elastic.core.parallelism import Choice
+from spark_elastic.core.query.record import Order, Record
+from spark_elastic.core.query.transition_manager import Resources, TransitionManager
+from spark_elastic.core.settings import CoreSettings
+
+Number = float | int | str
+
+
+class Context(Protocol):
+    """One event's view of one query, and the ways out of its state.
+
+    `now` is the time of the event, `order` the order whose outcome it is (None for all other events).
+    """
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def record(self) -> Record: ...
+
+    @property
+    def settings(self) -> CoreSettings: ...
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def slots_before(self) -> int: ...
+
+    @property
+    def needed_slots(self) -> int: ...
+
+    @property
+    def desired_slots(self) -> int: ...
+
+    @property
+    def order(self) -> Order | None: ...
+
+    @property
+    def started_after_stop_ms(self) -> int | None:
+        """The time since the stop for a restart was ordered, None if none was."""
+        ...
+
+    # Decide
+
+    def choose_start(self) -> Choice:
+        """Choose the count for a start, with the slots of now."""
+        ...
+
+    def choose_running(self, *, overdue: bool) -> Choice:
+        """Choose what to do about the count while it runs, with the slots of now."""
+        ...
+
+    def submission_resources(self) -> Resources:
+        """Answer for a query that waits to be started."""
+        ...
+
+    def new_executing_manager(self) -> TransitionManager:
+        """Begin a new cooldown."""
+        ...
+
+    # Say
+
+    def report(
+        self,
+        reason: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        numbers: Mapping[str, Number] | None = None,
+    ) -> None:
+        """Publish a decision."""
+        ...
+
+    def report_choice(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
+        """Publish a choice as a decision; `reason` replaces its own where it cannot be acted on yet."""
+        ...
+
+    def report_hold(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
+        """Publish that nothing is done, unless that was the last thing said."""
+        ...
+
+    # Act
+
+    def start(self, choice: Choice) -> None:
+        """Order the start of a held or stopped query."""
+        ...
+
+    def hold(self, reason: str, *, until: int | None, numbers: Mapping[str, Number]) -> None:
+        """Keep the query waiting and say why; one that was just submitted is told to its application."""
+        ...
+
+    def stop(self, target: int) -> None:
+        """Order the stop for a restart with `target`."""
+        ...
+
+    def set_parallelism(self, choice: Choice) -> None:
+        """Order another count in place."""
+        ...
+
+    # Note
+
+    def started(self, event: QueryStarted) -> None:
+        """Take in that the query runs."""
+        ...
+
+    def measured(self, event: QueryProgress, *, warm: bool) -> None:
+        """Take in a committed batch; only the duration of a warm one counts."""
+        ...
+
+    def open_rescale(self, cause: Cause) -> None:
+        """Open a record of the history, unless one is open."""
+        ...
+
+    def close_rescale(self, reason: TerminatedReason) -> None:
+        """Close the open record of the history, if any."""
+        ...
+
+    # Go to
+
+    def wait_for_resources(self) -> None:
+        """Go to WaitingForResources."""
+        ...
+
+    def create_execution_graph(self, *, waited_ms: int = 0, planned: int | None = None) -> None:
+        """Go to CreatingExecutionGraph, with the count that a restart was made for."""
+        ...
+
+    def execute(self) -> None:
+        """Go to Executing."""
+        ...
+
+    def restart(self, target: int) -> None:
+        """Go to Restarting."""
+        ...
+
+    def finish(self, event: QueryTerminated) -> None:
+        """Go to Finished, saying how it ended."""
+        ...

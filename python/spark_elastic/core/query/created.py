@@ -1,0 +1,34 @@
+"""Created: the query is known, nothing is decided yet. Left at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from attrs import define
+
+from spark_elastic.core.events import Event
+from spark_elastic.core.query.context import Context
+from spark_elastic.core.query.state import State
+from spark_elastic.core.query.transitions import CREATED
+
+
+@define(kw_only=True)
+class Created(State):
+    """A query that was submitted, or that a snapshot has shown."""
+
+    name: ClassVar[str] = CREATED
+    handles: ClassVar[frozenset[type[Event]]] = frozenset()
+    ignores: ClassVar[Mapping[type[Event], str]] = {}
+
+    def enter(self, context: Context) -> None:
+        """Go where the query is: a running one is adopted as it is, any other one waits for its start."""
+        if context.record.gate == "running":
+            context.report("adopted", before=context.record.partitions)
+            context.execute()
+        else:
+            context.open_rescale("initial_schedule")
+            context.wait_for_resources()
+
+    def on(self, event: Event, context: Context) -> None:
+        """React to nothing: no event finds a query in this state."""

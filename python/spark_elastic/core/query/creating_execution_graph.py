@@ -1,0 +1,80 @@
+"""CreatingExecutionGraph: the count is chosen, the start is ordered, the query passes its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from attrs import define, evolve
+
+from spark_elastic.core.events import (
+    ActionDone,
+    ActionFailed,
+    Event,
+    QueryIdle,
+    QueryProgress,
+    QueryStarted,
+    QuerySubmitted,
+    QueryTerminated,
+)
+from spark_elastic.core.query.context import Context
+from spark_elastic.core.query.state import State
+from spark_elastic.core.query.transitions import CREATING_EXECUTION_GRAPH
+
+
+@define(kw_only=True)
+class CreatingExecutionGraph(State):
+    """A query whose start is ordered.
+
+    `waited_ms` is how long it had to wait for resources if it did so in vain, `planned` the count that a
+    restart was made for, None for other starts.
+    """
+
+    name: ClassVar[str] = CREATING_EXECUTION_GRAPH
+    handles: ClassVar[frozenset[type[Event]]] = frozenset(
+        {QuerySubmitted, QueryStarted, QueryTerminated, ActionFailed}
+    )
+    ignores: ClassVar[Mapping[type[Event], str]] = {
+        QueryProgress: "it is about a run that is over",
+        QueryIdle: "it is about a run that is over",
+        ActionDone: "the query is started when it says so",
+    }
+
+    waited_ms: int = 0
+    planned: int | None = None
+
+    def enter(self, context: Context) -> None:
+        """Choose with the slots of now and order the start."""
+        choice = context.choose_start()
+        choice = evolve(choice, numbers={**choice.numbers, "waited_ms": self.waited_ms})
+        if self.planned is None:
+            context.report_choice(choice)
+        elif choice.partitions != self.planned:
+            context.report_choice(choice, reason="restart_needless" if choice.partitions is None else None)
+        context.start(choice)
+
+    def on(self, event: Event, context: Context) -> None:
+        """Wait until the query runs, with the count that was ordered or another one."""
+        match event:
+            case QuerySubmitted():
+                # The shim asks again, so it did not get the answer: the order is the same.
+                context.start(context.choose_start())
+            case QueryStarted():
+                self._started(event, context)
+            case QueryTerminated():
+                context.finish(event)
+            case ActionFailed():
+                # The shim goes on with the old count, and says so by an event of its own.
+                context.close_rescale("exception_occurred")
+
+    def _started(self, event: QueryStarted, context: Context) -> None:
+        target, before = context.record.target, context.record.partitions
+        took_ms = None if self.planned is None else context.started_after_stop_ms
+        context.started(event)
+        if target is not None and event.partitions != target:
+            context.record.failed_target = target
+            context.close_rescale("exception_occurred")
+        elif took_ms is not None and before != event.partitions:
+            context.report("rescaled", before=before, after=event.partitions, numbers={"took_ms": took_ms})
+        context.close_rescale("succeeded")
+        context.execute()

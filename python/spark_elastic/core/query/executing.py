@@ -1,0 +1,188 @@
+"""Executing: the query runs. Here it is decided whether and when it is rescaled.
+
+Decide, recheck and act are three moments: a change of slots or load makes the manager wait, its end (a
+later event) asks again, and only then is something ordered. What can be changed in place costs nothing
+and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from attrs import define, frozen
+
+from spark_elastic.core.events import (
+    ActionDone,
+    ActionFailed,
+    Event,
+    QueryIdle,
+    QueryProgress,
+    QueryStarted,
+    QueryTerminated,
+)
+from spark_elastic.core.history import Cause
+from spark_elastic.core.parallelism import Choice
+from spark_elastic.core.query.context import Context
+from spark_elastic.core.query.state import State
+from spark_elastic.core.query.transition_manager import TransitionManager
+from spark_elastic.core.query.transitions import EXECUTING
+
+
+@define(kw_only=True)
+class Executing(State):
+    """A running query.
+
+    `batches` counts since it was started, `overdue_at` is when too small an increase is carried out all
+    the same.
+    """
+
+    name: ClassVar[str] = EXECUTING
+    handles: ClassVar[frozenset[type[Event]]] = frozenset(
+        {QueryStarted, QueryProgress, QueryTerminated, ActionDone, ActionFailed}
+    )
+    ignores: ClassVar[Mapping[type[Event], str]] = {
+        QueryIdle: "a query without data has no batch whose end could be used",
+    }
+
+    manager: TransitionManager
+    batches: int = 0
+    overdue_at: int | None = None
+
+    @property
+    def due(self) -> int | None:
+        """The end of the manager's present phase, or of the patience with small increases."""
+        return min((at for at in (self.manager.due, self.overdue_at) if at is not None), default=None)
+
+    def enter(self, context: Context) -> None:
+        """Look once at what has changed while the query was being started."""
+        self._reconsider(context, cause=None)
+
+    def resources_changed(self, context: Context) -> None:
+        """Follow the slots."""
+        context.record.failed_target = None
+        more = context.slots > context.slots_before
+        self._reconsider(context, cause="new_resources" if more else "lost_resources")
+
+    def due_reached(self, context: Context) -> None:
+        """Go on to the next phase; what is due for its size alone is a change."""
+        overdue = self.overdue_at is not None and context.now >= self.overdue_at
+        if overdue:
+            self.overdue_at = None
+        resources = _Running(context, self)
+        if self.manager.advance(context.now, resources) or (
+            overdue and self.manager.change(context.now, resources)
+        ):
+            self._rescale(context)
+        else:
+            self._say(context, self._choose(context), aloud=False)
+
+    def on(self, event: Event, context: Context) -> None:
+        """Measure, and use the end of each micro-batch."""
+        match event:
+            case QueryProgress() if event.run == context.record.run:
+                self._batch_committed(event, context)
+            case QueryStarted() if event.run != context.record.run:
+                context.started(event)
+                self.batches = 0
+            case QueryTerminated():
+                context.finish(event)
+            case ActionDone():
+                self._done(context)
+            case ActionFailed():
+                context.close_rescale("exception_occurred")
+
+    def is_overdue(self, context: Context) -> bool:
+        """Say whether the query has run so long that even a small increase is to be carried out."""
+        limit_ms = context.settings.scaling_interval_max_ms
+        return limit_ms is not None and context.now >= self.entered + limit_ms
+
+    def _choose(self, context: Context) -> Choice:
+        return context.choose_running(overdue=self.is_overdue(context))
+
+    def _reconsider(self, context: Context, cause: Cause | None) -> None:
+        choice = self._choose(context)
+        if cause is not None:
+            context.open_rescale(cause)
+        if choice.way == "in_place":
+            context.open_rescale("new_resources")
+            context.report_choice(choice)
+            context.set_parallelism(choice)
+        elif self.manager.change(context.now, _Running(context, self)):
+            self._rescale(context)
+        else:
+            self._say(context, choice, aloud=cause is not None)
+
+    def _batch_committed(self, event: QueryProgress, context: Context) -> None:
+        # The first batch of a run loads classes and state: it says nothing about the next ones.
+        context.measured(event, warm=self.batches > 0)
+        self.batches += 1
+        if not context.record.facts.stateful:
+            return
+        resources = _Running(context, self)
+        phase = self.manager.phase
+        if (phase == "Idling" and self.manager.change(context.now, resources)) or self.manager.trigger(
+            context.now, resources
+        ):
+            self._rescale(context)
+        elif self.manager.phase != phase:
+            if self.manager.phase != "Idling":
+                context.open_rescale("load_changed")
+            self._say(context, self._choose(context), aloud=False)
+
+    def _done(self, context: Context) -> None:
+        order = context.order
+        if order is not None and order.kind == "set":
+            context.record.partitions = order.target
+            if context.record.target == order.target:
+                context.record.target = None
+            context.close_rescale("succeeded")
+
+    def _rescale(self, context: Context) -> None:
+        choice = self._choose(context)
+        assert choice.way == "restart"
+        assert choice.partitions is not None
+        context.open_rescale("load_changed")
+        if context.settings.advise_only:
+            context.report_hold(choice)
+            context.close_rescale("no_resources_or_parallelisms_change")
+            self.manager = context.new_executing_manager()
+        else:
+            context.report_choice(choice)
+            context.restart(choice.partitions)
+
+    def _say(self, context: Context, choice: Choice, *, aloud: bool) -> None:
+        """Say what holds the query; unless `aloud`, only while a rescale is meant."""
+        manager = self.manager
+        if manager.phase == "Idling":
+            context.close_rescale("no_resources_or_parallelisms_change")
+        limit_ms = context.settings.scaling_interval_max_ms
+        self.overdue_at = None
+        if limit_ms is not None and choice.reason == "increase_too_small":
+            self.overdue_at = self.entered + limit_ms
+        if choice.way == "restart":
+            reason = {"Cooldown": "cooldown", "Stabilizing": "stabilizing"}.get(
+                manager.phase, "awaiting_batch"
+            )
+            context.report_hold(choice, reason=reason, until=manager.waits_until)
+        elif aloud:
+            context.report_hold(choice, until=self.overdue_at)
+
+    def validate(self) -> None:
+        """Check the manager. Raises AssertionError."""
+        self.manager.validate()
+        assert self.manager.phase != "Transitioning"
+
+
+@frozen
+class _Running:
+    """Answers the manager for a running query."""
+
+    context: Context
+    state: Executing
+
+    def sufficient(self) -> bool:
+        return self.context.choose_running(overdue=self.state.is_overdue(self.context)).way == "restart"
+
+    def desired(self) -> bool:
+        return self.context.slots >= self.context.desired_slots and self.sufficient()

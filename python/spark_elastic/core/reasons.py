@@ -1,0 +1,247 @@
+"""The catalogue: every reason that a decision can have, and the one sentence that says it.
+
+Logs, history, UI and ``explain`` show these sentences and make up none of their own. In a sentence
+``{slots:slot}`` reads "3 slots" (or "1 slot"), and ``{batch_ms:ms}`` reads "312 ms", "1.5 s" or "5 min".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any
+
+from attrs import frozen
+
+from spark_elastic.core.actions import DecisionKind
+
+
+@frozen
+class Reason:
+    """One entry: the kind of its decisions, its sentence, and whether a query hears it only once."""
+
+    kind: DecisionKind
+    sentence: str
+    once: bool = False
+
+
+REASONS: Mapping[str, Reason] = {
+    # Starts
+    "start_per_slot": Reason(
+        "start",
+        "Starts with {after:partition} on {slots:slot}; the session's setting of {session} would have "
+        "been used otherwise.",
+    ),
+    "start_bounded": Reason(
+        "start",
+        "Starts with {after:partition} on {slots:slot}: {bound_by} allows no more.",
+    ),
+    "start_repartitioned": Reason(
+        "start",
+        "Moves its state from {before:partition} to {after:partition} before it starts on {slots:slot}: "
+        "a batch should take {after_ms:ms} instead of {before_ms:ms}.",
+    ),
+    "start_checkpoint_same": Reason(
+        "start",
+        "Starts with the {before:partition} of its checkpoint, which suit {slots:slot}.",
+    ),
+    "start_checkpoint_kept": Reason(
+        "start",
+        "Starts with the {before:partition} of its checkpoint: {after:partition} would save "
+        "{saved_ms:ms} of {before_ms:ms} per batch, too little for what moving the state costs "
+        "({cost_ms:ms}).",
+    ),
+    "start_without_resources": Reason(
+        "start",
+        "Starts as it is: no resources came within {waited_ms:ms}, and Spark itself waits for executors.",
+    ),
+    # What is left alone, and why
+    "untouched_fixed": Reason(
+        "nothing_to_do",
+        "Left alone: the application sets spark.sql.shuffle.partitions to {explicit}, and "
+        "spark.elastic.explicitParallelism is fixed.",
+        once=True,
+    ),
+    "untouched_trigger": Reason(
+        "nothing_to_do",
+        "Left alone: the count of a query with a {trigger} trigger is never changed.",
+        once=True,
+    ),
+    "untouched_stateless": Reason(
+        "nothing_to_do",
+        "Left alone: the count of this stateless query cannot be changed while it runs.",
+        once=True,
+    ),
+    "never_restarted": Reason(
+        "nothing_to_do",
+        "Keeps its {before:partition} on {slots:slot}: a query with a {trigger} trigger is never "
+        "restarted, it ends by itself.",
+        once=True,
+    ),
+    "no_repartition_in_spark": Reason(
+        "nothing_to_do",
+        "Keeps the {before:partition} of its checkpoint: this Spark cannot re-partition state; Spark 4.2 "
+        "and later can.",
+        once=True,
+    ),
+    "no_repartition_provider": Reason(
+        "nothing_to_do",
+        "Keeps the {before:partition} of its checkpoint: only state in RocksDB can be re-partitioned, "
+        "this state is kept by the {provider} provider. A query with a new checkpoint can have it: leave "
+        "spark.sql.streaming.stateStore.providerClass unset with spark.elastic.stateStore=rescalable.",
+        once=True,
+    ),
+    "no_repartition_format": Reason(
+        "nothing_to_do",
+        "Keeps the {before:partition} of its checkpoint: its format is {format}, and re-partitioning "
+        "needs format 2. A query with a new checkpoint can have it: set "
+        "spark.sql.streaming.stateStore.checkpointFormatVersion=2, or leave it unset with "
+        "spark.elastic.stateStore=rescalable.",
+        once=True,
+    ),
+    "explicit_ignored": Reason(
+        "info",
+        "The application sets spark.sql.shuffle.partitions to {explicit}; "
+        "spark.elastic.explicitParallelism is ignore, so the slots decide. Set it to upperBound or fixed "
+        "to change that.",
+        once=True,
+    ),
+    # Waiting
+    "waiting_for_resources": Reason(
+        "held",
+        "Waits for resources: {slots:slot}, {needed} needed; waits {limit}.",
+    ),
+    "waiting_for_more": Reason(
+        "held",
+        "Has the {needed:slot} it needs; waits up to {stabilization_ms:ms} for more than {slots:slot} "
+        "before it starts.",
+    ),
+    "all_executors_lost": Reason(
+        "held",
+        "All executors are lost: the query is left running with {before:partition}, and Spark waits for "
+        "executors.",
+    ),
+    "cooldown": Reason(
+        "held",
+        "Will look at a change from {before:partition} to {after:partition} when {cooldown_ms:ms} have "
+        "passed since the last start.",
+    ),
+    "stabilizing": Reason(
+        "held",
+        "Means to go from {before:partition} to {after:partition}; waits {stabilization_ms:ms} for the "
+        "resources to settle.",
+    ),
+    "awaiting_batch": Reason(
+        "held",
+        "Goes from {before:partition} to {after:partition} at the end of the running micro-batch.",
+    ),
+    "increase_too_small": Reason(
+        "held",
+        "Keeps {before:partition}: {after} would be fewer than {min_increase} more "
+        "(spark.elastic.adaptiveScheduler.minParallelismIncrease).",
+    ),
+    "repartition_failed_before": Reason(
+        "held",
+        "Keeps {before:partition}: re-partitioning to {after} has failed, and is tried again when the "
+        "resources change.",
+    ),
+    # Nothing to do
+    "parallelism_fits": Reason(
+        "nothing_to_do",
+        "Keeps {before:partition}: they suit {slots:slot}.",
+    ),
+    "gain_too_small": Reason(
+        "nothing_to_do",
+        "Keeps {before:partition} on {slots:slot}: {after} would take {after_ms:ms} instead of "
+        "{before_ms:ms} per batch, less than {min_gain_percent} % saved.",
+    ),
+    "cost_too_high": Reason(
+        "nothing_to_do",
+        "Keeps {before:partition} on {slots:slot}: {after} would save {saved_total_ms:ms} within "
+        "{horizon_ms:ms}, and the restart costs {cost_ms:ms}.",
+    ),
+    # Rescales
+    "in_place": Reason(
+        "rescale_in_place",
+        "Goes from {before:partition} to {after:partition} in place: {slots:slot}.",
+    ),
+    "restart_pays": Reason(
+        "rescale_restart",
+        "Restarts with {after:partition} instead of {before} on {slots:slot}: a batch should take "
+        "{after_ms:ms} instead of {before_ms:ms}, the restart costs {cost_ms:ms}.",
+    ),
+    "restart_always": Reason(
+        "rescale_restart",
+        "Restarts with {after:partition} instead of {before} on {slots:slot}: "
+        "spark.elastic.adaptiveScheduler.rescalePolicy is always.",
+    ),
+    "restart_needless": Reason(
+        "start",
+        "Starts again with the {before:partition} it had: the resources changed while it stopped, and "
+        "{slots:slot} suit them.",
+    ),
+    "rescaled": Reason(
+        "info",
+        "Runs with {after:partition} instead of {before}, {took_ms:ms} after the stop was ordered.",
+    ),
+    # Outcomes
+    "start_failed": Reason(
+        "failed",
+        "Could not start with {after:partition}, goes on with what it had: {error}",
+    ),
+    "stop_failed": Reason(
+        "failed",
+        "Could not be stopped for its rescale to {after:partition}, runs on: {error}",
+    ),
+    "in_place_failed": Reason(
+        "failed",
+        "Could not be set to {after:partition} in place: {error}",
+    ),
+    "adopted": Reason(
+        "info",
+        "Found running with {before:partition}; goes on from there.",
+    ),
+    "started_unasked": Reason(
+        "info",
+        "Was started with {after:partition} before it had an answer.",
+    ),
+    "finished": Reason("finished", "Is finished."),
+    "query_failed": Reason("finished", "Failed: {error}"),
+    "superseded": Reason("finished", "Its run is over: the driver shows another one, or none."),
+    "unexpected": Reason(
+        "info", "Left out a {event} event, which makes no sense while the query is {state}."
+    ),
+}
+
+ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."
+NO_LIMIT = "without limit"
+LIMIT = "until {wait_ms:ms} have passed"
+ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
+
+
+def _duration(ms: float) -> str:
+    for unit, name in ((60_000, "min"), (1_000, "s")):
+        if ms >= unit:
+            return f"{ms / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{ms:.0f} ms"
+
+
+class _Words(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if not format_spec:
+            return str(value)
+        if format_spec == "ms":
+            return _duration(float(value))
+        return f"{value} {format_spec}" if value == 1 else f"{value} {format_spec}s"
+
+
+_WORDS = _Words()
+
+
+def fill(sentence: str, **values: object) -> str:
+    """Fill in a sentence. Raises KeyError if a value is missing."""
+    return _WORDS.vformat(sentence, (), values)
+
+
+def message(code: str, **values: object) -> str:
+    """Say the sentence of a reason. Raises KeyError for a code outside the catalogue or a missing value."""
+    return fill(REASONS[code].sentence, **values)

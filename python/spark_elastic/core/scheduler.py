@@ -1,0 +1,297 @@
+"""The front door: ``Scheduler.handle(event) -> (action, ...)``.
+
+Laws
+----
+1. One door. Only `handle` changes anything, and only an event makes it do so.
+2. The past comes in, orders go out. What has become of an order is an event like any other.
+3. Time is the time of the event. It never runs backwards: an event that is older than the last one counts
+as just as old. 4. The same events give the same actions, with the same ids: a run is the list of its
+events. 5. Every order names its cause, and every decision its reason; holding still is a decision. 6.
+What is due is done before what has just happened, so that a late timer changes nothing. 7. State is plain
+data.
+
+Theory of operation
+-------------------
+Executor events change the slots (`slots.py`), and a change of their total goes to every query. Events
+about a query go to its machine (`query/machine.py`), which hands them to the state the query is in
+(`query/*.py`). States choose a count (`parallelism.py`), wait as their transition manager says, and
+order. This file knows which query an event is about, counts ids, and keeps one timer per query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import define, field, frozen
+
+from spark_elastic.core.actions import (
+    Action,
+    CancelTimer,
+    Configure,
+    Decision,
+    SetParallelism,
+    SetTimer,
+    StartQuery,
+    StopQuery,
+)
+from spark_elastic.core.events import (
+    ActionOutcome,
+    Event,
+    ExecutorAdded,
+    ExecutorDecommissioning,
+    ExecutorExcluded,
+    ExecutorRemoved,
+    ExecutorUnexcluded,
+    QueryEvent,
+    QueryFacts,
+    QueryInfo,
+    QueryProgress,
+    QueryStopped,
+    QuerySubmitted,
+    Snapshot,
+    StageCompleted,
+    TimerFired,
+)
+from spark_elastic.core.history import Rescale
+from spark_elastic.core.query.machine import QueryMachine, Timer
+from spark_elastic.core.query.transitions import EXECUTING, WAITING_FOR_RESOURCES
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.slots import SlotPool
+
+_EXECUTOR_EVENTS = (
+    ExecutorAdded,
+    ExecutorRemoved,
+    ExecutorExcluded,
+    ExecutorUnexcluded,
+    ExecutorDecommissioning,
+)
+_FINISHED_KEPT = 100
+"""Finished queries that can still be looked at."""
+
+
+@frozen(kw_only=True)
+class QueryView:
+    """One query as it is now. `history` has its newest rescale first."""
+
+    facts: QueryFacts
+    run: str
+    state: str
+    partitions: int | None
+    target: int | None
+    last_progress: QueryProgress | None
+    last_decision: Decision | None
+    history: tuple[Rescale, ...]
+
+
+@define
+class _Queries(Mapping[str, QueryView]):
+    """Views of all queries, made when they are asked for."""
+
+    _machines: Mapping[str, QueryMachine]
+
+    def __getitem__(self, query: str) -> QueryView:
+        machine = self._machines[query]
+        record = machine.record
+        return QueryView(
+            facts=record.facts,
+            run=record.run,
+            state=machine.state.name,
+            partitions=record.partitions,
+            target=record.target,
+            last_progress=record.last_progress,
+            last_decision=record.last_decision,
+            history=tuple(record.history.records),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._machines)
+
+    def __len__(self) -> int:
+        return len(self._machines)
+
+
+@define
+class Scheduler:
+    """All queries of one application and the slots they share."""
+
+    settings: CoreSettings
+    slots: SlotPool = field(factory=SlotPool, init=False)
+    _machines: dict[str, QueryMachine] = field(factory=dict, init=False)
+    _timers: dict[str, str] = field(factory=dict, init=False)
+    _orders: dict[str, str] = field(factory=dict, init=False)
+    _now: int = field(default=0, init=False)
+    _last_action: int = field(default=0, init=False)
+    _last_decision: int = field(default=0, init=False)
+    _last_timer: int = field(default=0, init=False)
+
+    @property
+    def queries(self) -> Mapping[str, QueryView]:
+        """All queries by id, the latest finished ones among them."""
+        return _Queries(self._machines)
+
+    def handle(self, event: Event) -> tuple[Action, ...]:
+        """Take in one event and return what is to be done about it, in order."""
+        self._now = max(self._now, event.at)
+        turn = _Turn(self, event.id, self._now, self.slots.total)
+        match event:
+            case Snapshot():
+                self._take_over(event, turn)
+            case TimerFired(timer=timer):
+                self._timer_fired(timer, turn)
+            case QuerySubmitted():
+                self._submitted(event, turn)
+            case QueryEvent(query=query) | QueryStopped(query=query):
+                self._hand_over(query, event, turn)
+            case ActionOutcome(action=action):
+                self._hand_over(self._orders.pop(action, None), event, turn)
+            case StageCompleted():
+                pass  # Reactive mode decides by slots and batches alone.
+            case _ if isinstance(event, _EXECUTOR_EVENTS):
+                self.slots.apply(event)
+                self._tell_slots(turn)
+            case _:
+                raise TypeError(f"{type(event).__name__} is not an event of the contract")
+        return tuple(turn.actions)
+
+    def _take_over(self, event: Snapshot, turn: _Turn) -> None:
+        """Answer with the limits and take the world as it is; what was known and still holds goes on."""
+        settings = self.settings
+        turn.emit(
+            Configure(
+                id=turn.next_action(),
+                cause=event.id,
+                grace_ms=settings.grace_ms,
+                hang_ms=settings.hang_ms,
+                start_wait_ms=settings.start_wait_ms,
+                advise_only=settings.advise_only,
+            )
+        )
+        self.slots.replace(event.executors, int(event.conf.get("spark.task.cpus", "1")))
+        shown = {info.facts.query: info for info in event.queries}
+        for query, machine in tuple(self._machines.items()):
+            if not machine.is_finished and not _still_holds(machine, shown.get(query)):
+                machine.supersede(turn)
+                self._settle(query, machine, turn)
+        self._tell_slots(turn)
+        for query, info in shown.items():
+            machine_now = self._machines.get(query)
+            if machine_now is None or machine_now.is_finished:
+                self._take_up(QueryMachine.found(info, self._now, settings), turn)
+
+    def _submitted(self, event: QuerySubmitted, turn: _Turn) -> None:
+        machine = self._machines.get(event.query)
+        if machine is not None and not machine.is_finished:
+            if machine.record.gate == "held" and machine.record.run == event.run:
+                self._hand_over(event.query, event, turn)
+                return
+            machine.supersede(turn)
+            self._settle(event.query, machine, turn)
+        info = QueryInfo(facts=event.facts, run=event.run, phase="held")
+        self._take_up(QueryMachine.found(info, self._now, self.settings), turn)
+
+    def _take_up(self, machine: QueryMachine, turn: _Turn) -> None:
+        query = machine.record.facts.query
+        self._machines.pop(query, None)
+        self._machines[query] = machine
+        machine.begin(turn)
+        self._settle(query, machine, turn)
+
+    def _timer_fired(self, timer: str, turn: _Turn) -> None:
+        # A timer that was cancelled while it fired is no longer known.
+        query = self._timers.pop(timer, None)
+        if query is not None:
+            machine = self._machines[query]
+            machine.timer = None
+            machine.time_passed(turn)
+            self._settle(query, machine, turn)
+
+    def _hand_over(self, query: str | None, event: Event, turn: _Turn) -> None:
+        machine = None if query is None else self._machines.get(query)
+        if query is not None and machine is not None:
+            machine.handle(event, turn)
+            self._settle(query, machine, turn)
+
+    def _tell_slots(self, turn: _Turn) -> None:
+        if self.slots.total == turn.slots_before:
+            return
+        for query, machine in self._machines.items():
+            if not machine.is_finished:
+                machine.resources_changed(turn)
+                self._settle(query, machine, turn)
+
+    def _forget_finished(self) -> None:
+        finished = [query for query, machine in self._machines.items() if machine.is_finished]
+        for query in finished[:-_FINISHED_KEPT]:
+            del self._machines[query]
+
+    def _settle(self, query: str, machine: QueryMachine, turn: _Turn) -> None:
+        """Bring the books in step with what the query's state says now."""
+        if machine.is_finished:
+            self._forget_finished()
+        due = machine.state.due
+        timer = machine.timer
+        if timer is not None and timer.at != due:
+            del self._timers[timer.id]
+            machine.timer = None
+            turn.emit(CancelTimer(id=turn.next_action(), cause=turn.cause, timer=timer.id))
+        if due is not None and machine.timer is None:
+            self._last_timer += 1
+            machine.timer = Timer(id=f"t{self._last_timer}", at=due)
+            self._timers[machine.timer.id] = query
+            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=machine.timer.id, at=due))
+
+    def validate(self) -> None:
+        """Check every invariant. Raises AssertionError."""
+        self.slots.validate()
+        for query, machine in self._machines.items():
+            assert machine.record.facts.query == query
+            machine.validate()
+        timers = {machine.timer.id: query for query, machine in self._machines.items() if machine.timer}
+        assert timers == self._timers, "a timer without an owner"
+        orders = {
+            order: query for query, machine in self._machines.items() for order in machine.record.orders
+        }
+        assert orders == self._orders, "an order without an owner"
+        assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
+
+
+def _still_holds(machine: QueryMachine, info: QueryInfo | None) -> bool:
+    """Say whether a snapshot shows a query as its machine has it; what was under way is begun anew."""
+    if info is None or machine.record.run != info.run:
+        return False
+    return machine.record.gate == info.phase and machine.state.name in (EXECUTING, WAITING_FOR_RESOURCES)
+
+
+@define
+class _Turn:
+    """One event's turn: what surrounds the queries while it is handled."""
+
+    scheduler: Scheduler
+    cause: str
+    now: int
+    slots_before: int
+    actions: list[Action] = field(factory=list)
+
+    @property
+    def settings(self) -> CoreSettings:
+        return self.scheduler.settings
+
+    @property
+    def slots(self) -> int:
+        return self.scheduler.slots.total
+
+    def next_action(self) -> str:
+        self.scheduler._last_action += 1
+        return f"a{self.scheduler._last_action}"
+
+    def next_decision(self) -> int:
+        self.scheduler._last_decision += 1
+        return self.scheduler._last_decision
+
+    def emit(self, action: Action) -> None:
+        if isinstance(action, StartQuery | StopQuery | SetParallelism):
+            self.scheduler._orders[action.id] = action.query
+        self.actions.append(action)
+
+    def give_up(self, order: str) -> None:
+        self.scheduler._orders.pop(order, None)

@@ -1,0 +1,129 @@
+"""How many slots are there, and how are they shared out?
+
+A slot is what one task needs: an executor has ``cores // spark.task.cpus`` of them. Executors that get no
+new tasks (excluded, decommissioning) have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from attrs import define, evolve, field
+
+from spark_elastic.core.events import (
+    Event,
+    ExecutorAdded,
+    ExecutorDecommissioning,
+    ExecutorExcluded,
+    ExecutorInfo,
+    ExecutorRemoved,
+    ExecutorUnexcluded,
+)
+from spark_elastic.core.requirements import Vertex
+
+
+@define
+class SlotPool:
+    """The executors of the application, by id."""
+
+    task_cpus: int = 1
+    _executors: dict[str, ExecutorInfo] = field(factory=dict)
+    _total: int = 0
+
+    @property
+    def total(self) -> int:
+        """The slots that tasks can use now."""
+        return self._total
+
+    @property
+    def executors(self) -> Mapping[str, ExecutorInfo]:
+        """All known executors, usable or not."""
+        return self._executors
+
+    def slots_of(self, executor: ExecutorInfo) -> int:
+        """Count the slots of one executor, 0 if it gets no new tasks."""
+        if executor.excluded or executor.decommissioning:
+            return 0
+        return executor.cores // self.task_cpus
+
+    def replace(self, executors: Iterable[ExecutorInfo], task_cpus: int) -> None:
+        """Forget everything and take over what a snapshot says."""
+        self.task_cpus = task_cpus
+        self._executors = {}
+        self._total = 0
+        for executor in executors:
+            self._put(executor)
+
+    def apply(self, event: Event) -> None:
+        """Follow an executor event; an event about an unknown executor, or said twice, changes nothing."""
+        match event:
+            case ExecutorAdded(executor=executor, host=host, cores=cores):
+                self._put(ExecutorInfo(executor=executor, host=host, cores=cores))
+            case ExecutorRemoved(executor=executor):
+                self._drop(executor)
+            case ExecutorExcluded(executor=executor):
+                self._mark(executor, lambda info: evolve(info, excluded=True))
+            case ExecutorUnexcluded(executor=executor):
+                self._mark(executor, lambda info: evolve(info, excluded=False))
+            case ExecutorDecommissioning(executor=executor):
+                self._mark(executor, lambda info: evolve(info, decommissioning=True))
+
+    def _drop(self, executor: str) -> None:
+        gone = self._executors.pop(executor, None)
+        if gone is not None:
+            self._total -= self.slots_of(gone)
+
+    def _put(self, info: ExecutorInfo) -> None:
+        self._drop(info.executor)
+        self._executors[info.executor] = info
+        self._total += self.slots_of(info)
+
+    def _mark(self, executor: str, change: Callable[[ExecutorInfo], ExecutorInfo]) -> None:
+        info = self._executors.get(executor)
+        if info is not None:
+            self._put(change(info))
+
+    def validate(self) -> None:
+        """Check that the running total is the sum. Raises AssertionError."""
+        assert self.task_cpus >= 1
+        assert self._total == sum(map(self.slots_of, self._executors.values()))
+        assert all(key == info.executor for key, info in self._executors.items())
+
+
+def _groups(vertices: Sequence[Vertex]) -> dict[str, tuple[int, int]]:
+    """Give each group the largest lower and the largest upper bound of its vertices."""
+    groups: dict[str, tuple[int, int]] = {}
+    for vertex in vertices:
+        lower, upper = groups.get(vertex.group, (1, 1))
+        groups[vertex.group] = (max(lower, vertex.bounds.lower), max(upper, vertex.bounds.upper))
+    return groups
+
+
+def needed_slots(vertices: Sequence[Vertex]) -> int:
+    """Count the slots without which not all lower bounds can be met."""
+    return sum(lower for lower, _ in _groups(vertices).values())
+
+
+def desired_slots(vertices: Sequence[Vertex]) -> int:
+    """Count the slots beyond which no vertex could use more."""
+    return sum(upper for _, upper in _groups(vertices).values())
+
+
+def allocate(vertices: Sequence[Vertex], slots: int) -> Mapping[str, int] | None:
+    """Share `slots` out and return the parallelism of each vertex; None if the lower bounds do not fit.
+
+    The group with the narrowest bounds is served first, so that what it cannot use flows to the wider ones.
+    """
+    groups = _groups(vertices)
+    reserved = sum(lower for lower, _ in groups.values())
+    if reserved > slots:
+        return None
+    given: dict[str, int] = {}
+    left = slots
+    waiting = sorted(groups.items(), key=lambda item: item[1][1] - item[1][0])
+    for served, (group, (lower, upper)) in enumerate(waiting):
+        share = (left - reserved) // (len(waiting) - served)
+        given[group] = lower + min(upper - lower, share)
+        left -= given[group]
+        reserved -= lower
+    return {vertex.id: min(vertex.bounds.upper, given[vertex.group]) for vertex in vertices}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _HOST = "127.0.0.1"
 _START_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 5.0
 # Spark's default, PWR, exists on Linux only; URG is free in a JVM everywhere.
 _DECOMMISSION_SIGNAL = "PWR" if hasattr(signal, "SIGPWR") else "URG"
 # Short-lived JVMs on few cores: a small collector and the quick compiler start fastest.
@@ -52,10 +53,10 @@ class Worker:
 
 
 class Cluster:
-    """A master and workers on loopback with ports chosen by the system; a context manager that leaves nothing behind.
+    """A master and workers on loopback, on ports chosen by the system; a context manager that leaves nothing.
 
-    Every folder lies under `folder`. No setting of the user's own Spark (SPARK_* variables, spark-defaults.conf) is
-    read.
+    Every folder lies under `folder`. No setting of the user's own Spark (SPARK_* variables,
+    spark-defaults.conf) is read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,7 +81,13 @@ class Cluster:
         self.stop()
 
     def add_worker(self, cores: int = 1, memory_mb: int = 768) -> Worker:
-        """Start a worker with room for `cores` and `memory_mb` MiB of executors; returns once it has registered."""
+        """Start a worker that gives executors `cores` and `memory_mb` MiB; returns once it has registered."""
+        worker = self.start_worker(cores, memory_mb)
+        worker.process.wait_for_line(r"Successfully registered with master", _START_TIMEOUT_S)
+        return worker
+
+    def start_worker(self, cores: int = 1, memory_mb: int = 768) -> Worker:
+        """Do as `add_worker`, but return at once."""
         self._workers += 1
         name = f"worker-{self._workers}"
         command = [
@@ -100,16 +107,14 @@ class Cluster:
             "--work-dir",
             str(self._folder / name),
         ]
-        worker = Worker(name, self._spark_class(name, [*command, self.master_url]))
-        worker.process.wait_for_line(r"Successfully registered with master", _START_TIMEOUT_S)
-        return worker
+        return Worker(name, self._spark_class(name, [*command, self.master_url]))
 
     def kill_worker(self, worker: Worker) -> None:
         """Kill a worker and its executors with SIGKILL, as when a machine dies."""
         worker.process.kill()
 
     def decommission_worker(self, worker: Worker) -> None:
-        """Tell a worker to finish the tasks it runs and to take no more; its process stays until it is removed."""
+        """Tell a worker to finish its tasks and to take no more; its process stays until it is removed."""
         worker.process.send(signal.Signals[f"SIG{_DECOMMISSION_SIGNAL}"])
 
     def remove_worker(self, worker: Worker) -> None:
@@ -126,7 +131,7 @@ class Cluster:
         name: str = "driver",
         env: Mapping[str, str] | None = None,
     ) -> LoggedProcess:
-        """Start spark-submit for a Python application on this cluster; `conf` and `flags` come after our defaults."""
+        """Start spark-submit for a Python application here; `conf` and `flags` overrule our defaults."""
         settings = {
             "spark.ui.port": "0",
             "spark.driver.host": _HOST,
@@ -146,9 +151,18 @@ class Cluster:
 
     def stop(self) -> None:
         """End every process that this cluster started, the newest first; safe to call twice."""
-        while self._processes:
-            self._processes[-1].stop()
-            self._processes.pop()
+        for process in reversed(self._processes):
+            process.stop()
+
+    def left_over(self) -> list[str]:
+        """Name the processes that still run, or have left something running, a moment after `stop`."""
+        return [process.name for process in self._processes if not process.wait_until_gone(_END_TIMEOUT_S)]
+
+    @staticmethod
+    def local_job(name: str, command: Sequence[str], folder: Path) -> LoggedProcess:
+        """Start a command with its own local Spark, without the user's settings; it writes to `folder`."""
+        env = isolated_environment(folder / "conf", folder / "local")
+        return LoggedProcess(name, command, env=env, log=folder / f"{name}.log", cwd=folder)
 
     def _start_master(self) -> None:
         self._conf.mkdir(parents=True)
@@ -175,21 +189,23 @@ class Cluster:
         return self._start(name, [str(spark_home() / "bin" / "spark-class"), *arguments], env)
 
     def _start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> LoggedProcess:
+        environment = {**isolated_environment(self._conf, self._folder / "local"), **env}
         log = self._folder / f"{name}.log"
-        process = LoggedProcess(name, command, env=self._environment(env), log=log, cwd=self._folder)
+        process = LoggedProcess(name, command, env=environment, log=log, cwd=self._folder)
         self._processes.append(process)
         return process
 
-    def _environment(self, extra: Mapping[str, str]) -> dict[str, str]:
-        inherited = {
-            key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
-        }
-        return {
-            **inherited,
-            "SPARK_HOME": str(spark_home()),
-            "SPARK_CONF_DIR": str(self._conf),
-            "SPARK_LOCAL_IP": _HOST,
-            "SPARK_LOCAL_DIRS": str(self._folder / "local"),
-            "PYSPARK_PYTHON": sys.executable,
-            **extra,
-        }
+
+def isolated_environment(conf: Path, local: Path) -> dict[str, str]:
+    """Return our environment without the user's Spark: settings are in `conf`, scratch in `local`."""
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
+    }
+    return {
+        **inherited,
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_CONF_DIR": str(conf),
+        "SPARK_LOCAL_IP": _HOST,
+        "SPARK_LOCAL_DIRS": str(local),
+        "PYSPARK_PYTHON": sys.executable,
+    }

@@ -29,7 +29,7 @@ def generator() -> str | None:
 
 
 def generate(folder: Path, *, scale: float, parts: int) -> Tables:
-    """Write both tables at `scale` (1 is about 1 GB) below `folder`, lineitem in `parts` files; raises DataFailure."""
+    """Write both tables at `scale` (1 = 1 GB), lineitem in `parts` files; raises DataFailure."""
     program = generator()
     if program is None:
         raise DataFailure("tpchgen-cli is not installed")

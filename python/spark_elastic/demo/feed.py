@@ -49,7 +49,7 @@ class Feed:
         (self._incoming / "_done").touch()
 
     def deliver(self, *, arrival_s: float | None = None) -> Path:
-        """Deliver the next file, by default with the present time as its time of arrival; returns its path."""
+        """Deliver the next file, by default with now as its time of arrival; returns its path."""
         part = self._parts[self.delivered % len(self._parts)]
         name = f"lineitem-{self.delivered:06d}.parquet"
         staged = self._staging / name

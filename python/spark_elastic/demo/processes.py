@@ -8,11 +8,12 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _POLL_S = 0.05
 _TAIL_LINES = 20
+_PROC = Path("/proc")
 
 
 class ProcessFailure(Exception):
@@ -42,6 +43,7 @@ class LoggedProcess:
                 start_new_session=True,
             )
         self.pid = self._child.pid
+        self._killed = False
 
     @property
     def exit_code(self) -> int | None:
@@ -54,7 +56,7 @@ class LoggedProcess:
         return self.exit_code is None
 
     def wait_for_line(self, pattern: str, timeout_s: float) -> re.Match[str]:
-        """Return the first match of `pattern` in the log; raises ProcessFailure at exit or after `timeout_s`."""
+        """Return the first match in the log; raises ProcessFailure at exit or after `timeout_s`."""
         compiled = re.compile(pattern)
         deadline = time.monotonic() + timeout_s
         while True:
@@ -88,8 +90,13 @@ class LoggedProcess:
 
     def kill(self) -> None:
         """End the process and all that it started with SIGKILL, at once, as if the machine had died."""
-        self._signal_group(signal.SIGKILL)
+        if self._killed:
+            # The number of a group that is gone may belong to others by now.
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self._child.wait()
+        self._killed = True
 
     def stop(self, grace_s: float = 5.0) -> None:
         """End the process and all that it started: SIGTERM, after `grace_s` SIGKILL."""
@@ -97,6 +104,33 @@ class LoggedProcess:
         self.wait(grace_s)
         self.kill()
 
-    def _signal_group(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+    def wait_until_gone(self, timeout_s: float) -> bool:
+        """Tell whether the process and all that it started have ended within `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        while self.running or group_lives(self.pid):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+
+def group_lives(group: int) -> bool:
+    """Tell whether a process group has a member that has not ended."""
+    if not _PROC.exists():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, 0)
+            return True
+        return False
+    # A member that has ended but whose end nobody has asked for still answers to signals.
+    return any(state not in "ZX" for state in map(_state_in(group), _PROC.glob("[0-9]*/stat")) if state)
+
+
+def _state_in(group: int) -> Callable[[Path], str | None]:
+    def state(stat: Path) -> str | None:
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        return fields[0] if int(fields[2]) == group else None
+
+    return state

@@ -1,4 +1,4 @@
-"""A streaming application as anyone would write it: two queries over order lines that arrive as Parquet files.
+"""A streaming application as anyone would write it: two queries over order lines that arrive as files.
 
 usage: lineitem_stream.py INCOMING ORDERS OUTPUT
 It ends when a file named `_done` is in INCOMING and both queries have read all that came before it.

@@ -1,0 +1,49 @@
+"""Fixtures that give tests a real cluster, its input, and the plain application of the demonstration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import Tables, generate
+from spark_elastic.demo.feed import Feed
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Give a cluster without workers; afterwards nothing of it may be running."""
+    with Cluster(tmp_path / "cluster") as running:
+        yield running
+    assert running.left_over() == []
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Give TPC-H orders and lineitem, small, lineitem in 40 files."""
+    return generate(tmp_path_factory.mktemp("tables"), scale=0.01, parts=40)
+
+
+@pytest.fixture
+def start_feed(tables: Tables, tmp_path: Path) -> Iterator[Callable[[float], Feed]]:
+    """Give a function that starts a feed into `tmp_path/incoming`, one file each so many seconds."""
+    feeds: list[Feed] = []
+
+    def start(interval_s: float) -> Feed:
+        feed = Feed(tables.lineitem, tmp_path / "incoming", interval_s=interval_s)
+        feeds.append(feed)
+        feed.start()
+        return feed
+
+    yield start
+    for feed in feeds:
+        feed.stop()
+
+
+@pytest.fixture(scope="session")
+def lineitem_stream() -> Path:
+    """Give the path of the demonstration's application."""
+    return Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))

@@ -1,0 +1,75 @@
+"""`spark-elastic demo`: a real cluster, a plain application, and what becomes of it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from spark_elastic.demo.data import DataFailure
+from spark_elastic.demo.prerequisites import problems
+from spark_elastic.demo.processes import ProcessFailure
+
+_EXIT_FAILED = 1
+_EXIT_CANNOT = 2
+_EXIT_INTERRUPTED = 130
+
+
+@click.command()
+@click.option("--keep", is_flag=True, help="Leave everything running after the scenario, until Ctrl-C.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the summary to this file.")
+@click.option("--plain", is_flag=True, help="Print lines instead of a live picture, also in a terminal.")
+def demo(keep: bool, json_file: Path | None, plain: bool) -> None:
+    """Watch a plain streaming application follow a real Spark cluster that grows and shrinks.
+
+    Takes about two minutes. The exit code is 0 only if every check holds, 1 if one does not, 2 if something
+    is missing on this machine.
+    """
+    missing = problems()
+    for problem in missing:
+        click.echo(f"spark-elastic demo: {problem}", err=True)
+    if missing:
+        sys.exit(_EXIT_CANNOT)
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    folder = Path(tempfile.mkdtemp(prefix="spark-elastic-demo-"))
+    try:
+        code = _run(folder, keep=keep, json_file=json_file, plain=plain)
+    except KeyboardInterrupt:
+        code = _EXIT_INTERRUPTED
+    finally:
+        if keep:
+            click.echo(f"logs, journal and data are in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(code)
+
+
+def _run(folder: Path, *, keep: bool, json_file: Path | None, plain: bool) -> int:
+    # pyspark and rich take a moment to load, and the prerequisites say more clearly what is missing.
+    from spark_elastic.demo.report import draw_summary
+    from spark_elastic.demo.run import Demo, Places
+    from spark_elastic.demo.stage import Stage
+
+    console = Console(force_terminal=False if plain else None)
+    try:
+        with Stage(console) as stage:
+            summary = Demo(Places(folder), stage, keep).run()
+    except (ProcessFailure, DataFailure) as error:
+        click.echo(f"spark-elastic demo: {error}", err=True)
+        return _EXIT_FAILED
+    console.print(draw_summary(summary))
+    if json_file is not None:
+        json_file.write_text(summary.to_json() + "\n")
+    return 0 if summary.ok else _EXIT_FAILED
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End by SIGTERM and SIGHUP as by Ctrl-C: with everything that was started."""
+    raise KeyboardInterrupt

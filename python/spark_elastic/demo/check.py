@@ -1,0 +1,68 @@
+"""What must hold at the end of the demonstration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from spark_elastic.demo.board import Board
+from spark_elastic.demo.scenario import Outcome, Step
+
+# The counts of a comparison that could not be made.
+NOTHING: Mapping[str, int] = {"rows_in": 0, "rows_out": 0, "rows_expected": 0, "missing": 0, "surplus": 0}
+
+
+@frozen(kw_only=True)
+class Check:
+    """One statement, whether it holds, and what was found."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+def check_application(exit_code: int | None) -> Check:
+    """Check that the application came to its own end."""
+    found = "still runs" if exit_code is None else f"exit code {exit_code}"
+    return Check(name="the application ended by itself", ok=exit_code == 0, found=found)
+
+
+def check_steps(steps: Iterable[Step], outcomes: Iterable[Outcome]) -> list[Check]:
+    """Check that each step led to its number of slots, and every query used exactly so many."""
+    by_step = {outcome.step.title: outcome for outcome in outcomes}
+    return [_check_step(step, by_step.get(step.title)) for step in steps]
+
+
+def _check_step(step: Step, outcome: Outcome | None) -> Check:
+    name = f"{step.title}: every query runs with {step.slots}"
+    if outcome is None:
+        return Check(name=name, ok=False, found="never begun")
+    if outcome.settled is not None:
+        return Check(name=name, ok=True, found=f"after {(outcome.settled - outcome.acted) / 1000:.1f} s")
+    missing = "executor" if outcome.executor is None else "parallelism"
+    return Check(name=name, ok=False, found=f"no change of {missing} seen")
+
+
+def check_rows(comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
+    """Check that each query wrote exactly what the batch job says, and that something was written at all."""
+    return [_check_rows(name, counts) for name, counts in comparison.items()]
+
+
+def _check_rows(name: str, counts: Mapping[str, int]) -> Check:
+    missing, surplus, rows = counts["missing"], counts["surplus"], counts["rows_out"]
+    ok = missing == 0 and surplus == 0 and rows == counts["rows_expected"] > 0
+    found = f"{counts['rows_in']:,} rows in, {rows:,} out, {missing:,} missing, {surplus:,} doubled or wrong"
+    return Check(name=f"{name}: output equals the batch result", ok=ok, found=found)
+
+
+def check_queries(board: Board) -> Check:
+    """Check that no query failed."""
+    errors = [f"{query.name}: {query.error}" for query in board.queries.values() if query.error]
+    return Check(name="no query failed", ok=not errors, found="; ".join(errors) or "no error")
+
+
+def check_processes(left: Iterable[str]) -> Check:
+    """Check that nothing that was started still runs; `left` names what does."""
+    names = ", ".join(left)
+    return Check(name="no process is left over", ok=not names, found=names or "none")

@@ -1,0 +1,75 @@
+"""What the demonstration needs on this machine, and what to install if it is not there."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+
+from spark_elastic.demo.data import generator
+from spark_elastic.jar import JarNotFoundError, jar_path
+
+_OLDEST_JAVA = 17
+_JAVA_ADVICE = (
+    f"install a JRE or JDK {_OLDEST_JAVA} (Debian: apt-get install openjdk-{_OLDEST_JAVA}-jre-headless)"
+)
+
+
+def problems() -> list[str]:
+    """Return one line for each thing that is missing, with what to do; nothing if all is there."""
+    found = [_java(), _pyspark(), _generator(), _jar()]
+    return [problem for problem in found if problem is not None]
+
+
+def java_version(banner: str) -> int | None:
+    """Return the major version in the output of `java -version`, None if there is none in it."""
+    found = re.search(r'version "(?:1\.)?(\d+)', banner)
+    return int(found[1]) if found else None
+
+
+def java_problem(program: str | None, banner: str) -> str | None:
+    """Say what is wrong with the Java at `program` that answers with `banner`, None if nothing is."""
+    if program is None:
+        return f"no Java found: {_JAVA_ADVICE}, or set JAVA_HOME"
+    version = java_version(banner)
+    if version is None or version < _OLDEST_JAVA:
+        what = "does not run" if version is None else f"is Java {version}"
+        return (
+            f"{program} {what}, Spark needs Java {_OLDEST_JAVA} or newer: {_JAVA_ADVICE}, then set JAVA_HOME"
+        )
+    return None
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    # As Spark itself does: JAVA_HOME wins, even if it leads nowhere.
+    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if program is None:
+        return java_problem(None, "")
+    try:
+        banner = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        banner = ""
+    return java_problem(program, banner)
+
+
+def _pyspark() -> str | None:
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed: pip install pyspark"
+    return None
+
+
+def _generator() -> str | None:
+    if generator() is None:
+        return "tpchgen-cli, which makes the input, is not installed: pip install 'spark-elastic[demo]'"
+    return None
+
+
+def _jar() -> str | None:
+    try:
+        jar_path()
+    except JarNotFoundError as error:
+        return str(error)
+    return None

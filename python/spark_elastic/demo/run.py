@@ -1,0 +1,207 @@
+"""The demonstration from its first process to its verdict."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from spark_elastic import __version__
+from spark_elastic.demo import check
+from spark_elastic.demo.board import Board
+from spark_elastic.demo.cluster import Cluster, Worker
+from spark_elastic.demo.data import Tables, generate
+from spark_elastic.demo.feed import Feed
+from spark_elastic.demo.output import commits
+from spark_elastic.demo.plugin import plugin_conf
+from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic.demo.scenario import Deed, Scenario, Step
+from spark_elastic.demo.stage import Stage
+from spark_elastic.demo.summary import Summary, summarize
+from spark_elastic.demo.tail import JournalTail
+
+_SCALE = 0.05
+_FILES = 200
+_FILE_INTERVAL_S = 0.5
+_TICK_S = 0.1
+_QUERIES = ("enrichment", "totals")
+_START_TIMEOUT_S = 90.0
+_END_TIMEOUT_S = 120.0
+_COMPARE_TIMEOUT_S = 300.0
+
+
+@frozen
+class Places:
+    """The folders of a run, all below `root`."""
+
+    root: Path
+
+    @property
+    def tables(self) -> Path:
+        """The generated tables."""
+        return self.root / "tables"
+
+    @property
+    def incoming(self) -> Path:
+        """The folder in which files arrive."""
+        return self.root / "incoming"
+
+    @property
+    def output(self) -> Path:
+        """What the application writes."""
+        return self.root / "output"
+
+    @property
+    def cluster(self) -> Path:
+        """Logs and work of the cluster."""
+        return self.root / "cluster"
+
+    @property
+    def journal(self) -> Path:
+        """The decision journal's folder."""
+        return self.root / "journal"
+
+
+@define
+class Demo:
+    """One run; `keep` leaves cluster and application running after the scenario until Ctrl-C."""
+
+    places: Places
+    stage: Stage
+    keep: bool
+    board: Board = field(factory=Board)
+    scenario: Scenario = field(factory=lambda: Scenario(queries=len(_QUERIES)))
+    _workers: list[Worker] = field(factory=list)
+
+    def run(self) -> Summary:
+        """Run everything; raises ProcessFailure or DataFailure if it cannot even begin."""
+        self.stage.say(f"making TPC-H lineitem and orders at scale {_SCALE}")
+        tables = generate(self.places.tables, scale=_SCALE, parts=_FILES)
+        feed = Feed(tables.lineitem, self.places.incoming, interval_s=_FILE_INTERVAL_S)
+        try:
+            with Cluster(self.places.cluster) as cluster:
+                self.stage.say(f"master at {cluster.master_url}, UI at {cluster.master_ui}")
+                exit_code, ended = self._run_on(cluster, tables, feed)
+            left = cluster.left_over()
+        finally:
+            feed.stop()
+        self.stage.say("comparing with a batch job over the same files")
+        comparison = self._compare(tables)
+        return summarize(
+            version=__version__,
+            board=self.board,
+            outcomes=self.scenario.outcomes,
+            outputs={name: commits(self.places.output / name) for name in _QUERIES},
+            ended=ended,
+            comparison=comparison,
+            checks=[
+                *check.check_steps(self.scenario.steps, self.scenario.outcomes),
+                check.check_application(exit_code),
+                check.check_queries(self.board),
+                *check.check_rows(comparison),
+                check.check_processes(left),
+            ],
+        )
+
+    def _run_on(self, cluster: Cluster, tables: Tables, feed: Feed) -> tuple[int | None, int]:
+        """Return the application's exit code and the end of the scenario (epoch ms)."""
+        self._workers.append(cluster.add_worker())
+        driver = self._submit(cluster, tables)
+        address = driver.wait_for_line(r"UI: (http\S+)", _START_TIMEOUT_S)[1]
+        self.stage.say(f"application's UI at {address}")
+        tail = JournalTail(self._wait_for_journal(driver))
+        try:
+            feed.start()
+            self._play(cluster, driver, tail)
+            if self.keep and driver.running:
+                self._stay(driver, tail, address)
+            ended = _now()
+            feed.finish()
+            self.stage.say(f"{feed.delivered} files delivered, the application comes to its end")
+            self._wait_for_end(driver, tail)
+        finally:
+            tail.stop()
+        tail.pump(self.board)
+        self.stage.show(self.board, 1.0, "the end")
+        if driver.exit_code != 0:
+            self.stage.say(f"the application's last words:\n{driver.log_tail()}")
+        return driver.exit_code, ended
+
+    def _submit(self, cluster: Cluster, tables: Tables) -> LoggedProcess:
+        application = Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))
+        arguments = [str(self.places.incoming), str(tables.orders), str(self.places.output)]
+        return cluster.submit(application, arguments, conf=plugin_conf(self.places.journal))
+
+    def _wait_for_journal(self, driver: LoggedProcess) -> Path:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < deadline and driver.running:
+            found = list(self.places.journal.glob("*.jsonl"))
+            if found:
+                return found[0]
+            time.sleep(_TICK_S)
+        raise ProcessFailure(f"the plugin has written no journal\n{driver.log_tail()}")
+
+    def _play(self, cluster: Cluster, driver: LoggedProcess, tail: JournalTail) -> None:
+        while driver.running and not self.scenario.ended(_now()):
+            tail.pump(self.board)
+            self.scenario.observe(self.board, _now())
+            step = self.scenario.begin_next(_now())
+            if step is not None:
+                self.stage.say(f"scenario: {step.title}")
+                self._do(cluster, step)
+            coming = self.scenario.next_step
+            title = coming.title if coming is not None else "the end"
+            self.stage.show(self.board, self.scenario.progress(_now()), title)
+            time.sleep(_TICK_S)
+
+    def _do(self, cluster: Cluster, step: Step) -> None:
+        match step.deed:
+            case Deed.START:
+                pass
+            case Deed.ADD:
+                self._workers.append(cluster.start_worker())
+            case Deed.KILL:
+                cluster.kill_worker(self._workers.pop(0))
+            case Deed.DECOMMISSION:
+                cluster.decommission_worker(self._workers.pop(0))
+
+    def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
+        """Go on until Ctrl-C, which only ends the waiting."""
+        self.stage.say(f"the scenario is over, all runs on: UI at {address}; Ctrl-C ends it")
+        try:
+            while driver.running:
+                tail.pump(self.board)
+                self.stage.show(self.board, 1.0, "Ctrl-C ends")
+                time.sleep(_TICK_S)
+        except KeyboardInterrupt:
+            self.stage.say("Ctrl-C")
+
+    def _wait_for_end(self, driver: LoggedProcess, tail: JournalTail) -> None:
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        while driver.running and time.monotonic() < deadline:
+            tail.pump(self.board)
+            self.stage.show(self.board, 1.0, "the application's end")
+            time.sleep(_TICK_S)
+
+    def _compare(self, tables: Tables) -> Mapping[str, Mapping[str, int]]:
+        result = self.places.root / "comparison.json"
+        arguments = [self.places.incoming, tables.orders, self.places.output, result]
+        command = [sys.executable, "-m", "spark_elastic.demo.compare", *map(str, arguments)]
+        job = Cluster.local_job("comparison", command, self.places.root)
+        try:
+            if job.wait(_COMPARE_TIMEOUT_S) != 0:
+                self.stage.say(f"the batch job failed:\n{job.log_tail()}")
+                return dict.fromkeys(_QUERIES, check.NOTHING)
+        finally:
+            job.stop()
+        counts: dict[str, dict[str, int]] = json.loads(result.read_text())
+        return counts
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,136 @@
+"""What happens to the cluster during the demonstration, and when the next thing may happen."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from attrs import define, field, frozen
+
+from spark_elastic.demo.board import Board, ExecutorChange
+
+
+class Deed(enum.Enum):
+    """What a step does to the cluster; START is done before the scenario begins."""
+
+    START = "start"
+    ADD = "add"
+    KILL = "kill"
+    DECOMMISSION = "decommission"
+
+
+# What the cluster reports when a deed has had its effect.
+_EFFECT = {Deed.START: "added", Deed.ADD: "added", Deed.KILL: "removed", Deed.DECOMMISSION: "decommissioning"}
+
+
+@frozen(kw_only=True)
+class Step:
+    """One event: begins `at_s` after the start at the earliest, and should lead to `slots` slots."""
+
+    title: str
+    deed: Deed
+    at_s: float
+    slots: int
+
+
+@define
+class Outcome:
+    """What became of a step; times in epoch ms, None if it did not come about."""
+
+    step: Step
+    acted: int
+    executor: str | None = None
+    executor_at: int | None = None
+    in_force: dict[str, int] = field(factory=dict)
+    settled: int | None = None
+    timed_out: bool = False
+
+
+STEPS: tuple[Step, ...] = (
+    Step(title="start with one worker", deed=Deed.START, at_s=0, slots=1),
+    Step(title="add a worker", deed=Deed.ADD, at_s=15, slots=2),
+    Step(title="add another worker", deed=Deed.ADD, at_s=32, slots=3),
+    Step(title="kill -9 a worker", deed=Deed.KILL, at_s=49, slots=2),
+    Step(title="decommission a worker", deed=Deed.DECOMMISSION, at_s=64, slots=1),
+)
+END_S = 78.0
+
+
+@define
+class Scenario:
+    """Goes through steps: each begins when its time has come and the one before has settled for a while.
+
+    A step has settled when the cluster reports its effect and every query has run a batch with the new number
+    of slots. One that does not settle within `timeout_s` is marked, and the next begins.
+    """
+
+    queries: int
+    steps: Sequence[Step] = STEPS
+    end_s: float = END_S
+    quiet_s: float = 6.0
+    timeout_s: float = 60.0
+    outcomes: list[Outcome] = field(factory=list)
+    _began: int | None = None
+
+    @property
+    def next_step(self) -> Step | None:
+        """Return the step that has not begun yet, None after the last."""
+        return self.steps[len(self.outcomes)] if len(self.outcomes) < len(self.steps) else None
+
+    def progress(self, now: int) -> float:
+        """Return how much of the scenario is over, from 0 to 1."""
+        if self._began is None:
+            return 0.0
+        planned = [step.at_s for step in self.steps] + [self.end_s]
+        reached = (now - self._began) / 1000
+        # A step that is late holds the bar at its place.
+        return min(reached, planned[len(self.outcomes)]) / self.end_s
+
+    def begin_next(self, now: int) -> Step | None:
+        """Return the next step if it is to begin now (epoch ms), and note that it has begun."""
+        step = self.next_step
+        if step is None or not self._due(now, step.at_s):
+            return None
+        if self._began is None:
+            self._began = now
+        self.outcomes.append(Outcome(step, now))
+        return step
+
+    def ended(self, now: int) -> bool:
+        """Tell whether the last step is over and the time is up."""
+        return self.next_step is None and self._due(now, self.end_s)
+
+    def observe(self, board: Board, now: int) -> None:
+        """Compare the present step with what the journal says; `now` in epoch ms."""
+        if not self.outcomes or self._over(self.outcomes[-1]):
+            return
+        outcome = self.outcomes[-1]
+        change = _effect(outcome, board.changes)
+        if change is not None:
+            outcome.executor, outcome.executor_at = change.executor, change.at
+            for query in board.queries.values():
+                since = query.in_force_since(outcome.step.slots, change.at)
+                if since is not None:
+                    outcome.in_force.setdefault(query.name, since)
+        if len(outcome.in_force) >= self.queries:
+            outcome.settled = now
+        elif now - outcome.acted > self.timeout_s * 1000:
+            outcome.timed_out = True
+
+    def _due(self, now: int, at_s: float) -> bool:
+        if self._began is None:
+            return True
+        if now < self._began + at_s * 1000:
+            return False
+        last = self.outcomes[-1]
+        return last.timed_out or (last.settled is not None and now >= last.settled + self.quiet_s * 1000)
+
+    @staticmethod
+    def _over(outcome: Outcome) -> bool:
+        return outcome.timed_out or outcome.settled is not None
+
+
+def _effect(outcome: Outcome, changes: Sequence[ExecutorChange]) -> ExecutorChange | None:
+    kind = _EFFECT[outcome.step.deed]
+    after = 0 if outcome.step.deed is Deed.START else outcome.acted
+    return next((change for change in changes if change.kind == kind and change.at >= after), None)

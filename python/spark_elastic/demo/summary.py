@@ -1,0 +1,132 @@
+"""The outcome of a demonstration as data: what the closing table shows and --json writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+from attrs import frozen
+
+from spark_elastic.demo.board import Board
+from spark_elastic.demo.check import Check
+from spark_elastic.demo.output import longest_gap
+from spark_elastic.demo.scenario import Deed, Outcome
+
+
+@frozen(kw_only=True)
+class StepEffect:
+    """What a step meant for one query: from the executor's change to the new parallelism; output gap."""
+
+    query: str
+    in_force_ms: int | None
+    output_gap_ms: int | None
+
+
+@frozen(kw_only=True)
+class StepSummary:
+    """One step: `at_ms` since the first step, `executor_ms` from the deed to the executor's change."""
+
+    title: str
+    slots: int
+    at_ms: int
+    executor: str | None
+    executor_ms: int | None
+    effects: tuple[StepEffect, ...]
+
+
+@frozen(kw_only=True)
+class QuerySummary:
+    """One query over the whole run; rows are None if the comparison could not be made."""
+
+    query: str
+    stateful: bool
+    trigger_ms: int
+    batches: int
+    restarts: int
+    rows_in: int | None
+    rows_out: int | None
+    rows_expected: int | None
+
+
+@frozen(kw_only=True)
+class Summary:
+    """Everything that a demonstration found; `ok` only if every check holds."""
+
+    version: str
+    spark_version: str
+    ok: bool
+    decisions: int
+    steps: tuple[StepSummary, ...]
+    queries: tuple[QuerySummary, ...]
+    checks: tuple[Check, ...]
+
+    def to_json(self) -> str:
+        """Write the summary as a JSON object."""
+        return json.dumps(attrs.asdict(self), indent=2)
+
+
+def summarize(
+    *,
+    version: str,
+    board: Board,
+    outcomes: Sequence[Outcome],
+    outputs: Mapping[str, Sequence[int]],
+    ended: int,
+    comparison: Mapping[str, Mapping[str, int]],
+    checks: Iterable[Check],
+) -> Summary:
+    """Put all together; `outputs` has the times of each query's output, `ended` the scenario's end."""
+    ends = [outcome.acted for outcome in outcomes[1:]] + [ended]
+    checked = tuple(checks)
+    return Summary(
+        version=version,
+        spark_version=board.spark_version,
+        ok=all(check.ok for check in checked),
+        decisions=board.decided,
+        steps=tuple(
+            _step(outcome, outcomes[0].acted, end, outputs)
+            for outcome, end in zip(outcomes, ends, strict=True)
+        ),
+        queries=_queries(board, comparison),
+        checks=checked,
+    )
+
+
+def _step(outcome: Outcome, first: int, end: int, outputs: Mapping[str, Sequence[int]]) -> StepSummary:
+    change = outcome.executor_at
+    # The time from the first executor to the first batch is the application's own start.
+    measured = change is not None and outcome.step.deed is not Deed.START
+    return StepSummary(
+        title=outcome.step.title,
+        slots=outcome.step.slots,
+        at_ms=outcome.acted - first,
+        executor=outcome.executor,
+        executor_ms=change - outcome.acted if change is not None and measured else None,
+        effects=tuple(
+            StepEffect(
+                query=query,
+                in_force_ms=outcome.in_force[query] - change
+                if change is not None and measured and query in outcome.in_force
+                else None,
+                output_gap_ms=longest_gap(times, change or outcome.acted, end),
+            )
+            for query, times in outputs.items()
+        ),
+    )
+
+
+def _queries(board: Board, comparison: Mapping[str, Mapping[str, int]]) -> tuple[QuerySummary, ...]:
+    return tuple(
+        QuerySummary(
+            query=query.name,
+            stateful=query.stateful,
+            trigger_ms=query.trigger_ms,
+            batches=len(query.batches),
+            restarts=query.restarts,
+            rows_in=comparison.get(query.name, {}).get("rows_in"),
+            rows_out=comparison.get(query.name, {}).get("rows_out"),
+            rows_expected=comparison.get(query.name, {}).get("rows_expected"),
+        )
+        for query in board.queries.values()
+    )

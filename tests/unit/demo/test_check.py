@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from spark_elastic.demo import check
+from spark_elastic.demo.board import Board
+from spark_elastic.demo.scenario import Deed, Outcome, Step
+from tests.unit.demo.facts import submitted, terminated
+
+STEP = Step(title="add", deed=Deed.ADD, at_s=0, slots=2)
+
+
+@pytest.mark.parametrize(("code", "ok"), [(0, True), (1, False), (-9, False), (None, False)])
+def test_only_an_exit_code_of_0_is_an_end_of_its_own(code: int | None, ok: bool) -> None:
+    assert check.check_application(code).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("counts", "ok"),
+    [
+        ({"rows_in": 9, "rows_out": 7, "rows_expected": 7, "missing": 0, "surplus": 0}, True),
+        ({"rows_in": 9, "rows_out": 7, "rows_expected": 7, "missing": 1, "surplus": 1}, False),
+        ({"rows_in": 9, "rows_out": 8, "rows_expected": 7, "missing": 0, "surplus": 1}, False),
+        (check.NOTHING, False),
+    ],
+)
+def test_rows_must_be_the_same_and_some(counts: dict[str, int], ok: bool) -> None:
+    assert [found.ok for found in check.check_rows({"q": counts})] == [ok]
+
+
+def test_a_step_holds_only_once_it_has_settled() -> None:
+    settled = Outcome(STEP, 1000, executor="1", executor_at=1500, settled=3500)
+    late = Outcome(STEP, 1000, executor="1", executor_at=1500, timed_out=True)
+    lost = Outcome(STEP, 1000, timed_out=True)
+    found = [check.check_steps([STEP], [outcome])[0] for outcome in (settled, late, lost)]
+    assert [(one.ok, one.found) for one in found] == [
+        (True, "after 2.5 s"),
+        (False, "no change of parallelism seen"),
+        (False, "no change of executor seen"),
+    ]
+    assert not check.check_steps([STEP], [])[0].ok
+
+
+def test_a_failed_query_and_a_process_left_over_are_named() -> None:
+    board = Board()
+    board.follow(submitted("q"))
+    assert check.check_queries(board).ok
+    board.follow(terminated("q", 5, "disk full"))
+    assert check.check_queries(board).found == "q: disk full"
+    assert check.check_processes([]).ok
+    assert check.check_processes(["worker-1"]).found == "worker-1"

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_elastic.demo.prerequisites import java_problem, java_version, problems
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_401"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("command not found", None),
+    ],
+)
+def test_the_version_is_read_in_both_spellings(banner: str, version: int | None) -> None:
+    assert java_version(banner) == version
+
+
+def test_what_is_wrong_with_java_is_said_with_what_to_install() -> None:
+    assert java_problem("/usr/bin/java", 'openjdk version "17.0.1"') is None
+    old = java_problem("/usr/bin/java", 'java version "1.8.0_401"')
+    assert old is not None
+    assert "is Java 8" in old
+    assert "openjdk-17" in old
+    missing = java_problem(None, "")
+    assert missing is not None
+    assert "no Java found" in missing
+
+
+def test_a_java_home_that_leads_nowhere_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert any("does not run" in problem for problem in problems())

@@ -1,6 +1,7 @@
 """Fetch jars from Maven Central with Apache Ivy, which pyspark ships: no Maven, sbt or curl needed.
 
-From a shell: `python jvm-shim/artifacts.py [--transitive] GROUP:NAME:VERSION[:CLASSIFIER]...` prints the jars.
+From a shell, `python jvm-shim/artifacts.py [--transitive] GROUP:NAME:VERSION[:CLASSIFIER]...` prints the
+jars.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class FetchError(Exception):
 def fetch(*coordinates: str, transitive: bool) -> list[Path]:
     """Return the jars of artifacts `group:name:version[:classifier]`, downloading what is not there yet.
 
-    With `transitive`, their runtime dependencies too. The jars lie in one folder of the cache, which is theirs
-    alone. Raises FetchError if one can't be had, NoJavaError if Java can't.
+    With `transitive`, their runtime dependencies too. The jars lie in one folder of the cache, and nothing
+    else does. Raises FetchError if one can't be had, NoJavaError if Java can't.
     """
     wanted = "\n".join([*sorted(coordinates), f"transitive={transitive}"])
     with locked("artifacts") as cache:
@@ -53,14 +54,16 @@ def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, pa
     missing = [c for c in coordinates if not (jars / _jar_name(c)).is_file()]
     if run.returncode != 0 or missing:
         shown = "\n".join(line for line in run.stdout.splitlines() if line.strip())[-3000:]
-        raise FetchError(f"cannot fetch {', '.join(missing or coordinates)} (no network?). Ivy said:\n{shown}")
+        raise FetchError(
+            f"cannot fetch {', '.join(missing or coordinates)} (no network?). Ivy said:\n{shown}"
+        )
     return jars
 
 
 def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise FetchError("pyspark is not installed beside this Python: type `make venv`, use .venv/bin/python")
+        raise FetchError("this Python has no pyspark: type `make venv` and use .venv/bin/python")
     found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar"))
     if not found:
         raise FetchError(f"{Path(spec.origin).parent} has no jars/ivy-*.jar, which pyspark usually ships")
@@ -88,7 +91,8 @@ def _dependency(coordinate: str, transitive: bool) -> str:
     group, name, version, *classifier = coordinate.split(":")
     # A classified artifact (such as :tests) has to be named; without one, the module's own jar is meant.
     artifact = "".join(
-        f"<artifact name={quoteattr(name)} type='jar' ext='jar' m:classifier={quoteattr(c)}/>" for c in classifier
+        f"<artifact name={quoteattr(name)} type='jar' ext='jar' m:classifier={quoteattr(c)}/>"
+        for c in classifier
     )
     return (
         f"    <dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(version)}"

@@ -1,7 +1,7 @@
 """Build the shim's jar for every supported Spark version and put it into the Python package.
 
-From a shell: `.venv/bin/python jvm-shim/build_jar.py`, which is what `make jar` types. A jar whose sources have not
-changed since it was built is left alone.
+From a shell: `.venv/bin/python jvm-shim/build_jar.py`, which is what `make jar` types. A jar whose sources
+have not changed since it was built is left alone.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 OLDEST = 17
-ADVICE = f"install a JDK {OLDEST} or later (Debian: apt-get install openjdk-{OLDEST}-jdk-headless) or set JAVA_HOME"
+PACKAGE = f"openjdk-{OLDEST}-jdk-headless"
+ADVICE = f"install a JDK {OLDEST} or later (Debian: apt-get install {PACKAGE}) or set JAVA_HOME"
 
 
 class NoJavaError(Exception):

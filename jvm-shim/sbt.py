@@ -27,9 +27,7 @@ def run_sbt(checkout: Path, properties: dict[str, str], *commands: str) -> None:
     environment = dict(os.environ)
     if not installed:
         environment["COURSIER_CACHE"] = str(cache_dir() / "coursier")
-    subprocess.run(
-        [*command, *commands], cwd=checkout, env=environment, stdin=subprocess.DEVNULL, check=True
-    )
+    subprocess.run([*command, *commands], cwd=checkout, env=environment, stdin=subprocess.DEVNULL, check=True)
 
 
 def _launcher() -> list[str]:

@@ -1,4 +1,4 @@
-"""Check the layout of the Scala sources, or with --write mend it. The version is the one in .scalafmt.conf."""
+"""Check the layout of the Scala sources, or with --write mend it."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def find_jar(folder: Path, spark_version: str) -> Path:
         )
     others = ", ".join(path.name for _, path in names) or "no jar"
     raise JarNotFoundError(
-        f"{folder} has {others}, but spark-elastic {__version__} needs its own: type `make jar` in a checkout,"
-        " or `pip install --force-reinstall spark-elastic`"
+        f"{folder} has {others}, but spark-elastic {__version__} needs its own: type `make jar` in a"
+        " checkout, or `pip install --force-reinstall spark-elastic`"
     )
 
 
@@ -48,5 +48,5 @@ def _installed_spark() -> str:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError:
         raise JarNotFoundError(
-            "pyspark is not installed, so the Spark version is not known: name it, or type `pip install pyspark`"
+            "pyspark is not installed, so the Spark version is not known: type `pip install pyspark`"
         ) from None

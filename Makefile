@@ -1,0 +1,73 @@
+# Everything is made from Python >= 3.10 (with venv), Java >= 17 and this file. The environment stands in .venv;
+# what is downloaded besides Python packages is kept in ~/.cache/spark-elastic (or $SPARK_ELASTIC_CACHE).
+
+PYTHON ?= python3
+# The Spark in .venv: the first of the list, or make SPARK=X.Y.Z in a checkout without .venv.
+SPARK ?= $(shell awk '!/^\#/ && NF { print $$1; exit }' spark-versions.txt)
+BIN := .venv/bin
+# Folders with Python code of our own; a folder appears when something lives in it.
+CODE := $(wildcard python tests integration jvm-shim .ci)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format demo bench-rescale clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+machine: ## check that this machine has what is needed
+	@command -v $(PYTHON) >/dev/null || { echo "spark-elastic: no $(PYTHON) on PATH: install Python 3.10 or later"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "spark-elastic: $(PYTHON) is older than 3.10: install a newer one and type make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "spark-elastic: $(PYTHON) has no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
+	@$(PYTHON) jvm-shim/jdk.py
+
+venv: .venv/installed ## make .venv with the package (editable) and all that tests and lint need
+
+.venv/installed: pyproject.toml spark-versions.txt | machine
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyspark==$(SPARK)' -e '.[cli,demo,dev]'
+	touch $@
+
+jar: venv machine ## build the shim's jar for every supported Spark version
+	@$(BIN)/python jvm-shim/build_jar.py
+
+wheel: jar ## build dist/*.whl, with the jars inside
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t wheel
+
+test: jar ## run all tests but the slow ones
+	$(BIN)/pytest -m "not slow"
+
+test-unit: venv ## run the tests that need no Java, in less than a minute
+	$(BIN)/pytest tests -m "not slow and not integration"
+
+test-integration: jar ## run the tests on real clusters
+	$(BIN)/pytest integration/tests -m "not slow"
+
+test-suites: jar ## run Spark's own test suites with the plugin on
+	$(BIN)/python -m integration.spark_suites
+
+lint: venv machine ## check style, types, the import rule and the layout of Scala
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py
+	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
+	$(BIN)/python jvm-shim/scalafmt.py
+
+format: venv machine ## lay out Python and Scala as lint wants it
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/python jvm-shim/scalafmt.py --write
+
+demo: jar ## watch an application follow a cluster (KEEP=1 leaves it running)
+	$(BIN)/spark-elastic demo $(if $(KEEP),--keep)
+
+bench-rescale: jar ## measure how long rescales take; JSON in integration/bench/results
+	$(BIN)/python -m integration.bench.rescale
+
+clean: ## remove all that was made in this checkout (not the cache of downloads)
+	rm -rf .venv dist target project/target project/project jvm-shim/target python/spark_elastic/jars
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,117 @@
+"""The build's own rules: one version number, one list of Spark versions, a jar that is found."""
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import build_jar
+import jdk
+import spark_elastic
+import spark_versions
+from spark_elastic.jar import JarNotFoundError, find_jar
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def put_jar(folder: Path, spark: str, version: str = spark_elastic.__version__) -> Path:
+    jar = folder / f"spark-elastic_{spark}_2.13-{version}.jar"
+    jar.touch()
+    return jar
+
+
+def test_both_builds_read_the_package_version() -> None:
+    assert build_jar.project_version() == spark_elastic.__version__
+    assert metadata.version("spark-elastic") == spark_elastic.__version__
+
+
+def test_the_wheel_allows_the_spark_versions_of_the_list_and_no_others() -> None:
+    requires = [Requirement(line) for line in metadata.requires("spark-elastic") or ()]
+    (pyspark,) = [r.specifier for r in requires if r.name == "pyspark"]
+    minors = [tuple(map(int, row.minor.split("."))) for row in spark_versions.supported()]
+    major, newest = max(minors)
+    assert all(pyspark.contains(row.spark) for row in spark_versions.supported())
+    assert not pyspark.contains(f"{major}.{newest + 1}.0")
+    assert not pyspark.contains(".".join(map(str, min(minors))) + ".0.dev0")
+
+
+def test_the_list_names_the_py4j_of_the_installed_spark() -> None:
+    spark = metadata.version("pyspark")
+    (row,) = [row for row in spark_versions.supported() if row.spark == spark]
+    assert row.py4j == metadata.version("py4j")
+
+
+def test_a_version_has_all_columns(tmp_path: Path) -> None:
+    file = tmp_path / "versions"
+    file.write_text("# comment\n\n4.3.1  2.13.9  21  0.11  -\n4.2.0 2.13.18 17 0.10.9.9 a,b\n")
+    newest, oldest = spark_versions.supported(file)
+    assert newest == spark_versions.SparkVersion("4.3.1", "2.13.9", 21, "0.11", ())
+    assert oldest.sources == ("a", "b")
+    assert newest.jar_name("1.0") == "spark-elastic_4.3_2.13-1.0.jar"
+
+
+def test_jar_of_the_same_minor_version_is_found(tmp_path: Path) -> None:
+    put_jar(tmp_path, "4.3")
+    jar = put_jar(tmp_path, "4.2")
+    assert find_jar(tmp_path, "4.2.7") == jar
+
+
+def test_spark_without_a_jar_names_those_that_have_one(tmp_path: Path) -> None:
+    put_jar(tmp_path, "4.2")
+    put_jar(tmp_path, "4.10")
+    with pytest.raises(JarNotFoundError, match=r"3\.5\.1 is not .* 4\.10, 4\.2: .*pyspark==4\.10\.\*"):
+        find_jar(tmp_path, "3.5.1")
+
+
+def test_no_jar_says_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(JarNotFoundError, match=r"has no jar, .* type `make jar`"):
+        find_jar(tmp_path / "jars", "4.2.0")
+
+
+def test_jar_of_another_version_does_not_fit(tmp_path: Path) -> None:
+    stale = put_jar(tmp_path, "4.2", version="0.0.1")
+    with pytest.raises(JarNotFoundError, match=re.escape(stale.name)):
+        find_jar(tmp_path, "4.2.0")
+
+
+@pytest.mark.parametrize(
+    ("banner", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_401"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("no version here", 0),
+    ],
+)
+def test_java_version_is_read_from_its_banner(banner: str, major: int) -> None:
+    assert jdk.major_version(banner) == major
+
+
+def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(jdk.NoJavaError, match="install a JDK 17 or later"):
+        jdk.find_java()
+
+
+def test_a_changed_source_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "build.sbt").write_text("")
+    source = tmp_path / "jvm-shim" / "src" / "main" / "A.scala"
+    source.parent.mkdir(parents=True)
+    source.write_text("class A")
+    monkeypatch.setattr(build_jar, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(build_jar, "SOURCES", source.parent)
+    row = spark_versions.supported()[0]
+    before = build_jar.fingerprint(row, "1.0")
+    assert build_jar.fingerprint(row, "1.0") == before
+    assert build_jar.fingerprint(row, "1.1") != before
+    source.write_text("class B")
+    assert build_jar.fingerprint(row, "1.0") != before
+
+
+def test_no_file_of_ours_writes_the_version_a_second_time() -> None:
+    for name in ("pyproject.toml", "build.sbt"):
+        text = (CHECKOUT / name).read_text(encoding="utf-8")
+        assert f'"{spark_elastic.__version__}"' not in text

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
 from py4j.protocol import Py4JAuthenticationError, Py4JError, Py4JJavaError
 
 from spark_elastic import __version__
@@ -30,12 +30,16 @@ class Py4JGateway:
         self._where = f"{_HOST}:{handshake.port}"
         if handshake.version != __version__:
             raise Mismatch(_versions_differ(handshake.version))
-        self._gateway = JavaGateway(
-            gateway_parameters=GatewayParameters(
-                address=_HOST, port=handshake.port, auth_token=handshake.token, auto_convert=False
-            )
+        parameters = GatewayParameters(
+            address=_HOST, port=handshake.port, auth_token=handshake.token, auto_convert=False
         )
-        self._hello(handshake.token)
+        self._gateway = JavaGateway(gateway_parameters=parameters)
+        self._gateway.set_gateway_client(_OneTry(gateway_parameters=parameters))
+        try:
+            self._hello(handshake.token)
+        except BaseException:
+            self.close()
+            raise
 
     def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
         """Hand over `actions`, wait up to `wait_ms` for events. Raises Lost."""
@@ -54,7 +58,8 @@ class Py4JGateway:
 
     def close(self) -> None:
         """End the connection; a second time does nothing."""
-        self._gateway.close()
+        # There is no callback server; saying so keeps Py4J from a deprecation note.
+        self._gateway.close(keep_callback_server=True)
 
     def _hello(self, token: str) -> None:
         challenge = secrets.token_hex(16)
@@ -87,6 +92,17 @@ class Py4JGateway:
         if not isinstance(reply, dict):
             raise Lost(f"the driver at {self._where} answered '{method}' with no JSON object")
         return reply
+
+
+class _OneTry(GatewayClient):  # type: ignore[misc]  # Py4J has no types
+    """Sends each request once.
+
+    Py4J asks again when the answer did not come, but then the events of that answer are lost. A new process
+    begins with a snapshot instead.
+    """
+
+    def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
+        return super().send_command(command, retry=False, binary=binary)
 
 
 def _versions_differ(theirs: str) -> str:

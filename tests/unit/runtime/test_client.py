@@ -1,0 +1,139 @@
+"""The Py4J client against a driver that tells the truth, lies, or goes away."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from spark_elastic import __version__
+from spark_elastic.gateway.client import Py4JGateway
+from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake
+from spark_elastic.gateway.port import Exchange, Lost, Mismatch
+from tests.unit.runtime.driver import TOKEN, Driver
+
+
+@contextmanager
+def connected(driver: Driver, token: str = TOKEN) -> Iterator[Py4JGateway]:
+    with driver:
+        gateway = Py4JGateway(Handshake(port=driver.port, token=token, version=__version__))
+        try:
+            yield gateway
+        finally:
+            gateway.close()
+
+
+def test_an_exchange_takes_actions_and_brings_events() -> None:
+    events = [{"type": "QueryIdle", "id": "s1", "text": "several\nlines \\ and ünicode"}]
+    driver = Driver({"events": events, "merged": 3, "dropped": 1, "stop": False})
+    with connected(driver) as gateway:
+        reply = gateway.exchange([{"type": "StopQuery", "id": "a1", "text": "a\nb \\ ü"}], 250)
+        assert reply == Exchange(events=(events[0],), merged=3, dropped=1, stop=False)
+        assert gateway.exchange([], 0).stop
+    assert driver.requests[1] == (
+        "exchange",
+        {"actions": [{"type": "StopQuery", "id": "a1", "text": "a\nb \\ ü"}], "wait_ms": 250},
+    )
+
+
+def test_each_connection_asks_another_challenge() -> None:
+    asked = set()
+    for _ in range(2):
+        driver = Driver()
+        with connected(driver):
+            pass
+        asked.add(driver.requests[0][1]["challenge"])
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("lie", "says"),
+    [
+        ({"key": "another secret"}, "is not the driver that started this process"),
+        ({"proof": None}, "is not the driver that started this process"),
+        ({"contract": 2}, "the jar speaks contract 2, this Python package contract 1"),
+        ({"version": "9.9.9"}, "the jar is version 9"),
+    ],
+)
+def test_another_driver_is_refused(lie: dict[str, Any], says: str) -> None:
+    with pytest.raises(Mismatch, match=says), connected(Driver(**lie)):
+        pass
+
+
+def test_a_token_that_the_driver_refuses_is_a_mismatch_and_is_not_shown() -> None:
+    refused = pytest.raises(Mismatch, match="refused this process's token")
+    with refused as caught, connected(Driver(), token="wrong-token"):
+        pass
+    assert "wrong-token" not in str(caught.value)
+
+
+def test_a_jar_of_another_version_is_not_even_called() -> None:
+    with pytest.raises(Mismatch, match=r"the jar is version 0\.0\.1"):
+        Py4JGateway(Handshake(port=1, token=TOKEN, version="0.0.1"))
+
+
+def test_nobody_listening_is_a_lost_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(Lost, match=f"no connection to the driver at 127.0.0.1:{port}"):
+        Py4JGateway(Handshake(port=port, token=TOKEN, version=__version__))
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, "no connection"),
+        ("hello world", "with no JSON"),
+        ("[]", "with no JSON object"),
+        ("{}", "something else than events"),
+        ('{"events": 1}', "something else than events"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_a_lost_connection(answer: str | None, says: str) -> None:
+    with connected(Driver(answer)) as gateway, pytest.raises(Lost, match=says):
+        gateway.exchange([], 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b'{"port": 1',
+        b"hello\n",
+        b"[1]\n",
+        b'{"port": 1, "token": "secret-1"}\n',
+        b'{"port": "1", "token": "secret-1", "version": "1"}\n',
+        b'{"port": 65536, "token": "secret-1", "version": "1"}\n',
+        b'{"port": true, "token": "secret-1", "version": "1"}\n',
+        b'{"port": 1, "token": "", "version": "1"}\n',
+        b"x" * 70_000,
+    ],
+)
+def test_a_bad_line_from_the_driver_is_refused_without_showing_it(line: bytes) -> None:
+    with pytest.raises(BadHandshake) as caught:
+        read(line)
+    assert "secret-1" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_unknown_fields_of_the_line_are_ignored_and_the_token_is_not_shown() -> None:
+    line = b'{"port": 5, "token": "secret-1", "version": "1", "heartbeat_ms": 1000}\n'
+    handshake = read(line)
+    assert handshake == Handshake(port=5, token="secret-1", version="1")
+    assert "secret-1" not in repr(handshake)
+
+
+def read(line: bytes) -> Handshake:
+    """Read `line` from a pipe. It has room for 64 KiB, so a longer line is cut, which is as bad."""
+    out, into = os.pipe()
+    try:
+        os.set_blocking(into, False)
+        os.write(into, line)
+        os.close(into)
+        return read_handshake(out)
+    finally:
+        os.close(out)

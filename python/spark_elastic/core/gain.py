@@ -1,4 +1,4 @@
-"""How long would a micro-batch take with another number of partitions?
+"""How long a micro-batch would take with another number of partitions.
 
 P partitions on S slots run in ``ceil(P / S)`` waves, and a wave takes the fixed cost of one partition plus
 its share of the work:

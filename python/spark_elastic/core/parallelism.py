@@ -1,5 +1,4 @@
-"""Which number of partitions, and what to do about it: nothing, in place, or restart with re-partitioned
-state?
+"""Which number of partitions, and how: nothing to do, in place, or restart with re-partitioned state.
 
 Pure arithmetic on a `Situation`. Each answer is a `Choice` that carries its reason, the numbers that were
 compared and what else was looked at; nothing here is an action yet.

@@ -1,4 +1,4 @@
-"""How much parallelism may a query have?
+"""How much parallelism a query may have.
 
 A query is a set of vertices; each has a lower and an upper bound. Vertices of one group share their
 slots.

@@ -1,4 +1,4 @@
-"""How many slots are there, and how are they shared out?
+"""How many slots there are, and how they are shared out.
 
 A slot is what one task needs: an executor has ``cores // spark.task.cpus`` of them. Executors that get no
 new tasks (excluded, decommissioning) have none.

@@ -30,5 +30,8 @@ class Created(State):
             context.open_rescale("initial_schedule")
             context.wait_for_resources()
 
+    def resources_changed(self, context: Context) -> None:
+        """Leave it out: the slots are looked at when the query is started."""
+
     def on(self, event: Event, context: Context) -> None:
         """React to nothing: no event finds a query in this state."""

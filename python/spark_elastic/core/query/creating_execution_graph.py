@@ -53,6 +53,9 @@ class CreatingExecutionGraph(State):
             context.report_choice(choice, reason="restart_needless" if choice.partitions is None else None)
         context.start(choice)
 
+    def resources_changed(self, context: Context) -> None:
+        """Leave it out: the slots are looked at again as soon as the query runs."""
+
     def on(self, event: Event, context: Context) -> None:
         """Wait until the query runs, with the count that was ordered or another one."""
         match event:

@@ -43,5 +43,8 @@ class Finished(State):
     def enter(self, context: Context) -> None:
         """Rest."""
 
+    def resources_changed(self, context: Context) -> None:
+        """Leave it out."""
+
     def on(self, event: Event, context: Context) -> None:
         """React to nothing."""

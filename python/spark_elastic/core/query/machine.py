@@ -69,19 +69,29 @@ class World(Protocol):
     """What surrounds all queries: the event at hand, and the way out for actions."""
 
     @property
-    def now(self) -> int: ...
+    def now(self) -> int:
+        """The time of the event, epoch ms."""
+        ...
 
     @property
-    def cause(self) -> str: ...
+    def cause(self) -> str:
+        """The id of the event."""
+        ...
 
     @property
-    def settings(self) -> CoreSettings: ...
+    def settings(self) -> CoreSettings:
+        """What the user decided."""
+        ...
 
     @property
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """The slots of now."""
+        ...
 
     @property
-    def slots_before(self) -> int: ...
+    def slots_before(self) -> int:
+        """The slots before the event."""
+        ...
 
     def next_action(self) -> str:
         """Give the id for an action."""

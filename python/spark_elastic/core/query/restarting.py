@@ -41,6 +41,9 @@ class Restarting(State):
         """Order the stop."""
         context.stop(self.target)
 
+    def resources_changed(self, context: Context) -> None:
+        """Leave it out: the slots are looked at again when the query has stopped."""
+
     def on(self, event: Event, context: Context) -> None:
         """Wait for the stop, and look again at the slots when it has come."""
         match event:

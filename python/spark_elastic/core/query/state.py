@@ -41,11 +41,14 @@ class State(ABC):
     def on(self, event: Event, context: Context) -> None:
         """React to one of the events in `handles`."""
 
+    @abstractmethod
     def resources_changed(self, context: Context) -> None:
-        """React to another number of slots; states that look at the slots when they are left need not."""
+        """React to another number of slots."""
 
     def due_reached(self, context: Context) -> None:
         """React to the time that `due` has named."""
+        raise AssertionError(f"{self.name} is never due")
 
     def validate(self) -> None:
         """Check the state's own invariants. Raises AssertionError."""
+        assert self.entered >= 0

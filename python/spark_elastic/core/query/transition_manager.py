@@ -1,4 +1,4 @@
-"""When may a change of resources lead to a rescale?
+"""When a change of resources may lead to a rescale.
 
 Three durations rule it: the *cooldown* after the last start, the *stabilization* in which resources may
 settle, and the *maximum delay* between a change and its evaluation. Two things come in from outside: a

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import TypeVar
 
 import attrs
-from batches import Batch, read_batches
 
+from integration.bench.batches import Batch, read_batches
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 

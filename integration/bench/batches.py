@@ -63,5 +63,11 @@ def _batch(report: dict[str, Any]) -> Batch:
         started=round(datetime.fromisoformat(report["timestamp"].replace("Z", "+00:00")).timestamp() * 1000),
         duration_ms=report["durationMs"]["triggerExecution"],
         partitions=operators[0]["numShufflePartitions"] if operators else None,
-        state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+        state_bytes=sum(_state_bytes(operator) for operator in operators),
     )
+
+
+def _state_bytes(operator: dict[str, Any]) -> int:
+    # RocksDB's memory is only its caches: what it keeps is in its files.
+    size: int = operator["customMetrics"].get("rocksdbSstFileSize", operator["memoryUsedBytes"])
+    return size

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import attrs
 import psutil
-from application import Application, Variant, now_ms, plugin_flags
-from figures import p50
 
+from integration.bench.application import Application, Variant, now_ms, plugin_flags
+from integration.bench.figures import p50
 from spark_elastic.demo.cluster import Cluster
 
 _WARM_UP_BATCHES = 30

@@ -1,6 +1,6 @@
 """Measure rescaling on a real cluster: how soon, at what gap in the output, at what cost.
 
-usage: python integration/bench/rescale.py [--quick] [--rounds N] [--large-rounds N] [--only PART]...
+usage: python -m integration.bench.rescale [--quick] [--rounds N] [--large-rounds N] [--only PART]...
 The last line printed is one JSON object, also written to results/rescale.json.
 """
 
@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from application import Variant
-from figures import p50_max
-from overhead import overhead, startup_extra_ms
-from rounds import Rounds, run_rounds
-from stream_app import KEYS_PER_BATCH_AT_FIRST
-from untuned import untuned
+from integration.bench.application import Variant
+from integration.bench.figures import p50_max
+from integration.bench.overhead import overhead, startup_extra_ms
+from integration.bench.rounds import Rounds, run_rounds
+from integration.bench.stream_app import KEYS_PER_BATCH_AT_FIRST
+from integration.bench.untuned import untuned
 
 _RESULT = Path(__file__).parent / "results" / "rescale.json"
 # About 1 KB of state for each key.
@@ -88,7 +88,10 @@ def _large(rounds: int, keys: int) -> dict[str, object]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure rescaling on a real cluster.")
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.bench.rescale",
+        description="Measure rescaling on a real cluster.",
+    )
     parser.add_argument("--quick", action="store_true", help="few rounds, a tenth of the large state")
     parser.add_argument("--rounds", type=int, help="rounds of 2 -> 3 -> 2 executors (default 10)")
     parser.add_argument("--large-rounds", type=int, help="rounds with the large state (default 3)")

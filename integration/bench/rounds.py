@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
-from application import TRIGGER_MS, Application, Variant, now_ms
-from batches import Batch, first_output_after, missed_triggers, output_gap_ms
-from figures import p50_max
-from policy_journal import executors_added, in_force_since
 
+from integration.bench.application import TRIGGER_MS, Application, Variant, now_ms
+from integration.bench.batches import Batch, first_output_after, missed_triggers, output_gap_ms
+from integration.bench.figures import p50_max
+from integration.bench.policy_journal import executors_added, in_force_since
 from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.processes import ProcessFailure
 
-# Long enough for several batches at the new parallelism, the first of which warm a new executor up.
-_SETTLE_S = 4.0
+# Enough batches after a change to see its wake: the first ones on a new executor are slow.
+_SETTLE_BATCHES = 8
+_SETTLE_TIMEOUT_S = 300.0
 _WARM_UP_BATCHES = 20
 
 
@@ -70,7 +71,7 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
     """Run the query on a cluster of its own through `count` rounds.
 
     The first `preload_batches` micro-batches fill the state and are no part of it. Each change is given
-    `patience_s` to come into force; plain Spark, where nothing changes, only time to settle.
+    `patience_s` to come into force; plain Spark, where nothing changes, only batches to settle.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as name, Cluster(Path(name, "cluster")) as cluster:
         folder = Path(name)
@@ -82,10 +83,9 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
             application.wait_for_batches(
                 preload_batches + _WARM_UP_BATCHES, timeout_s=120 + 10 * preload_batches
             )
-            begun = now_ms()
             patience = patience_s if variant.plugin else 0.0
             rounds = [_round(cluster, application, number, patience) for number in range(count)]
-            batches = [batch for batch in application.batches() if batch.started >= begun]
+            batches = application.batches()
     return Rounds(rounds=rounds, batches=batches)
 
 
@@ -94,11 +94,11 @@ def _round(cluster: Cluster, application: Application, number: int, patience_s: 
     application.wait_for_executors(3 + number)
     registered = _registration(application, number) if patience_s else now_ms()
     grown = _in_force(application, 3, registered, patience_s)
-    time.sleep(_SETTLE_S)
+    _settle(application)
     killed = now_ms()
     cluster.kill_worker(worker)
     shrunk = _in_force(application, 2, killed, patience_s)
-    time.sleep(_SETTLE_S)
+    _settle(application)
     return Round(registered=registered, grown=grown, killed=killed, shrunk=shrunk, ended=now_ms())
 
 
@@ -109,8 +109,20 @@ def _registration(application: Application, number: int) -> int:
 
     found = application.poll(third, timeout_s=10)
     if found is None:
-        raise RuntimeError("the journal does not tell of an executor that registered")
+        raise ProcessFailure("the journal does not tell of an executor that registered")
     return found
+
+
+def _settle(application: Application) -> None:
+    """Return after some micro-batches that start from now on."""
+    moment = now_ms()
+
+    def settled() -> bool | None:
+        after = sum(batch.started >= moment for batch in application.batches())
+        return True if after >= _SETTLE_BATCHES else None
+
+    if application.poll(settled, _SETTLE_TIMEOUT_S) is None:
+        raise ProcessFailure(f"the query has stalled\n{application.driver.log_tail()}")
 
 
 def _in_force(application: Application, partitions: int, moment: int, patience_s: float) -> int | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from application import Application, Variant
-from figures import p50
-
+from integration.bench.application import Application, Variant
+from integration.bench.figures import p50
 from spark_elastic.demo.cluster import Cluster
 
 _COUNTS = (1, 2, 4, 8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from suite_jars import spark_version
+from integration.spark_suites.suite_jars import spark_version
 
 Passing = dict[str, list[str]]
 

@@ -1,6 +1,6 @@
 """Run Spark's own test suites with the plugin on: what passes without it must pass with it.
 
-usage: python integration/spark_suites/run.py [--all | SUITE...] [--baseline] [--set KEY=VALUE]...
+usage: python -m integration.spark_suites [--all | SUITE...] [--baseline] [--set KEY=VALUE]...
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import argparse
 import sys
 import time
 
-import baseline
-from suite_jars import JarFailure
-from suite_runner import run_suite
+from integration.spark_suites import baseline
+from integration.spark_suites.suite_jars import JarFailure
+from integration.spark_suites.suite_runner import run_suite
 
 _STREAMING = "org.apache.spark.sql.streaming."
 _EXECUTION = "org.apache.spark.sql.execution."
@@ -79,7 +79,10 @@ def _named(names: list[str]) -> tuple[str, ...]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Run Spark's own test suites with the plugin on.")
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.spark_suites",
+        description="Run Spark's own test suites with the plugin on.",
+    )
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="simple or full class names")
     parser.add_argument("--all", action="store_true", help="run every listed suite (about 15 minutes)")
     parser.add_argument(
@@ -89,7 +92,3 @@ def _arguments() -> argparse.Namespace:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one more Spark setting"
     )
     return parser.parse_args()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

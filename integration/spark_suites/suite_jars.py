@@ -50,8 +50,9 @@ def suite_jars() -> list[Path]:
 
 def plugin_jar() -> Path:
     """Return the jar of the plugin that `make jar` has built; raises JarFailure if there is none."""
-    _, scala = spark_version()
-    jars = sorted((REPOSITORY / "python" / "spark_elastic" / "jars").glob(f"*_{scala}*.jar"))
+    spark, scala = spark_version()
+    minor = spark.rsplit(".", 1)[0]
+    jars = sorted((REPOSITORY / "python" / "spark_elastic" / "jars").glob(f"*_{minor}_{scala}-*.jar"))
     if not jars:
         raise JarFailure("the plugin's jar is not built: type `make jar`")
     return jars[0]

@@ -11,15 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
-from suite_jars import REPOSITORY, plugin_jar, pyspark_jars, suite_jars
+from integration.spark_suites.suite_jars import REPOSITORY, plugin_jar, pyspark_jars, suite_jars
 
 # A hung suite must not hold up everything; the slowest takes about 4 minutes on two cores.
 _TIME_LIMIT_S = 1800
 
 # As Spark's own build starts the JVM of its tests.
 _OPEN = (
-    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent"
-    " java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util"
+    " java.util.concurrent java.util.concurrent.atomic jdk.internal.ref"
+    " sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
 )
 _JVM = (
     "-Xmx3g",
@@ -45,9 +46,9 @@ _PLUGIN_SETTINGS = {
 def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> dict[str, bool]:
     """Run one suite and return each test's name with whether it passed.
 
-    `settings` (spark.* keys) override the plugin's. Tests that the suite itself ignores are left out. An empty
-    answer means that the suite was aborted, hung or crashed: its log, target/spark-suites/NAME-*/suite.log, says why.
-    Raises JarFailure if the jars cannot be had.
+    `settings` (spark.* keys) override the plugin's. Tests that the suite itself ignores are left out.
+    An empty answer means that the suite was aborted, hung or crashed: its log says why
+    (target/spark-suites/NAME-*/suite.log). Raises JarFailure if the jars cannot be had.
     """
     folder = (
         REPOSITORY

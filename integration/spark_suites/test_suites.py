@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import baseline
 import pytest
-from run import DEFAULT
-from suite_runner import run_suite
+
+from integration.spark_suites import baseline
+from integration.spark_suites.run import DEFAULT
+from integration.spark_suites.suite_runner import run_suite
 
 
 @pytest.mark.integration

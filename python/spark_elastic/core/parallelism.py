@@ -32,7 +32,8 @@ TOLERANCE = 0.03
 
 _UNTOUCHED_TRIGGERS = ("continuous", "real_time")
 _ENDING_TRIGGERS = ("once", "available_now")
-_REPARTITIONED_FORMAT = 2
+REPARTITIONED_FORMAT = 2
+"""The checkpoint format that re-partitioning needs."""
 
 Way = Literal["nothing", "in_place", "restart", "start"]
 
@@ -147,7 +148,7 @@ def _repartition_obstacle(now: Situation) -> str | None:
         return "no_repartition_in_spark"
     if now.provider != "rocksdb":
         return "no_repartition_provider"
-    if now.checkpoint_format < _REPARTITIONED_FORMAT:
+    if now.checkpoint_format < REPARTITIONED_FORMAT:
         return "no_repartition_format"
     return None
 
@@ -165,7 +166,7 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
     if possible == now.partitions:
         return _nothing(now, "parallelism_fits", after=possible)
     if possible == now.failed_target:
-        return _nothing(now, "repartition_failed_before", after=possible)
+        return _nothing(now, "failed_before", after=possible)
     return Choice(
         way="in_place",
         reason="in_place",
@@ -185,7 +186,7 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
         return _nothing(now, "start_checkpoint_same", after=target)
     gain = _gain(now, target)
     if target == now.failed_target:
-        return _nothing(now, "repartition_failed_before", after=target, numbers=gain)
+        return _nothing(now, "failed_before", after=target, numbers=gain)
     if now.settings.rescale_policy == "gain" and _shortfall(gain) is not None:
         return _nothing(now, "start_checkpoint_kept", after=target, numbers=gain)
     return Choice(
@@ -212,7 +213,7 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
         return _nothing(now, reason, after=target, numbers=gain, alternatives=alternatives)
 
     if target == now.failed_target:
-        return hold("repartition_failed_before")
+        return hold("failed_before")
     always = now.settings.rescale_policy == "always"
     shortfall = None if always else _shortfall(gain)
     if shortfall is not None:

@@ -139,9 +139,9 @@ REASONS: Mapping[str, Reason] = {
         "Keeps {before:partition}: {after} would be fewer than {min_increase} more "
         "(spark.elastic.adaptiveScheduler.minParallelismIncrease).",
     ),
-    "repartition_failed_before": Reason(
+    "failed_before": Reason(
         "held",
-        "Keeps {before:partition}: re-partitioning to {after} has failed, and is tried again when the "
+        "Keeps {before:partition}: going to {after} has failed, and is tried again when the "
         "resources change.",
     ),
     # Nothing to do

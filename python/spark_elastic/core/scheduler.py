@@ -181,7 +181,7 @@ class Scheduler:
     def _submitted(self, event: QuerySubmitted, turn: _Turn) -> None:
         machine = self._machines.get(event.query)
         if machine is not None and not machine.is_finished:
-            if machine.record.gate == "held" and machine.record.run == event.run:
+            if machine.record.run == event.run:
                 self._hand_over(event.query, event, turn)
                 return
             machine.supersede(turn)

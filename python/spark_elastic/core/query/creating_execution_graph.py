@@ -31,10 +31,9 @@ class CreatingExecutionGraph(State):
     """
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
-    handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {QuerySubmitted, QueryStarted, QueryTerminated, ActionFailed}
-    )
+    handles: ClassVar[frozenset[type[Event]]] = frozenset({QueryStarted, QueryTerminated, ActionFailed})
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        QuerySubmitted: "the answer is on its way",
         QueryProgress: "it is about a run that is over",
         QueryIdle: "it is about a run that is over",
         ActionDone: "the query is started when it says so",
@@ -59,9 +58,6 @@ class CreatingExecutionGraph(State):
     def on(self, event: Event, context: Context) -> None:
         """Wait until the query runs, with the count that was ordered or another one."""
         match event:
-            case QuerySubmitted():
-                # The shim asks again, so it did not get the answer: the order is the same.
-                context.start(context.choose_start())
             case QueryStarted():
                 self._started(event, context)
             case QueryTerminated():

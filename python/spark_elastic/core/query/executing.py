@@ -19,6 +19,7 @@ from spark_elastic.core.events import (
     QueryIdle,
     QueryProgress,
     QueryStarted,
+    QuerySubmitted,
     QueryTerminated,
 )
 from spark_elastic.core.history import Cause
@@ -42,6 +43,7 @@ class Executing(State):
         {QueryStarted, QueryProgress, QueryTerminated, ActionDone, ActionFailed}
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        QuerySubmitted: "it was answered, or the query would not run",
         QueryIdle: "a query without data has no batch whose end could be used",
     }
 
@@ -82,7 +84,7 @@ class Executing(State):
         match event:
             case QueryProgress() if event.run == context.record.run:
                 self._batch_committed(event, context)
-            case QueryStarted() if event.run != context.record.run:
+            case QueryStarted():
                 context.started(event)
                 self.batches = 0
             case QueryTerminated():

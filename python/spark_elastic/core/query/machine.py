@@ -35,6 +35,7 @@ from spark_elastic.core.gain import fit
 from spark_elastic.core.history import Cause, History, TerminatedReason
 from spark_elastic.core.parallelism import (
     HORIZON_MS,
+    REPARTITIONED_FORMAT,
     RESTART_COST_MS,
     Choice,
     Situation,
@@ -145,6 +146,9 @@ class QueryMachine:
             checkpoint_format=facts.checkpoint_format,
             history=History(limit=settings.history_size),
         )
+        if info.phase != "held" and makes_rescalable(facts, settings):
+            # The facts are those of its submission, and a start by the policy has changed them since.
+            _note_rescalable(record)
         return cls(record, Created(entered=at), reactive.requirements(facts, settings))
 
     @property
@@ -206,6 +210,11 @@ class QueryMachine:
         if isinstance(state, Executing):
             assert record.gate == "running"
             assert record.stop_ordered is None
+
+
+def _note_rescalable(record: Record) -> None:
+    record.provider = "rocksdb"
+    record.checkpoint_format = REPARTITIONED_FORMAT
 
 
 @define
@@ -434,7 +443,8 @@ class _Step:
             rescalable=rescalable and not advise_only,
         )
         record.target = partitions
-        self._ordered("start", action, partitions, rescalable=action.rescalable)
+        record.becomes_rescalable = action.rescalable
+        self._ordered("start", action, partitions)
 
     def _say_how_explicit_counts(self) -> None:
         explicit = self.record.facts.explicit_partitions
@@ -476,13 +486,9 @@ class _Step:
         )
         self._ordered("set", action, choice.partitions)
 
-    def _ordered(
-        self, kind: OrderKind, action: Action, target: int | None, *, rescalable: bool = False
-    ) -> None:
+    def _ordered(self, kind: OrderKind, action: Action, target: int | None) -> None:
         orders = self.record.orders
-        orders[action.id] = Order(
-            action=action.id, kind=kind, target=target, at=self.now, rescalable=rescalable
-        )
+        orders[action.id] = Order(action=action.id, kind=kind, target=target, at=self.now)
         # An outcome can get lost with the process that owed it: the oldest order is given up.
         if len(orders) > _MOST_ORDERS:
             self._give_up(next(iter(orders)))
@@ -496,22 +502,24 @@ class _Step:
 
     def started(self, event: QueryStarted) -> None:
         record = self.record
-        if any(order.rescalable for order in record.orders.values()):
-            record.provider = "rocksdb"
-            record.checkpoint_format = 2
+        if record.becomes_rescalable:
+            record.becomes_rescalable = False
+            _note_rescalable(record)
         if record.stop_ordered is not None and record.gate == "stopped":
             record.restart_cost_ms = self.now - record.stop_ordered
             since = self.now - HORIZON_MS
             record.restarts = (*(at for at in record.restarts if at > since), self.now)
         record.run = event.run
         record.gate = "running"
-        record.partitions = event.partitions
+        record.partitions = event.partitions or record.partitions or record.facts.session_partitions
         record.target = None
         record.stop_ordered = None
 
     def measured(self, event: QueryProgress, *, warm: bool) -> None:
         record = self.record
         record.last_progress = event
+        if event.partitions < 1:
+            return  # The count is not known to the sender, so there is nothing to learn about it.
         if record.facts.stateful:
             record.partitions = event.partitions
         if warm and self.slots > 0:

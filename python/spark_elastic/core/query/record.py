@@ -22,7 +22,6 @@ class Order:
     kind: OrderKind
     target: int | None
     at: int
-    rescalable: bool = False
 
 
 @define(kw_only=True)
@@ -31,9 +30,10 @@ class Record:
 
     `gate` says where its stream thread is: held at its start, running, or stopped for a restart.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
-    not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now.
-    `stop_ordered` is when the restart under way began, `restarts` when the last ones ended.
-    `failed_target` is a count that could not be brought about. All times are epoch ms.
+    not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
+    `becomes_rescalable` that its start changes them. `stop_ordered` is when the restart under way began,
+    `restarts` when the last ones ended. `failed_target` is a count that could not be brought about. All
+    times are epoch ms.
     """
 
     facts: QueryFacts
@@ -46,6 +46,7 @@ class Record:
     target: int | None = None
     measurements: Measurements = field(factory=Measurements)
     restart_cost_ms: int | None = None
+    becomes_rescalable: bool = False
     stop_ordered: int | None = None
     restarts: tuple[int, ...] = ()
     failed_target: int | None = None

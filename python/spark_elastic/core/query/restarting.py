@@ -15,6 +15,7 @@ from spark_elastic.core.events import (
     QueryProgress,
     QueryStarted,
     QueryStopped,
+    QuerySubmitted,
     QueryTerminated,
 )
 from spark_elastic.core.query.context import Context
@@ -31,6 +32,7 @@ class Restarting(State):
         {QueryProgress, QueryStopped, QueryStarted, QueryTerminated, ActionFailed}
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        QuerySubmitted: "it was answered, or the query would not run",
         QueryIdle: "it changes nothing about the stop",
         ActionDone: "the query has stopped when it says so",
     }

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -17,6 +13,7 @@ import attrs
 from integration.bench.batches import Batch, read_batches
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic.jar import jar_path
 
 TRIGGER_MS = 500
 _APPLICATION = Path(__file__).parent / "stream_app.py"
@@ -26,12 +23,15 @@ _START_TIMEOUT_S = 120.0
 _Found = TypeVar("_Found")
 
 
-@cache
-def plugin_flags() -> tuple[str, ...]:
-    """Return the flags that spark-elastic itself prints for spark-submit."""
-    command = [sys.executable, "-m", "spark_elastic.cli", "conf", "--mode", "reactive"]
-    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return tuple(shlex.split(printed))
+def plugin_conf() -> dict[str, str]:
+    """Return what switches the plugin on, and nothing else."""
+    jar = str(jar_path())
+    return {
+        "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
+        "spark.jars": jar,
+        "spark.driver.extraClassPath": jar,
+        "spark.elastic.schedulerMode": "reactive",
+    }
 
 
 @attrs.frozen(kw_only=True)
@@ -53,12 +53,11 @@ class Application:
         self.journal = folder / f"{variant.name}.journal"
         checkpoint = folder / f"{variant.name}.checkpoint"
         arguments = [variant.kind, checkpoint, self._progress, TRIGGER_MS, variant.state_keys]
-        plugin = {"spark.elastic.journal.dir": str(self.journal)} if variant.plugin else {}
+        plugin = {**plugin_conf(), "spark.elastic.journal.dir": str(self.journal)} if variant.plugin else {}
         self.driver: LoggedProcess = cluster.submit(
             _APPLICATION,
             [str(argument) for argument in arguments],
             conf={**variant.conf, **plugin},
-            flags=plugin_flags() if variant.plugin else (),
             name=variant.name,
         )
 

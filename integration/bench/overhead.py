@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 import psutil
 
-from integration.bench.application import Application, Variant, now_ms, plugin_flags
+from integration.bench.application import Application, Variant, now_ms, plugin_conf
 from integration.bench.figures import p50
 from spark_elastic.demo.cluster import Cluster
 
@@ -101,9 +101,10 @@ def _run(cluster: Cluster, folder: Path, pair: int, batches: int, *, plugin: boo
 
 
 def _start(cluster: Cluster, note: Path, *, plugin: bool) -> int:
-    flags = plugin_flags() if plugin else ()
     begun = now_ms()
-    driver = cluster.submit(_START_APPLICATION, [str(note)], flags=flags, name=note.name)
+    driver = cluster.submit(
+        _START_APPLICATION, [str(note)], conf=plugin_conf() if plugin else {}, name=note.name
+    )
     driver.wait(120)
     driver.stop()
     # The executors' room is free again only after the master has seen them end.

@@ -48,16 +48,6 @@ def suite_jars() -> list[Path]:
     return [*sorted(_fetch(*suites), key=lambda jar: "spark-sql_" not in jar.name), *companions]
 
 
-def plugin_jar() -> Path:
-    """Return the jar of the plugin that `make jar` has built; raises JarFailure if there is none."""
-    spark, scala = spark_version()
-    minor = spark.rsplit(".", 1)[0]
-    jars = sorted((REPOSITORY / "python" / "spark_elastic" / "jars").glob(f"*_{minor}_{scala}-*.jar"))
-    if not jars:
-        raise JarFailure("the plugin's jar is not built: type `make jar`")
-    return jars[0]
-
-
 def _fetch(*coordinates: str, flags: tuple[str, ...] = ()) -> list[Path]:
     command = [sys.executable, str(_FETCH), *flags, *coordinates]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

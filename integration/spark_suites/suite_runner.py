@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
-from integration.spark_suites.suite_jars import REPOSITORY, plugin_jar, pyspark_jars, suite_jars
+from integration.spark_suites.suite_jars import REPOSITORY, pyspark_jars, suite_jars
+from spark_elastic.jar import jar_path
 
 # A hung suite must not hold up everything; the slowest takes about 4 minutes on two cores.
 _TIME_LIMIT_S = 1800
@@ -67,7 +68,7 @@ def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> dict[str
 def _command(suite: str, folder: Path, settings: dict[str, str], plugin: bool) -> list[str]:
     jars = suite_jars()
     # pyspark's jars come first: the companions bring older copies of Scala's own.
-    class_path = [f"{pyspark_jars()}/*", *map(str, jars), *([str(plugin_jar())] if plugin else [])]
+    class_path = [f"{pyspark_jars()}/*", *map(str, jars), *([str(jar_path())] if plugin else [])]
     java = str(Path(os.environ["JAVA_HOME"], "bin", "java")) if os.environ.get("JAVA_HOME") else "java"
     return [
         java,
@@ -90,9 +91,7 @@ def _command(suite: str, folder: Path, settings: dict[str, str], plugin: bool) -
 
 
 def _execute(command: list[str], folder: Path) -> None:
-    # The policy process must find this checkout's package, installed or not.
-    path = os.pathsep.join([str(REPOSITORY / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     with (folder / "suite.log").open("wb") as log:
         child = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

@@ -23,8 +23,9 @@ def main(write: bool) -> int:
     sources = sorted(CHECKOUT.glob("jvm-shim/src/**/*.scala"))
     files = [str(path) for path in [CHECKOUT / "build.sbt", *sources]]
     command = [find_java(), "-cp", ":".join(map(str, jars)), "org.scalafmt.cli.Cli", "--config", str(CONFIG)]
-    command += ["--non-interactive", "--quiet", *([] if write else ["--test"]), *files]
-    return subprocess.run(command, cwd=CHECKOUT).returncode
+    command += ["--non-interactive", *([] if write else ["--test"]), *files]
+    # What differs is on stderr, how far it is on stdout.
+    return subprocess.run(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL).returncode
 
 
 if __name__ == "__main__":

@@ -132,6 +132,9 @@ private[elastic] final class ElasticQuery(
 
   override def toString: String = s"Streaming Query ${Option(name).getOrElse("")} [id = $id, runId = $runId] [$phase]"
 
+  /** In a task's closure it becomes what Spark's own handle becomes: one that says that executors cannot use it. */
+  private def writeReplace(): AnyRef = new StreamingQueryWrapper(null)
+
   private def refuseStreamThread(): Unit =
     if (execution.queryExecutionThread eq Thread.currentThread) {
       throw new IllegalStateException(

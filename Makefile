@@ -44,10 +44,10 @@ test-unit: venv ## run the tests that need no Java, in less than a minute
 	$(BIN)/pytest tests -m "not slow and not integration"
 
 test-integration: jar ## run the tests on real clusters
-	$(BIN)/pytest integration/tests -m "not slow"
+	$(BIN)/pytest integration -m "not slow"
 
-test-suites: jar ## run Spark's own test suites with the plugin on
-	$(BIN)/python -m integration.spark_suites
+test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: all, 15 min)
+	$(BIN)/python -m integration.spark_suites $(SUITES)
 
 lint: venv machine ## check style, types, the import rule and the layout of Scala
 	$(BIN)/ruff check $(CODE)
@@ -64,8 +64,8 @@ format: venv machine ## lay out Python and Scala as lint wants it
 demo: jar ## watch an application follow a cluster (KEEP=1 leaves it running)
 	$(BIN)/spark-elastic demo $(if $(KEEP),--keep)
 
-bench-rescale: jar ## measure how long rescales take; JSON in integration/bench/results
-	$(BIN)/python -m integration.bench.rescale
+bench-rescale: jar ## measure how long rescales take (BENCH=--quick: few rounds)
+	$(BIN)/python -m integration.bench.rescale $(BENCH)
 
 clean: ## remove all that was made in this checkout (not the cache of downloads)
 	rm -rf .venv dist target project/target project/project jvm-shim/target python/spark_elastic/jars

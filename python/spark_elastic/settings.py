@@ -18,7 +18,7 @@ from attrs import frozen
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.durations import format_duration, format_size, parse_duration, parse_size
 
-__all__ = ["PREFIX", "Key", "Settings", "SettingsError", "keys", "load", "markdown_table"]
+__all__ = ["PREFIX", "Key", "Settings", "SettingsError", "keys", "load", "markdown_table", "spellings"]
 
 PREFIX = "spark.elastic."
 
@@ -374,6 +374,13 @@ def load(conf: Mapping[str, str]) -> Settings:
     if errors:
         raise SettingsError(tuple(errors))
     return Settings(**values)
+
+
+def spellings(conf: Mapping[str, str], full_name: str) -> tuple[str, ...]:
+    """Return the names under which `conf` sets the key `full_name`, whatever their spelling."""
+    wanted = _NAMES[full_name.removeprefix(PREFIX)]
+    ours = (name for name in conf if name.startswith(PREFIX))
+    return tuple(name for name in ours if _NAMES.get(_camel(name.removeprefix(PREFIX))) == wanted)
 
 
 def _cross_check(settings: Settings) -> list[str]:

@@ -1,0 +1,189 @@
+"""The checks of `spark-elastic doctor`, one function each."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from attrs import frozen
+
+from spark_elastic import __version__
+from spark_elastic.demo.prerequisites import java_problem, java_version
+from spark_elastic.jar import JarNotFoundError, jar_path
+from spark_elastic.settings import PREFIX, SettingsError, load, spellings
+from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS, has_jar, has_plugin
+
+_OLDEST_PYTHON = (3, 10)
+_PROBE_TIMEOUT_S = 20
+
+
+@frozen
+class Check:
+    """What a check found, and what to change if that is not good."""
+
+    check: str
+    status: Literal["ok", "warn", "fail"]
+    found: str
+    change: str | None = None
+
+    @classmethod
+    def ok(cls, check: str, found: str) -> Check:
+        """Report that all is well."""
+        return cls(check, "ok", found)
+
+    @classmethod
+    def warn(cls, check: str, found: str, change: str) -> Check:
+        """Report what works, but perhaps not as expected."""
+        return cls(check, "warn", found, change)
+
+    @classmethod
+    def fail(cls, check: str, found: str, change: str) -> Check:
+        """Report what does not work."""
+        return cls(check, "fail", found, change)
+
+
+def python() -> Check:
+    """Check the Python that runs this."""
+    found = f"Python {platform.python_version()} ({sys.executable})"
+    if sys.version_info < _OLDEST_PYTHON:
+        return Check.fail("python", found, "install Python 3.10 or newer")
+    return Check.ok("python", found)
+
+
+def java() -> Check:
+    """Check the Java that Spark would run."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    banner = ""
+    if program is not None:
+        with suppress(OSError):  # java_problem says that it does not run
+            banner = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
+    problem = java_problem(program, banner)
+    if problem is not None:
+        found, _, change = problem.partition(": ")
+        return Check.fail("java", found, change)
+    return Check.ok("java", f"Java {java_version(banner)} ({program})")
+
+
+def spark(version: str | None) -> Check:
+    """Check that there is a Spark."""
+    if version is None:
+        return Check.fail("spark", "no Spark found", "type `pip install pyspark`, or set SPARK_HOME")
+    return Check.ok("spark", f"Spark {version}")
+
+
+def jar(version: str | None) -> Check:
+    """Check that there is a jar for that Spark."""
+    try:
+        return Check.ok("jar", str(jar_path(version)))
+    except JarNotFoundError as error:
+        found, _, change = str(error).partition(": ")
+        return Check.fail("jar", found, change)
+
+
+def no_properties_file() -> Check:
+    """Say that there are no settings to check."""
+    return Check.ok("settings", "no spark-defaults.conf: start with spark-submit $(spark-elastic conf)")
+
+
+def settings(conf: Mapping[str, str], file: Path) -> list[Check]:
+    """Check everything under the prefix."""
+    try:
+        load(conf)
+    except SettingsError as error:
+        # Each sentence is "what was found, what is allowed: what to type".
+        parts = (sentence.rpartition(": ") for sentence in error.errors)
+        return [Check.fail("settings", found, change) for found, _, change in parts]
+    count = sum(name.startswith(PREFIX) for name in conf)
+    return [Check.ok("settings", f"{count} of spark-elastic in {file}")]
+
+
+def plugin(conf: Mapping[str, str], file: Path) -> Check:
+    """Check that the settings turn the plugin on."""
+    if has_plugin(conf):
+        return Check.ok("plugin", f"on in {file}")
+    return Check.warn(
+        "plugin",
+        f"{PLUGINS} in {file} has no {PLUGIN}",
+        "add the lines of `spark-elastic conf --format defaults`, or put $(spark-elastic conf) on the command line",
+    )
+
+
+def class_path(conf: Mapping[str, str], version: str | None) -> list[Check]:
+    """Check that driver and executors will find the plugin's class, in the jar of this version."""
+    if not has_plugin(conf):
+        return []
+    try:
+        wanted = jar_path(version)
+    except JarNotFoundError:
+        return []  # said by the check of the jar
+    on_driver = has_jar(conf.get(DRIVER_CLASS_PATH, ""), os.pathsep)
+    on_all = has_jar(conf.get(JARS, ""), ",")
+    results = []
+    for entry in {*on_driver, *on_all}:
+        path = Path(unquote(urlsplit(entry).path))
+        if path.name != wanted.name:
+            results.append(
+                Check.fail("class path", f"{entry} is of another version", f"replace it by {wanted}")
+            )
+        elif urlsplit(entry).scheme in ("", "file", "local") and not path.exists():
+            results.append(Check.fail("class path", f"{entry} does not exist", f"replace it by {wanted}"))
+    if not on_driver and not on_all:
+        results.append(
+            Check.fail(
+                "class path", "the driver has no jar of spark-elastic", f"add {DRIVER_CLASS_PATH} {wanted}"
+            )
+        )
+    if not on_all:
+        results.append(
+            Check.fail(
+                "class path",
+                f"{JARS} has no jar of spark-elastic, and executors load the plugin as well",
+                f"add {JARS} {wanted}",
+            )
+        )
+    return results or [Check.ok("class path", "the jar is there for driver and executors")]
+
+
+def dynamic_allocation(conf: Mapping[str, str]) -> Check:
+    """Check that nobody else scales."""
+    name = "spark.dynamicAllocation.enabled"
+    if conf.get(name, "false").lower() == "true":
+        return Check.warn(
+            "conflicts",
+            f"{name} is true: Spark takes idle executors away and the queries shrink with them",
+            f"set {name} to false",
+        )
+    return Check.ok("conflicts", "none")
+
+
+def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Check:
+    """Check that the Python of the policy process has this version of the package."""
+    names = (*spellings(conf, PREFIX + "python"), "spark.pyspark.driver.python", "spark.pyspark.python")
+    set_there = [conf[name] for name in names if name in conf]
+    variables = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+    program = next(
+        iter([*set_there, *(environment[name] for name in variables if environment.get(name))]), "python3"
+    )
+    probe = [program, "-c", "import spark_elastic; print(spark_elastic.__version__)"]
+    advice = f"set {PREFIX}python to a Python that has it, such as {sys.executable}"
+    try:
+        run = subprocess.run(probe, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return Check.fail("policy", f"'{program}' does not run", advice)
+    version = run.stdout.strip()
+    if run.returncode != 0:
+        # `spark-elastic conf` names this Python, so only those who write the settings by hand need to care.
+        kind = Check.fail if has_plugin(conf) else Check.warn
+        return kind("policy", f"{program} has no spark-elastic", advice)
+    if version != __version__:
+        return Check.fail("policy", f"{program} has spark-elastic {version}, not {__version__}", advice)
+    return Check.ok("policy", f"{program} has spark-elastic {version}")

@@ -1,0 +1,59 @@
+"""`spark-elastic doctor`: will it work here, and if not, what is to be changed?"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import attrs
+import click
+
+from spark_elastic.cli import checks
+from spark_elastic.cli.installation import spark_home, spark_version
+from spark_elastic.spark_conf import default_properties_file, read_properties
+
+
+@click.command()
+@click.option(
+    "--properties-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Check the settings in this file.  [default: Spark's spark-defaults.conf, if there is one]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of checks.")
+def doctor(properties_file: Path | None, as_json: bool) -> None:
+    """Check Java, Python, Spark, the jar and the settings; say what to change.
+
+    The exit code is 1 if a check fails; warnings do not count.
+    """
+    results = [checks.python(), checks.java(), checks.spark(spark_version()), checks.jar(spark_version())]
+    results += _settings(properties_file or default_properties_file(os.environ, spark_home()))
+    if as_json:
+        click.echo(json.dumps([attrs.asdict(result) for result in results], indent=2))
+    else:
+        for result in results:
+            change = f": {result.change}" if result.change else ""
+            click.echo(f"{result.status:4}  {result.check:12}  {result.found}{change}")
+    if any(result.status == "fail" for result in results):
+        sys.exit(1)
+
+
+def _settings(file: Path | None) -> list[checks.Check]:
+    if file is None:
+        return [checks.no_properties_file(), checks.policy_python({}, os.environ)]
+    try:
+        conf = read_properties(file)
+    except (OSError, UnicodeDecodeError) as error:
+        return [
+            checks.Check.fail(
+                "settings", f"{file} cannot be read ({error})", "name another --properties-file"
+            )
+        ]
+    return [
+        *checks.settings(conf, file),
+        checks.plugin(conf, file),
+        *checks.class_path(conf, spark_version()),
+        checks.dynamic_allocation(conf),
+        checks.policy_python(conf, os.environ),
+    ]

@@ -1,0 +1,46 @@
+"""The group `spark-elastic`: each command is a module, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+try:
+    import click
+    import rich as rich  # the commands need it; asking here gives one answer for all
+except ModuleNotFoundError as missing:
+    sys.exit(f"spark-elastic: {missing.name} is not installed: type `pip install 'spark-elastic[cli]'`")
+
+from spark_elastic import __version__
+
+_COMMANDS = ("demo", "conf", "jar", "doctor", "watch", "replay")
+
+
+class _Commands(click.Group):
+    """Finds a command NAME as ``spark_elastic.cli.NAME:NAME``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in _COMMANDS if find_spec(_module(name)) is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = getattr(import_module(_module(cmd_name)), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+def _module(name: str) -> str:
+    return f"spark_elastic.cli.{name}"
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="spark-elastic")
+def cli() -> None:
+    """Elastic scaling for Apache Spark: streaming queries use the executors that are there."""
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    cli(prog_name="spark-elastic")

@@ -1,0 +1,139 @@
+"""Read Spark's own configuration where Spark reads it, and add the plugin to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
+
+PLUGIN = "org.apache.spark.elastic.ElasticPlugin"
+PLUGINS = "spark.plugins"
+JARS = "spark.jars"
+DRIVER_CLASS_PATH = "spark.driver.extraClassPath"
+
+_MODE = PREFIX + "schedulerMode"
+_PYTHON = PREFIX + "python"
+_OUR_JAR = re.compile(r"spark-elastic_[^/\\]*\.jar")
+_FLAGS = {"--jars": JARS, "--driver-class-path": DRIVER_CLASS_PATH}
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+class ConflictError(ValueError):
+    """Settings do not go with the plugin; the message says what to change."""
+
+
+def plugin_conf(
+    existing: Mapping[str, str], *, jar: Path, python: str, mode: str | None = None
+) -> dict[str, str]:
+    """Return the settings that turn the plugin on, to be put over `existing`; lists keep what they have.
+
+    The jar is on two lists: on the driver's class path, because the plugin must be found before the context
+    starts, and on Spark's own list, because Spark loads the plugin's class on every executor as well. `python`
+    runs the policy process unless `existing` names another; `mode` None keeps a mode that is set.
+
+    Raises ConflictError if `existing` has another mode, another jar of ours or settings that cannot be used.
+    """
+    try:
+        settings = load(existing)
+        load({_MODE: mode} if mode is not None else {})
+    except SettingsError as error:
+        raise ConflictError(str(error)) from error
+    if "," in str(jar):
+        raise ConflictError(
+            f"{jar} has a comma in its path, which {JARS} takes for its end: install elsewhere"
+        )
+    modes = spellings(existing, _MODE)
+    if mode is not None and modes and settings.scheduler_mode != load({_MODE: mode}).scheduler_mode:
+        raise ConflictError(f"{modes[0]} is '{existing[modes[0]]}' already: remove it, or ask for that mode")
+    added = {
+        PLUGINS: _append(existing.get(PLUGINS, ""), PLUGIN, ","),
+        JARS: _append_jar(existing, JARS, jar, ","),
+        DRIVER_CLASS_PATH: _append_jar(existing, DRIVER_CLASS_PATH, jar, os.pathsep),
+    }
+    if not modes:
+        added[_MODE] = mode or Settings().scheduler_mode
+    if not spellings(existing, _PYTHON):
+        added[_PYTHON] = python
+    return added
+
+
+def has_jar(value: str, separator: str) -> list[str]:
+    """Return the entries of a list of jars or class path that are jars of ours."""
+    return [entry for entry in _entries(value, separator) if _OUR_JAR.fullmatch(_base_name(entry))]
+
+
+def has_plugin(conf: Mapping[str, str]) -> bool:
+    """Tell whether the plugin is on."""
+    return PLUGIN in _entries(conf.get(PLUGINS, ""), ",")
+
+
+def default_properties_file(environment: Mapping[str, str], spark_home: Path | None) -> Path | None:
+    """Return the spark-defaults.conf that spark-submit reads, None if there is none."""
+    folder = environment.get("SPARK_CONF_DIR")
+    conf = Path(folder) if folder else spark_home / "conf" if spark_home is not None else None
+    file = conf / "spark-defaults.conf" if conf is not None else None
+    return file if file is not None and file.is_file() else None
+
+
+def read_properties(file: Path) -> dict[str, str]:
+    """Read a file of Java properties, as spark-submit does: only keys of Spark count.
+
+    Raises OSError, and UnicodeDecodeError if it is no text.
+    """
+    result: dict[str, str] = {}
+    text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t\f]*", r"\1", file.read_text(encoding="utf-8"))
+    for line in text.splitlines():
+        stripped = line.lstrip(" \t\f")
+        if not stripped or stripped[0] in "#!":
+            continue
+        match = re.match(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", stripped)
+        if match is not None and match[1].startswith("spark."):
+            result[_unescape(match[1])] = _unescape(match[2]).strip()
+    return result
+
+
+def submit_arguments(text: str) -> list[tuple[str, str]]:
+    """Return the settings among arguments of spark-submit (as in PYSPARK_SUBMIT_ARGS), the last one last."""
+    result: list[tuple[str, str]] = []
+    words = iter(shlex.split(text))
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag not in ("--conf", "-c", *_FLAGS):
+            continue
+        value = value if equals else next(words, "")
+        if flag in _FLAGS:
+            result.append((_FLAGS[flag], value))
+        else:
+            key, _, value = value.partition("=")
+            result.append((key, value))
+    return result
+
+
+def _append(value: str, entry: str, separator: str) -> str:
+    entries = _entries(value, separator)
+    return separator.join(entries if entry in entries else [*entries, entry])
+
+
+def _append_jar(existing: Mapping[str, str], key: str, jar: Path, separator: str) -> str:
+    value = existing.get(key, "")
+    for entry in has_jar(value, separator):
+        if _base_name(entry) != jar.name:
+            raise ConflictError(f"{key} has {entry}, this installation needs {jar.name}: remove the first")
+        return value
+    return _append(value, str(jar), separator)
+
+
+def _entries(value: str, separator: str) -> list[str]:
+    return [entry.strip() for entry in value.split(separator) if entry.strip()]
+
+
+def _base_name(entry: str) -> str:
+    return re.split(r"[/\\]", entry)[-1]
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text)

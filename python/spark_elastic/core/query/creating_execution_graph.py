@@ -63,8 +63,12 @@ class CreatingExecutionGraph(State):
             case QueryTerminated():
                 context.finish(event)
             case ActionFailed():
-                # The shim goes on with the old count, and says so by an event of its own.
-                context.close_rescale("exception_occurred")
+                self._failed(context)
+
+    def _failed(self, context: Context) -> None:
+        # The shim goes on with the old count, and says so by an event of its own.
+        if context.order is not None and context.order.kind == "start":
+            context.close_rescale("exception_occurred")
 
     def _started(self, event: QueryStarted, context: Context) -> None:
         target, before = context.record.target, context.record.partitions

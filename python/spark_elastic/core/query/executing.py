@@ -92,7 +92,7 @@ class Executing(State):
             case ActionDone():
                 self._done(context)
             case ActionFailed():
-                context.close_rescale("exception_occurred")
+                self._failed(context)
 
     def is_overdue(self, context: Context) -> bool:
         """Say whether the query has run so long that even a small increase is to be carried out."""
@@ -140,18 +140,27 @@ class Executing(State):
                 context.record.target = None
             context.close_rescale("succeeded")
 
+    def _failed(self, context: Context) -> None:
+        if context.order is not None and context.order.kind == "set":
+            context.close_rescale("exception_occurred")
+
     def _rescale(self, context: Context) -> None:
         choice = self._choose(context)
         assert choice.way == "restart"
         assert choice.partitions is not None
         context.open_rescale("load_changed")
         if context.settings.advise_only:
-            context.report_hold(choice)
+            if not self._is_advised(choice, context):
+                context.report_choice(choice)
+                context.record.advised = (choice.before, choice.after, context.slots)
             context.close_rescale("no_resources_or_parallelisms_change")
             self.manager = context.new_executing_manager()
         else:
             context.report_choice(choice)
             context.restart(choice.partitions)
+
+    def _is_advised(self, choice: Choice, context: Context) -> bool:
+        return context.record.advised == (choice.before, choice.after, context.slots)
 
     def _say(self, context: Context, choice: Choice, *, aloud: bool) -> None:
         """Say what holds the query; unless `aloud`, only while a rescale is meant."""
@@ -162,6 +171,8 @@ class Executing(State):
         self.overdue_at = None
         if limit_ms is not None and choice.reason == "increase_too_small":
             self.overdue_at = self.entered + limit_ms
+        if choice.way == "restart" and self._is_advised(choice, context):
+            return
         if choice.way == "restart":
             reason = {"Cooldown": "cooldown", "Stabilizing": "stabilizing"}.get(
                 manager.phase, "awaiting_batch"

@@ -377,8 +377,8 @@ class _Step:
         record = self.record
         if order.kind != "stop":
             record.failed_target = order.target
-            if record.target == order.target:
-                record.target = None
+        if record.target == order.target:
+            record.target = None
         code = {"start": "start_failed", "stop": "stop_failed", "set": "in_place_failed"}[order.kind]
         self.report(code, before=record.partitions, after=order.target, numbers={"error": error})
 

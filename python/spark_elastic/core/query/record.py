@@ -32,8 +32,8 @@ class Record:
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
     `becomes_rescalable` that its start changes them. `stop_ordered` is when the restart under way began,
-    `restarts` when the last ones ended. `failed_target` is a count that could not be brought about. All
-    times are epoch ms.
+    `restarts` when the last ones ended. `advised` is the last change (before, after, slots) that was only
+    advised. `failed_target` is a count that could not be brought about. All times are epoch ms.
     """
 
     facts: QueryFacts
@@ -54,4 +54,5 @@ class Record:
     last_progress: QueryProgress | None = None
     last_decision: Decision | None = None
     said: set[str] = field(factory=set)
+    advised: tuple[int | None, int | None, int] | None = None
     last_hold: tuple[str | int | None, ...] | None = None

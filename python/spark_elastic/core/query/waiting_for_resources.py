@@ -46,8 +46,11 @@ class WaitingForResources(State):
         return min((at for at in (self.deadline, self.manager.due) if at is not None), default=None)
 
     def enter(self, context: Context) -> None:
-        """Go on at once if the slots are there already."""
-        self.resources_changed(context)
+        """Go on at once if the slots are there already, or if it may not wait."""
+        if self.deadline is not None and context.now >= self.deadline:
+            self.due_reached(context)
+        else:
+            self.resources_changed(context)
 
     def resources_changed(self, context: Context) -> None:
         """Go on as soon as there are enough."""
@@ -74,7 +77,7 @@ class WaitingForResources(State):
                 self._say(context)
             case QueryStarted():
                 context.started(event)
-                context.report("started_unasked", after=event.partitions)
+                context.report("started_unasked", after=context.record.partitions)
                 context.close_rescale("succeeded")
                 context.execute()
             case QueryTerminated():

@@ -1,0 +1,233 @@
+"""Scenes: a scheduler, a clock that the test moves, and events with defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from attrs import define, evolve, field
+
+from spark_elastic.core import events as ev
+from spark_elastic.core.actions import (
+    Action,
+    CancelTimer,
+    Decision,
+    Report,
+    SetTimer,
+    StopQuery,
+)
+from spark_elastic.core.scheduler import QueryView, Scheduler
+from spark_elastic.core.settings import CoreSettings
+
+A = TypeVar("A", bound=Action)
+
+STATEFUL = ev.QueryFacts(
+    query="counts",
+    name="counts",
+    stateful=True,
+    trigger="processing_time",
+    trigger_ms=500,
+    session_partitions=200,
+    provider_chosen=False,
+    provider="rocksdb",
+    checkpoint_format=2,
+    in_place=False,
+    repartition=True,
+)
+"""A small windowed count with a new checkpoint."""
+
+STATELESS = evolve(
+    STATEFUL,
+    query="enrich",
+    name="enrich",
+    stateful=False,
+    in_place=True,
+    provider="hdfs",
+    checkpoint_format=1,
+)
+"""An enrichment whose count can be changed between two batches."""
+
+OLD = evolve(STATEFUL, checkpoint_partitions=200, checkpoint_batch=17)
+"""The windowed count with the checkpoint of an earlier run under plain Spark."""
+
+
+def snapshot(
+    executors: Iterable[ev.ExecutorInfo] = (), queries: Iterable[ev.QueryInfo] = (), **conf: str
+) -> dict[str, Any]:
+    return {
+        "application": "app-1",
+        "application_name": "test",
+        "spark_version": "4.2.0",
+        "conf": {key.replace("_", "."): value for key, value in conf.items()},
+        "executors": tuple(executors),
+        "queries": tuple(queries),
+    }
+
+
+@define
+class Scene:
+    """A run of one scheduler. Every method that sends an event returns the actions that it led to."""
+
+    settings: CoreSettings = field(factory=CoreSettings)
+    now: int = 1_000_000
+    scheduler: Scheduler = field(init=False)
+    log: list[tuple[ev.Event, tuple[Action, ...]]] = field(factory=list)
+    timers: dict[str, int] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.scheduler = Scheduler(self.settings)
+
+    def send(self, kind: type[ev.Event], **fields: Any) -> tuple[Action, ...]:
+        event = kind(**{"id": f"s{len(self.log) + 1}", "at": self.now, **fields})
+        actions = self.scheduler.handle(event)
+        self.log.append((event, actions))
+        for action in actions:
+            match action:
+                case SetTimer(timer=timer, at=at):
+                    self.timers[timer] = at
+                case CancelTimer(timer=timer):
+                    self.timers.pop(timer, None)
+        return actions
+
+    # The cluster
+
+    def start(self, *executors: int, queries: Iterable[ev.QueryInfo] = (), **conf: str) -> tuple[Action, ...]:
+        """Show a snapshot with one executor for each number of cores."""
+        infos = [
+            ev.ExecutorInfo(executor=str(number), host="h", cores=cores)
+            for number, cores in enumerate(executors)
+        ]
+        return self.send(ev.Snapshot, **snapshot(infos, queries, **conf))
+
+    def executor(self, executor: str, cores: int = 1) -> tuple[Action, ...]:
+        return self.send(ev.ExecutorAdded, executor=executor, host="h", cores=cores)
+
+    def lose(self, executor: str) -> tuple[Action, ...]:
+        return self.send(ev.ExecutorRemoved, executor=executor, reason="worker lost")
+
+    # A query
+
+    def submit(self, facts: ev.QueryFacts = STATEFUL, run: str = "r1", **change: Any) -> tuple[Action, ...]:
+        return self.send(ev.QuerySubmitted, facts=evolve(facts, **change), run=run)
+
+    def started(self, partitions: int, query: str = "counts", run: str = "r1") -> tuple[Action, ...]:
+        """Pass the gate: the outcome of the order comes first, then the start itself."""
+        order = self.last_order("StartQuery")
+        actions: tuple[Action, ...] = ()
+        if order is not None:
+            actions = self.send(ev.ActionDone, action=order.id, took_ms=200)
+        return actions + self.send(ev.QueryStarted, query=query, run=run, partitions=partitions)
+
+    def stopped(self, query: str = "counts", run: str = "r1") -> tuple[Action, ...]:
+        order = self.last_order("StopQuery")
+        assert order is not None
+        actions = self.send(ev.QueryStopped, query=query, run=run, action=order.id)
+        return actions + self.send(ev.ActionDone, action=order.id, took_ms=100)
+
+    def fail(self, order: Action, error: str = "no space left") -> tuple[Action, ...]:
+        return self.send(ev.ActionFailed, action=order.id, error=error)
+
+    def batch(
+        self, duration_ms: int, partitions: int, query: str = "counts", run: str = "r1", rows: int = 1000
+    ) -> tuple[Action, ...]:
+        return self.send(
+            ev.QueryProgress,
+            query=query,
+            run=run,
+            batch=len(self.log),
+            started=self.now - duration_ms,
+            duration_ms=duration_ms,
+            input_rows=rows,
+            partitions=partitions,
+        )
+
+    def batches(self, *durations_ms: int, partitions: int, query: str = "counts") -> tuple[Action, ...]:
+        actions: tuple[Action, ...] = ()
+        for duration_ms in durations_ms:
+            self.now += 500
+            actions += self.batch(duration_ms, partitions, query)
+        return actions
+
+    def terminated(self, query: str = "counts", error: str | None = None) -> tuple[Action, ...]:
+        return self.send(ev.QueryTerminated, query=query, run="r1", error=error)
+
+    def running(self, partitions: int, facts: ev.QueryFacts = STATEFUL, **change: Any) -> None:
+        """Submit a query and see it running."""
+        self.submit(facts, **change)
+        self.started(partitions, facts.query)
+
+    # Time
+
+    def advance(self, ms: int) -> tuple[Action, ...]:
+        """Let time pass and timers fire, each at its time."""
+        end = self.now + ms
+        actions: tuple[Action, ...] = ()
+        while due := sorted((at, timer) for timer, at in self.timers.items() if at <= end):
+            at, timer = due[0]
+            self.now = max(self.now, at)
+            del self.timers[timer]
+            actions += self.send(ev.TimerFired, timer=timer)
+        self.now = end
+        return actions
+
+    def until_stop(self) -> tuple[Action, ...]:
+        """Let timers fire, each at its time, until a query is ordered to stop."""
+        while self.timers:
+            actions = self.advance(min(self.timers.values()) - self.now)
+            if any(isinstance(action, StopQuery) for action in actions):
+                return actions
+        raise AssertionError("nothing is stopped, and nothing is waited for")
+
+    # Looking
+
+    def query(self, query: str = "counts") -> QueryView:
+        return self.scheduler.queries[query]
+
+    @property
+    def actions(self) -> list[Action]:
+        return [action for _, actions in self.log for action in actions]
+
+    def last_order(self, kind: str) -> Action | None:
+        """Find the last order of a kind that has no outcome yet."""
+        outcomes = {
+            event.action for event, _ in self.log if isinstance(event, ev.ActionDone | ev.ActionFailed)
+        }
+        for action in reversed(self.actions):
+            if type(action).__name__ == kind and action.id not in outcomes:
+                return action
+        return None
+
+    def check(self) -> None:
+        """Check all invariants, and that the same events give the same actions again."""
+        self.scheduler.validate()
+        again = Scheduler(self.settings)
+        for event, actions in self.log:
+            assert again.handle(event) == actions
+        timers = {action.timer for action in self.actions if isinstance(action, SetTimer)}
+        assert set(self.timers) <= timers
+        ids = [action.id for action in self.actions]
+        assert len(set(ids)) == len(ids)
+
+
+def decisions(actions: Sequence[Action]) -> list[Decision]:
+    return [action.decision for action in actions if isinstance(action, Report)]
+
+
+def reasons(actions: Sequence[Action]) -> list[str]:
+    return [decision.reason for decision in decisions(actions)]
+
+
+def orders(actions: Sequence[Action]) -> list[Action]:
+    """Leave out what is said and when to wake up."""
+    return [action for action in actions if not isinstance(action, Report | SetTimer | CancelTimer)]
+
+
+def only(actions: Sequence[Action], kind: type[A]) -> A:
+    """Find the one action of a kind."""
+    (found,) = [action for action in actions if isinstance(action, kind)]
+    return found
+
+
+def matches(action: Action, kind: type[Action], **fields: Any) -> bool:
+    """Compare only the named fields."""
+    return type(action) is kind and all(getattr(action, name) == value for name, value in fields.items())

@@ -1,0 +1,437 @@
+"""A running query follows the slots: in place, by a restart, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spark_elastic.core.actions import SetParallelism, StartQuery, StopQuery
+from spark_elastic.core.events import (
+    ExecutorDecommissioning,
+    ExecutorExcluded,
+    ExecutorUnexcluded,
+    QueryIdle,
+    QueryStarted,
+)
+from tests.unit.core.builder import OLD, STATELESS, Scene, decisions, only, orders, reasons
+
+Stage = Callable[..., Scene]
+
+
+class TestInPlace:
+    """Stateless queries: at once, without a gap."""
+
+    def test_a_worker_joins_and_the_next_batch_uses_it(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2, STATELESS)
+        actions = scene.executor("1", cores=2)
+        assert only(actions, SetParallelism).partitions == 4
+        assert reasons(actions) == ["in_place"]
+        assert decisions(actions)[0].kind == "rescale_in_place"
+        assert (scene.query("enrich").partitions, scene.query("enrich").target) == (2, 4)
+        order = scene.last_order("SetParallelism")
+        assert order is not None
+        from spark_elastic.core.events import ActionDone
+
+        scene.send(ActionDone, action=order.id, took_ms=1)
+        assert (scene.query("enrich").partitions, scene.query("enrich").target) == (4, None)
+        assert scene.query("enrich").history[0].status == "completed"
+
+    def test_executors_one_by_one_are_followed_without_waiting_for_outcomes(self, scene: Scene) -> None:
+        scene.start(1)
+        scene.running(1, STATELESS)
+        counts = [only(scene.executor(name), SetParallelism).partitions for name in ("1", "2", "3")]
+        assert counts == [2, 3, 4]
+
+    def test_a_lost_worker_shrinks_it(self, scene: Scene) -> None:
+        scene.start(2, 2)
+        scene.running(4, STATELESS)
+        assert only(scene.lose("1"), SetParallelism).partitions == 2
+
+    @pytest.mark.parametrize("kind", [ExecutorExcluded, ExecutorDecommissioning])
+    def test_an_executor_without_new_tasks_counts_as_lost(self, scene: Scene, kind: Any) -> None:
+        scene.start(2, 2)
+        scene.running(4, STATELESS)
+        assert only(scene.send(kind, executor="1", reason="?"), SetParallelism).partitions == 2
+
+    def test_an_executor_that_is_given_another_chance_counts_again(self, scene: Scene) -> None:
+        scene.start(2, 2)
+        scene.running(4, STATELESS)
+        scene.send(ExecutorExcluded, executor="1", reason="2 failed tasks")
+        assert only(scene.send(ExecutorUnexcluded, executor="1"), SetParallelism).partitions == 4
+
+    def test_an_unknown_executor_changes_nothing(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2, STATELESS)
+        assert scene.lose("7") == ()
+
+    def test_a_refusal_is_reported_and_not_repeated_until_the_slots_change(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2, STATELESS)
+        order = only(scene.executor("1"), SetParallelism)
+        assert reasons(scene.fail(order, "query is stopping")) == ["in_place_failed"]
+        assert scene.query("enrich").target is None
+        assert scene.query("enrich").history[0].status == "failed"
+        assert only(scene.executor("2"), SetParallelism).partitions == 4
+
+    def test_never_above_the_maximum(self, stage: Stage) -> None:
+        scene = stage(max_parallelism=3)
+        scene.start(2)
+        scene.running(2, STATELESS)
+        assert only(scene.executor("1", cores=8), SetParallelism).partitions == 3
+        assert orders(scene.executor("2", cores=8)) == []
+
+    def test_all_executors_lost_and_back(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2, STATELESS)
+        actions = scene.lose("0")
+        assert orders(actions) == []
+        assert reasons(actions) == ["all_executors_lost"]
+        assert scene.query("enrich").state == "Executing"
+        actions = scene.executor("1", cores=2)
+        assert orders(actions) == []
+        assert reasons(actions) == ["parallelism_fits"]
+
+    def test_where_the_count_cannot_be_set_nothing_is_done(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2, STATELESS, in_place=False)
+        actions = scene.executor("1")
+        assert orders(actions) == []
+        assert reasons(actions) == ["untouched_stateless"]
+
+
+def rescaled(scene: Scene) -> None:
+    """Bring a query with 2 partitions on 2 slots to 4 on 4."""
+    scene.start(2)
+    scene.running(2)
+    scene.batches(900, 312, 312, 312, partitions=2)
+    scene.executor("1", cores=2)
+    scene.until_stop()
+    scene.stopped()
+    scene.now += 1_000
+    scene.started(4)
+
+
+class TestRestart:
+    """Stateful queries: the state is moved, if that pays."""
+
+    def test_a_worker_joins_and_the_state_is_moved_at_a_batch_boundary(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(900, 312, 312, 312, partitions=2)
+
+        actions = scene.executor("1", cores=2)
+        assert orders(actions) == []
+        (decision,) = decisions(actions)
+        assert (decision.kind, decision.reason) == ("held", "stabilizing")
+        assert decision.until == scene.now + 10_000
+        assert (decision.before, decision.after) == (2, 4)
+
+        assert orders(scene.batches(312, 312, partitions=2)) == []
+        settled = scene.now + 9_000
+        actions = scene.until_stop()
+        assert scene.now == settled
+        assert type(orders(actions)[0]) is StopQuery
+        (decision,) = decisions(actions)
+        assert (decision.kind, decision.reason) == ("rescale_restart", "restart_pays")
+        assert decision.numbers["before_ms"] == 312.0
+        assert decision.numbers["after_ms"] == 246.0
+        assert scene.query().state == "Restarting"
+
+        scene.now += 100
+        (start,) = orders(scene.stopped())
+        assert start == StartQuery(
+            id=start.id, cause=start.cause, query="counts", partitions=4, repartition=True, rescalable=False
+        )
+        assert scene.query().state == "CreatingExecutionGraph"
+
+        scene.now += 900
+        actions = scene.started(4)
+        (decision,) = decisions(actions)
+        assert decision.message == "Runs with 4 partitions instead of 2, 1 s after the stop was ordered."
+        assert scene.query().state == "Executing"
+        newest, first = scene.query().history
+        assert (newest.cause, newest.reason, newest.partitions_before) == ("new_resources", "succeeded", 2)
+        assert newest.partitions_after == 4
+        assert [stay.state for stay in newest.stays] == ["Executing", "Restarting", "CreatingExecutionGraph"]
+        assert (first.cause, first.slots_before, first.partitions_before) == ("initial_schedule", None, None)
+
+    def test_a_change_in_the_cooldown_waits_for_its_end(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.batches(900, 312, 312, partitions=2)
+        began = scene.now - 1_500
+        (decision,) = decisions(scene.executor("1", cores=2))
+        assert (decision.reason, decision.until) == ("cooldown", began + 30_000)
+        # What has settled by then need not settle again.
+        assert type(orders(scene.advance(28_500))[-1]) is StopQuery
+
+    def test_executors_one_by_one_lead_to_one_restart(self, scene: Scene) -> None:
+        scene.start(1)
+        scene.running(1)
+        scene.advance(30_000)
+        scene.batches(900, 500, 500, partitions=1)
+        for name in "123":
+            scene.executor(name)
+            scene.advance(2_000)
+            scene.batch(500, 1)
+        actions = scene.advance(5_000) + scene.batch(500, 1)
+        assert len([action for action in actions if type(action) is StopQuery]) == 1
+        assert scene.query().target == 4
+
+    def test_a_change_that_is_taken_back_is_not_carried_out(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(900, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.lose("1")
+        actions = scene.advance(20_000) + scene.batch(312, 2)
+        assert orders(actions) == []
+        assert scene.query().history[0].reason == "no_resources_or_parallelisms_change"
+
+    def test_slots_that_change_while_it_stops_are_looked_at_again(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.until_stop()
+        scene.executor("2", cores=2)
+        actions = scene.stopped()
+        assert only(actions, StartQuery).partitions == 6
+        assert reasons(actions) == ["start_repartitioned"]
+
+    def test_slots_that_are_gone_while_it_stops_are_waited_for(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.until_stop()
+        scene.lose("1")
+        scene.lose("0")
+        actions = scene.stopped()
+        assert orders(actions) == []
+        assert scene.query().state == "WaitingForResources"
+        actions = scene.executor("3", cores=2)
+        assert only(actions, StartQuery).partitions is None
+        assert scene.query().state == "CreatingExecutionGraph"
+
+    def test_a_stopped_query_that_was_let_run_again_is_taken_as_it_is(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.until_stop()
+        scene.send(QueryStarted, query="counts", run="r1", partitions=2)
+        assert scene.query().state == "Executing"
+        assert scene.query().history[0].status == "failed"
+
+    def test_without_any_slot_a_query_is_not_stopped(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(900, 312, 312, partitions=2)
+        actions = scene.lose("0") + scene.advance(60_000) + scene.batch(312, 2)
+        assert orders(actions) == []
+        assert reasons(actions) == ["all_executors_lost"]
+        assert reasons(scene.executor("1", cores=2)) == ["parallelism_fits"]
+
+    def test_a_stop_that_fails_leaves_it_running_and_cools_down_again(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.until_stop()
+        order = scene.last_order("StopQuery")
+        assert order is not None
+        actions = scene.fail(order, "the grace time has passed")
+        assert reasons(actions) == ["stop_failed", "cooldown"]
+        assert scene.query().state == "Executing"
+        assert scene.query().history[0].status == "failed"
+        assert orders(scene.advance(29_999)) == []
+        scene.advance(1)
+        scene.batch(312, 2)
+        assert scene.query().state == "Restarting"
+
+    def test_a_measured_restart_replaces_the_assumed_cost(self, scene: Scene) -> None:
+        rescaled(scene)
+        scene.advance(30_000)
+        scene.batches(900, 250, 250, partitions=4)
+        (decision,) = decisions(scene.lose("1"))
+        assert decision.numbers["cost_ms"] == 1_000
+        assert decision.numbers["horizon_ms"] == 300_000
+
+    def test_after_a_rescale_the_same_slots_call_for_no_other(self, scene: Scene) -> None:
+        rescaled(scene)
+        for duration_ms in (240, 300, 180, 500, 90, 260, 250, 800, 240) * 20:
+            scene.advance(1_000)
+            assert orders(scene.batch(duration_ms, 4)) == []
+
+    def test_queries_that_end_by_themselves_are_never_restarted(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2, trigger="available_now", trigger_ms=0)
+        scene.advance(30_000)
+        actions = scene.executor("1", cores=2) + scene.advance(30_000) + scene.batch(312, 2)
+        assert orders(actions) == []
+        assert reasons(actions) == ["never_restarted"]
+
+    def test_it_ends_while_it_is_to_be_stopped(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.until_stop()
+        assert reasons(scene.terminated()) == ["finished"]
+        assert scene.query().history[0].reason == "job_finished"
+        assert scene.timers == {}
+
+    def test_an_idle_query_is_rescaled_after_the_longest_delay(self, stage: Stage) -> None:
+        scene = stage(max_delay_ms=20_000)
+        scene.start(2)
+        scene.running(2)
+        scene.advance(40_000)
+        scene.executor("1", cores=2)
+        assert orders(scene.advance(19_999) + scene.send(QueryIdle, query="counts", run="r1")) == []
+        assert type(orders(scene.advance(1))[0]) is StopQuery
+
+
+class TestHoldingStill:
+    """Doing nothing is a decision, said once."""
+
+    def test_a_small_gain_is_not_worth_it(self, scene: Scene) -> None:
+        scene.start(4)
+        scene.running(4)
+        scene.advance(30_000)
+        # The work is so small that partitions hardly matter.
+        scene.batches(900, 181, 181, 181, partitions=4)
+        actions = scene.executor("1", cores=2)
+        assert orders(actions) == []
+        (decision,) = decisions(actions)
+        assert decision.kind == "nothing_to_do"
+        assert decision.reason in ("gain_too_small", "parallelism_fits")
+
+    def test_a_restart_that_costs_more_than_it_saves_is_not_done(self, stage: Stage) -> None:
+        scene = stage()
+        scene.start(2)
+        scene.running(2, trigger_ms=600_000)
+        scene.advance(30_000)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        actions = scene.executor("1", cores=2)
+        assert reasons(actions) == ["cost_too_high"]
+        assert "would save 66 ms within 10 min, and the restart costs 1.5 s" in decisions(actions)[0].message
+
+    def test_the_same_is_not_said_for_each_batch(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(900, 312, 312, partitions=2)
+        said = decisions(scene.executor("1", cores=2) + scene.batches(*[312] * 10, partitions=2))
+        assert [decision.reason for decision in said] == ["stabilizing"]
+
+    def test_more_load_is_a_change_too(self, scene: Scene) -> None:
+        scene.start(4)
+        scene.running(4, trigger_ms=20_000)
+        scene.advance(30_000)
+        scene.batches(900, 181, 181, partitions=4)
+        scene.executor("1", cores=2)
+        assert scene.query().state == "Executing"
+        actions = scene.batches(*[8_000] * 5, partitions=4)
+        assert reasons(actions) == ["stabilizing"]
+        actions = scene.advance(60_000) + scene.batch(8_000, 4)
+        assert type(orders(actions)[0]) is StopQuery
+        assert scene.query().history[0].cause == "load_changed"
+
+    def test_small_increases_wait_for_more(self, stage: Stage) -> None:
+        scene = stage(min_parallelism_increase=2)
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(900, 2000, 2000, partitions=2)
+        actions = scene.executor("1") + scene.advance(60_000) + scene.batch(2000, 2)
+        assert orders(actions) == []
+        assert reasons(actions) == ["increase_too_small"]
+        scene.executor("2")
+        scene.advance(11_000)
+        scene.batch(2000, 2)
+        assert scene.query().state == "Restarting"
+
+    def test_small_increases_are_carried_out_in_the_end(self, stage: Stage) -> None:
+        scene = stage(min_parallelism_increase=2, scaling_interval_max_ms=300_000)
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(900, 2000, 2000, partitions=2)
+        (decision,) = decisions(scene.executor("1"))
+        assert decision.reason == "increase_too_small"
+        assert decision.until == scene.now - 31_500 + 300_000
+        assert orders(scene.advance(268_400)) == []
+        actions = scene.advance(11_700)
+        assert type(orders(actions)[0]) is StopQuery
+
+    def test_always_follows_the_slots_whatever_it_gains(self, stage: Stage) -> None:
+        scene = stage(rescale_policy="always")
+        scene.start(4)
+        scene.running(4, trigger_ms=600_000)
+        scene.advance(30_000)
+        scene.executor("1")
+        actions = scene.advance(10_000) + scene.batch(300, 4)
+        assert reasons(actions) == ["awaiting_batch", "restart_always"]
+        assert scene.query().target == 5
+
+
+class TestAdviseOnly:
+    """The same path, nothing done."""
+
+    def test_nothing_is_ordered_but_the_start_as_it_is(self, stage: Stage) -> None:
+        scene = stage(advise_only=True)
+        scene.start()
+        actions = scene.submit(OLD)
+        assert only(actions, StartQuery).partitions is None
+        scene.started(200)
+        scene.executor("0", cores=2)
+        actions = scene.advance(60_000) + scene.batches(8000, 8000, partitions=200)
+        assert orders(actions) == []
+        advice = [decision for decision in decisions(actions) if decision.kind == "rescale_restart"]
+        assert len(advice) == 1
+        assert advice[0].message.endswith("Only advice (spark.elastic.adviseOnly): nothing was changed.")
+        assert "restart_pays" not in reasons(scene.advance(600_000) + scene.batch(8000, 200))
+
+    def test_in_place(self, stage: Stage) -> None:
+        scene = stage(advise_only=True)
+        scene.start(2)
+        scene.running(200, STATELESS)
+        actions = scene.executor("1")
+        assert orders(actions) == []
+        assert reasons(actions) == ["in_place"]
+        assert scene.query("enrich").partitions == 200
+
+
+def test_a_failed_query_says_with_what(scene: Scene) -> None:
+    scene.start(2)
+    scene.running(2)
+    actions = scene.terminated(error="Division by zero.")
+    (decision,) = decisions(actions)
+    assert (decision.kind, decision.message) == ("finished", "Failed: Division by zero.")
+
+
+def test_two_queries_are_decided_each_for_itself(scene: Scene) -> None:
+    scene.start(2)
+    scene.running(2)
+    scene.running(2, STATELESS)
+    scene.advance(30_000)
+    actions = scene.executor("1", cores=2)
+    assert [decision.query for decision in decisions(actions)] == ["counts", "enrich"]
+    assert [type(action) for action in orders(actions)] == [SetParallelism]
+
+
+def test_finished_queries_are_kept_for_a_while_only(scene: Scene) -> None:
+    scene.start(2)
+    for number in range(105):
+        scene.submit(query=f"q{number}")
+        scene.terminated(f"q{number}")
+    assert len(scene.scheduler.queries) == 100
+    assert "q104" in scene.scheduler.queries
+    assert "q0" not in scene.scheduler.queries

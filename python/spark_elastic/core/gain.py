@@ -27,7 +27,7 @@ OVERHEAD_MS = {"rocksdb": 80.0, "hdfs": 45.0, "other": 45.0}
 WORK_MS = 250.0
 """What the data of a batch costs one core, until measured."""
 
-_OVERHEAD_RANGE = (0.25, 4.0)
+_OVERHEAD_RANGE = (0.25, 2.0)
 _SAMPLES = 5
 _POINTS = 8
 _SIMILAR_LOAD = 1.5

@@ -21,7 +21,6 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
             "The query was submitted, or a policy that started anew finds it held or stopped."
         ),
         EXECUTING: "A policy that started anew finds the query running.",
-        FINISHED: "The query ended before anything was decided about it.",
     },
     WAITING_FOR_RESOURCES: {
         CREATING_EXECUTION_GRAPH: "There are enough slots, or the query has waited as long as it may.",

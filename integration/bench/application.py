@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
+import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -85,9 +87,18 @@ class Application:
             raise ProcessFailure(f"no {count} micro-batches in {timeout_s:g} s\n{self.driver.log_tail()}")
         return found
 
-    def wait_for_executors(self, registered: int, timeout_s: float = 60.0) -> None:
-        """Return once `registered` executors in all, lost ones included, have registered with the driver."""
-        self.driver.wait_for_line(rf"(?s)(Registered executor.*?){{{registered}}}", timeout_s)
+    def wait_for_executors(self, count: int, timeout_s: float = _START_TIMEOUT_S) -> None:
+        """Return once `count` executors are registered; raises ProcessFailure after `timeout_s`."""
+        address = self.driver.wait_for_line(r"UI: (http\S+)", timeout_s)[1] + "/api/v1/applications"
+        application = _get(address)[0]["id"]
+
+        def enough() -> bool | None:
+            known = _get(f"{address}/{application}/executors")
+            # The driver is one of them.
+            return True if sum(one["isActive"] for one in known) == count + 1 else None
+
+        if self.poll(enough, timeout_s) is None:
+            raise ProcessFailure(f"not {count} executors in {timeout_s:g} s\n{self.driver.log_tail()}")
 
     def poll(self, look: Callable[[], _Found | None], timeout_s: float) -> _Found | None:
         """Return what `look` finds, None after `timeout_s`; raises ProcessFailure if the driver has ended."""
@@ -100,6 +111,12 @@ class Application:
                 raise ProcessFailure(f"the driver ended\n{self.driver.log_tail()}")
             time.sleep(_POLL_S)
         return None
+
+
+def _get(address: str) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(address, timeout=_START_TIMEOUT_S) as answer:
+        found: list[dict[str, Any]] = json.load(answer)
+    return found
 
 
 def now_ms() -> int:

@@ -91,7 +91,7 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
 
 def _round(cluster: Cluster, application: Application, number: int, patience_s: float) -> Round:
     worker = cluster.add_worker()
-    application.wait_for_executors(3 + number)
+    application.wait_for_executors(3)
     registered = _registration(application, number) if patience_s else now_ms()
     grown = _in_force(application, 3, registered, patience_s)
     _settle(application)

@@ -73,6 +73,7 @@ def stateful_large(rows: DataFrame, keys: int) -> DataFrame:
 def main(kind: str, checkpoint: str, progress: str, trigger_ms: str, state_keys: str) -> None:
     """Run the query of this kind for good."""
     spark = SparkSession.builder.appName(kind).getOrCreate()
+    print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
     spark.streams.addListener(ProgressNotes(progress))
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS_PER_BATCH)
     rows = source.option("numPartitions", 2).option("advanceMillisPerBatch", trigger_ms).load()

@@ -19,12 +19,12 @@ class OnlyContract(Contract):
         """Return the imports that the contract does not allow."""
         package = str(self.package)
         allowed = {str(name) for name in self.allowed}  # type: ignore[attr-defined]
-        modules = sorted({package} | graph.find_descendants(package))
+        modules = {package} | graph.find_descendants(package)
         broken = [
             (module, imported)
-            for module in modules
+            for module in sorted(modules)
             for imported in sorted(graph.find_modules_directly_imported_by(module))
-            if imported.split(".")[0] not in allowed and f"{imported}.".startswith(f"{package}.") is False
+            if imported not in modules and imported.split(".")[0] not in allowed
         ]
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 

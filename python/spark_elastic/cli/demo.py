@@ -16,6 +16,7 @@ from spark_elastic.demo.data import DataFailure
 from spark_elastic.demo.prerequisites import problems
 from spark_elastic.demo.processes import ProcessFailure
 
+_WIDTH_OF_A_LOG = 160
 _EXIT_FAILED = 1
 _EXIT_CANNOT = 2
 _EXIT_INTERRUPTED = 130
@@ -58,6 +59,8 @@ def _run(folder: Path, *, keep: bool, json_file: Path | None, plain: bool) -> in
     from spark_elastic.demo.stage import Stage
 
     console = Console(force_terminal=False if plain else None)
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_A_LOG
     try:
         with Stage(console) as stage:
             summary = Demo(Places(folder), stage, keep).run()

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping
 from attrs import frozen
 
 from spark_elastic.demo.board import Board
+from spark_elastic.demo.narrate import brief
 from spark_elastic.demo.scenario import Outcome, Step
-
-# The counts of a comparison that could not be made.
-NOTHING: Mapping[str, int] = {"rows_in": 0, "rows_out": 0, "rows_expected": 0, "missing": 0, "surplus": 0}
 
 
 @frozen(kw_only=True)
@@ -44,21 +42,24 @@ def _check_step(step: Step, outcome: Outcome | None) -> Check:
     return Check(name=name, ok=False, found=f"no change of {missing} seen")
 
 
-def check_rows(comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
+def check_rows(queries: Iterable[str], comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
     """Check that each query wrote exactly what the batch job says, and that something was written at all."""
-    return [_check_rows(name, counts) for name, counts in comparison.items()]
+    return [_check_rows(name, comparison.get(name)) for name in queries]
 
 
-def _check_rows(name: str, counts: Mapping[str, int]) -> Check:
+def _check_rows(name: str, counts: Mapping[str, int] | None) -> Check:
+    title = f"{name}: output equals the batch result"
+    if counts is None:
+        return Check(name=title, ok=False, found="could not be compared")
     missing, surplus, rows = counts["missing"], counts["surplus"], counts["rows_out"]
     ok = missing == 0 and surplus == 0 and rows == counts["rows_expected"] > 0
     found = f"{counts['rows_in']:,} rows in, {rows:,} out, {missing:,} missing, {surplus:,} doubled or wrong"
-    return Check(name=f"{name}: output equals the batch result", ok=ok, found=found)
+    return Check(name=title, ok=ok, found=found)
 
 
 def check_queries(board: Board) -> Check:
     """Check that no query failed."""
-    errors = [f"{query.name}: {query.error}" for query in board.queries.values() if query.error]
+    errors = [f"{query.name}: {brief(query.error)}" for query in board.queries.values() if query.error]
     return Check(name="no query failed", ok=not errors, found="; ".join(errors) or "no error")
 
 

@@ -31,8 +31,21 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+# What is said for every task, broadcast and batch would bury the rest.
 logger.jetty.name = org.sparkproject.jetty
 logger.jetty.level = warn
+logger.sql.name = org.apache.spark.sql
+logger.sql.level = warn
+logger.elastic.name = org.apache.spark.sql.elastic
+logger.elastic.level = info
+logger.storage.name = org.apache.spark.storage
+logger.storage.level = warn
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = warn
+logger.context.name = org.apache.spark.SparkContext
+logger.context.level = warn
+logger.parquet.name = org.apache.parquet
+logger.parquet.level = warn
 """
 
 

@@ -7,6 +7,7 @@ from attrs import define, field
 from spark_elastic.demo.board import Board, ExecutorChange, QueryBoard
 
 _WORDS = {"added": "registered", "removed": "is gone", "decommissioning": "takes no new tasks"}
+_LONGEST = 240
 
 
 @define
@@ -26,7 +27,7 @@ class Narrator:
         self._decided = board.decided
         for decision in list(board.decisions)[-new:] if new else []:
             name = board.queries[decision.query].name if decision.query in board.queries else "all"
-            told.append(f"{name}: {decision.message} [{decision.reason}]")
+            told.append(f"{name}: {brief(decision.message)} [{decision.reason}]")
         for query in board.queries.values():
             told += self._query(query)
         return told
@@ -41,9 +42,15 @@ class Narrator:
             count = self._partitions[query.query] = query.batches[-1].partitions
             told.append(f"{query.name}: runs with {_partitions(count)}")
         if query.state in ("failed", "finished") and self._states.get(query.query) != query.state:
-            told.append(f"{query.name}: {query.state}" + (f": {query.error}" if query.error else ""))
+            told.append(f"{query.name}: {query.state}" + (f": {brief(query.error)}" if query.error else ""))
         self._states[query.query] = query.state
         return told
+
+
+def brief(message: str) -> str:
+    """Return the beginning of a message: Spark's errors bring whole plans and traces with them."""
+    line = message.partition("\n")[0].strip()
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def _partitions(count: int) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from spark_elastic.jar import jar_path
+from spark_elastic.spark_conf import plugin_conf
 
 
-def plugin_conf(journal: Path) -> dict[str, str]:
-    """Return the Spark settings: reactive, with waiting times short enough for a scenario of 90 seconds."""
-    jar = str(jar_path())
+def demo_conf(journal: Path) -> dict[str, str]:
+    """Return what `spark-elastic conf` prints, and waiting times short enough for the scenario."""
     return {
-        "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
-        "spark.jars": jar,
-        "spark.driver.extraClassPath": jar,
-        "spark.elastic.schedulerMode": "reactive",
+        **plugin_conf({}, jar=jar_path(), python=sys.executable, mode="reactive"),
         "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
         "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "5s",
         "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "1s",

@@ -13,6 +13,8 @@ from pathlib import Path
 
 _POLL_S = 0.05
 _TAIL_LINES = 20
+_LINE_WIDTH = 200
+_FRAME = re.compile(r"\s+at \S|\s*$")
 _PROC = Path("/proc")
 
 
@@ -73,8 +75,9 @@ class LoggedProcess:
             time.sleep(_POLL_S)
 
     def log_tail(self, lines: int = _TAIL_LINES) -> str:
-        """Return the last `lines` lines of the log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        """Return the last `lines` lines of the log that are not stack frames, none too long to be read."""
+        said = [line for line in self.log.read_text(errors="replace").splitlines() if not _FRAME.match(line)]
+        return "\n".join(line[:_LINE_WIDTH] for line in said[-lines:])
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the process alone; nothing happens if it has ended."""

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from spark_elastic.core.events import ExecutorInfo
 from spark_elastic.demo.board import Board, QueryBoard
+from spark_elastic.demo.narrate import brief
 
 _STATES = {
     "running": "green",
@@ -73,6 +74,6 @@ def _queries(queries: Iterable[QueryBoard]) -> RenderableType:
             f"{query.rows_per_second:,.0f}",
             f"{query.batch_ms:,} ms",
             str(query.restarts),
-            Text(query.decision.message if query.decision else ""),
+            Text(brief(query.decision.message) if query.decision else ""),
         )
     return table

@@ -21,11 +21,15 @@ def test_only_an_exit_code_of_0_is_an_end_of_its_own(code: int | None, ok: bool)
         ({"rows_in": 9, "rows_out": 7, "rows_expected": 7, "missing": 0, "surplus": 0}, True),
         ({"rows_in": 9, "rows_out": 7, "rows_expected": 7, "missing": 1, "surplus": 1}, False),
         ({"rows_in": 9, "rows_out": 8, "rows_expected": 7, "missing": 0, "surplus": 1}, False),
-        (check.NOTHING, False),
+        ({"rows_in": 9, "rows_out": 0, "rows_expected": 0, "missing": 0, "surplus": 0}, False),
     ],
 )
 def test_rows_must_be_the_same_and_some(counts: dict[str, int], ok: bool) -> None:
-    assert [found.ok for found in check.check_rows({"q": counts})] == [ok]
+    assert [found.ok for found in check.check_rows(["q"], {"q": counts})] == [ok]
+
+
+def test_what_could_not_be_compared_does_not_hold() -> None:
+    assert [found.ok for found in check.check_rows(["q"], {})] == [False]
 
 
 def test_a_step_holds_only_once_it_has_settled() -> None:

@@ -37,6 +37,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     Collections.emptyMap[String, String]()
   }
 
+  /** Called when the application has an id: now there is something that a policy can be told. */
+  override def registerMetrics(appId: String, context: PluginContext): Unit = parts.foreach(_.introduce(appId))
+
   override def shutdown(): Unit = {
     parts.foreach(_.stop())
     parts = None
@@ -55,7 +58,6 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val clusterCalls = daemon("elastic-executors")
 
     def start(): Unit = {
-      events.snapshotFrom(() => snapshot())
       sc.addSparkListener(listener)
       ElasticExtensions.enable(sc, queries)
       gateway.start()
@@ -82,9 +84,11 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       queries.off()
     }
 
-    private def snapshot(): Snapshot = {
+    def introduce(appId: String): Unit = events.snapshotFrom(() => snapshot(appId))
+
+    private def snapshot(appId: String): Snapshot = {
       val conf = sc.conf.getAll.filter { case (key, _) => Shim.shown(key) }.toMap
-      Snapshot(sc.applicationId, sc.appName, sc.version, conf, listener.executors, queries.views)
+      Snapshot(appId, sc.appName, sc.version, conf, listener.executors, queries.views)
     }
 
     private def act(action: Action): Unit = action match {

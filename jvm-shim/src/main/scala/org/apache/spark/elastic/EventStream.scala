@@ -24,7 +24,10 @@ private[spark] final class EventStream {
   private var dropped = 0L
 
   /** Says how to read the world; called under this stream's lock, so that no event is both in it and after it. */
-  def snapshotFrom(read: () => Snapshot): Unit = synchronized { snapshot = Some(read) }
+  def snapshotFrom(read: () => Snapshot): Unit = synchronized {
+    snapshot = Some(read)
+    notifyAll()
+  }
 
   /** Runs `change` and offers its event in one step, so that a snapshot sees both or none. */
   def record(event: Event)(change: => Unit): Unit = synchronized {
@@ -116,8 +119,10 @@ private[spark] final class EventStream {
   def take(waitMs: Long): Batch = synchronized {
     val deadline = System.currentTimeMillis() + waitMs
     var left = waitMs
-    while (left > 0 && !urgent && entries.size < BatchEvents) {
-      if (firstLazy != 0L) left = math.min(left, firstLazy + BatchMs - System.currentTimeMillis())
+    // Nothing before the first snapshot, and no snapshot before there is an application to describe.
+    def early = snapshotDue && snapshot.isEmpty
+    while (left > 0 && (early || (!urgent && entries.size < BatchEvents))) {
+      if (firstLazy != 0L && !early) left = math.min(left, firstLazy + BatchMs - System.currentTimeMillis())
       if (left > 0) {
         wait(left)
         left = deadline - System.currentTimeMillis()
@@ -130,7 +135,7 @@ private[spark] final class EventStream {
         Contract.write(read(), s"s$sequence", System.currentTimeMillis())
       }
       else None
-    val taken = entries.take(BatchEvents).map(e => Contract.write(e.event, e.id, e.at)).toSeq
+    val taken = entries.take(if (early) 0 else BatchEvents).map(e => Contract.write(e.event, e.id, e.at)).toSeq
     entries.remove(0, taken.size)
     urgent = entries.nonEmpty
     firstLazy = 0L

@@ -49,6 +49,7 @@ private[elastic] final class ElasticQuery(
   @volatile private var atGateNow: Option[Launch] = None
   @volatile private var stoppedAt = 0L
   @volatile private var stopAsked = false
+  @volatile private var asking = false
 
   private val answers = new LinkedBlockingQueue[StartPlan]
   private val earlier = mutable.ArrayDeque.empty[StreamingQueryProgress]
@@ -240,6 +241,7 @@ private[elastic] final class ElasticQuery(
   /** Waits for the policy's answer, with an end unless the policy has asked to be waited for. */
   private def ask(attempt: Launch): Option[StartPlan] = {
     answers.clear()
+    asking = true
     control.events.offer(QuerySubmitted(facts.get, firstRun.toString))
     val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(control.startWaitMs)
     var plan: Option[StartPlan] = None
@@ -247,6 +249,7 @@ private[elastic] final class ElasticQuery(
     while (plan.isEmpty && control.isOn && (held || System.nanoTime() < deadline)) {
       plan = Option(answers.poll(100, TimeUnit.MILLISECONDS))
     }
+    asking = false
     if (plan.isEmpty) {
       logWarning(s"spark-elastic: no answer from the policy, query $id starts as in plain Spark")
     }
@@ -387,7 +390,7 @@ private[elastic] final class ElasticQuery(
       location.foreach(_.deleteIfTemporary(session))
     }
     control.remove(id, this)
-    control.events.offer(QueryTerminated(id.toString, firstRun.toString, failure.map(_.getMessage), errorClass))
+    control.events.offer(QueryTerminated(id.toString, firstRun.toString, failure.map(e => String.valueOf(e.getMessage).take(MaxErrorText)), errorClass))
     over.countDown()
   }
 
@@ -416,15 +419,15 @@ private[elastic] final class ElasticQuery(
   }
 
   /** How the policy is told of this query when it reads the world anew; without locks, see above. */
-  def view: Option[QueryView] = for {
-    known <- facts
-    shown <- phase match {
-      case Held => Some("held")
-      case Running => Some("running")
-      case Stopped => Some("stopped")
-      case _ => None
+  def view: Option[QueryView] =
+    facts.filter(_ => phase != Terminated).map { known =>
+      val shown = phase match {
+        case Held if asking => "held"
+        case Stopped => "stopped"
+        case _ => "running" // or about to be, or about to stop: an event says so when it is
+      }
+      QueryView(known, firstRun.toString, shown, partitions)
     }
-  } yield QueryView(known, firstRun.toString, shown, partitions)
 }
 
 private[elastic] object ElasticQuery {
@@ -435,6 +438,9 @@ private[elastic] object ElasticQuery {
   private case object Stopping extends Phase
   private case object Stopped extends Phase
   private case object Terminated extends Phase
+
+  /** Longer texts are for the driver's log; the policy only shows them. */
+  private val MaxErrorText = 2000
 
   private val AsItIs = StartPlan(None, repartition = false, rescalable = false, action = None)
 }

@@ -1,31 +1,11 @@
-"""Turn the plugin on from Python, before the first session."""
+"""Turn the plugin on from Python."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from spark_elastic.jar import jar_path
-from spark_elastic.spark_conf import (
-    DRIVER_CLASS_PATH,
-    JARS,
-    PLUGIN,
-    ConflictError,
-    default_properties_file,
-    has_jar,
-    has_plugin,
-    plugin_conf,
-    read_properties,
-    submit_arguments,
-)
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_HINT = "type `spark-submit $(spark-elastic conf) ...` instead"
 
 
 def configure(builder: SparkSession.Builder, mode: str | None = None) -> SparkSession.Builder:
@@ -37,61 +17,7 @@ def configure(builder: SparkSession.Builder, mode: str | None = None) -> SparkSe
     Raises ConflictError if the settings that are there do not go with it or the driver is up already without
     it, and JarNotFoundError if the installed Spark is not supported.
     """
-    from pyspark import SparkConf, SparkContext
+    # Loaded here, because the policy process imports this package too and has no use for it.
+    from spark_elastic.session import add_plugin
 
-    options = {key: str(value) for key, value in builder._options.items()}
-    if "spark.remote" in options or os.environ.get("SPARK_REMOTE"):
-        raise ConflictError(
-            f"a Spark Connect client has no driver of its own: where the server is started, {_HINT}"
-        )
-    # Not in the stubs: there is no public way to ask without starting one.
-    context: SparkContext | None = SparkContext._active_spark_context
-    if context is not None:
-        if has_plugin(dict(context.getConf().getAll())):
-            return builder
-        raise ConflictError(
-            "a Spark context is up already, and plugins come up with it: "
-            "call configure before the first session"
-        )
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        SparkContext._ensure_initialized()
-        _require_class(SparkContext._jvm)
-        existing = {**dict(SparkConf().getAll()), **options}
-        added = plugin_conf(existing, jar=jar_path(), python=sys.executable, mode=mode)
-    else:
-        submitted = dict(submit_arguments(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
-        existing = {**_defaults(os.environ), **submitted, **options}
-        added = plugin_conf(existing, jar=jar_path(), python=sys.executable, mode=mode)
-        _require_class_path(submitted, added)
-    for key, value in added.items():
-        builder = builder.config(key, value)
-    return builder
-
-
-def _defaults(environment: Mapping[str, str]) -> dict[str, str]:
-    from pyspark.find_spark_home import _find_spark_home
-
-    file = default_properties_file(environment, Path(_find_spark_home()))
-    return read_properties(file) if file is not None else {}
-
-
-def _require_class(jvm: Any) -> None:
-    """Make sure that a JVM that runs already has the jar; its class path cannot be changed any more."""
-    from py4j.protocol import Py4JJavaError
-
-    try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(PLUGIN)
-    except Py4JJavaError:
-        raise ConflictError(
-            f"the driver's JVM is up already, without the jar on its class path: {_HINT}"
-        ) from None
-
-
-def _require_class_path(submitted: Mapping[str, str], added: Mapping[str, str]) -> None:
-    """Make sure that the JVM will be started with the jar; PYSPARK_SUBMIT_ARGS wins over the builder."""
-    at_launch = {**added, **submitted}
-    if not has_jar(at_launch[DRIVER_CLASS_PATH], os.pathsep) and not has_jar(at_launch[JARS], ","):
-        raise ConflictError(
-            f"PYSPARK_SUBMIT_ARGS sets both {JARS} and {DRIVER_CLASS_PATH}, so the jar cannot be added: "
-            f"add {added[DRIVER_CLASS_PATH].split(os.pathsep)[-1]} to its --jars"
-        )
+    return add_plugin(builder, mode)

@@ -113,7 +113,7 @@ def plugin(conf: Mapping[str, str], file: Path) -> Check:
     return Check.warn(
         "plugin",
         f"{PLUGINS} in {file} has no {PLUGIN}",
-        "add the lines of `spark-elastic conf --format defaults`, or put $(spark-elastic conf) on the command line",
+        "add the lines of `spark-elastic conf --format defaults`, or submit with $(spark-elastic conf)",
     )
 
 

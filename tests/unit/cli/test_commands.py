@@ -1,0 +1,241 @@
+"""The commands conf, jar, doctor and replay, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spark_elastic import __version__
+from spark_elastic.cli import checks
+from spark_elastic.cli import conf as conf_command
+from spark_elastic.cli import jar as jar_command
+from spark_elastic.cli.main import cli
+from spark_elastic.core.events import ExecutorAdded
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
+from spark_elastic.jar import JarNotFoundError
+from spark_elastic.runtime.journal import open_journal
+from spark_elastic.runtime.loop import Loop
+from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS
+from tests.unit.runtime.support import START, snapshot
+
+NAME = f"spark-elastic_4.2_2.13-{__version__}.jar"
+
+
+@pytest.fixture(autouse=True)
+def installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A jar without a build, and no spark-defaults.conf of this machine's."""
+    jar = tmp_path / "lib" / NAME
+    jar.parent.mkdir()
+    jar.write_bytes(b"")
+    for module in (checks, conf_command, jar_command):
+        monkeypatch.setattr(module, "jar_path", lambda version=None: jar)
+    empty = tmp_path / "conf"
+    empty.mkdir()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(empty))
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, sys.executable)
+    return jar
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+def properties(folder: Path, **conf: str) -> Path:
+    file = folder / "some.conf"
+    file.write_text("".join(f"{key} {value}\n" for key, value in conf.items()))
+    return file
+
+
+def test_the_group_lists_its_commands() -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    for name in ("conf", "jar", "doctor", "replay", "demo", "watch"):
+        assert f"\n  {name} " in result.output
+    assert run("moonrose").exit_code == 2
+    assert __version__ in run("--version").output
+
+
+def test_conf_prints_flags_that_survive_the_shell_unquoted(installation: Path) -> None:
+    words = run("conf", "--mode", "reactive").output.split()
+    assert words[::2] == ["--conf"] * 5
+    settings = dict(word.split("=", 1) for word in words[1::2])
+    assert settings[PLUGINS] == PLUGIN
+    assert settings[JARS] == settings[DRIVER_CLASS_PATH] == str(installation)
+    assert settings["spark.elastic.schedulerMode"] == "reactive"
+    assert settings["spark.elastic.python"] == sys.executable
+
+
+def test_all_forms_of_conf_say_the_same(tmp_path: Path) -> None:
+    settings = json.loads(run("conf", "--format", "json").output)
+    words = shlex.split(run("conf", "--format", "shell").output)
+    assert dict(word.split("=", 1) for word in words[1::2]) == settings
+    lines = run("conf", "--format", "defaults").output.splitlines()
+    assert dict(line.split(None, 1) for line in lines) == settings
+
+
+def test_conf_adds_to_what_is_in_the_defaults(tmp_path: Path) -> None:
+    file = properties(tmp_path, **{PLUGINS: "org.x.P", "spark.elastic.scheduler-mode": "off"})
+    settings = json.loads(run("conf", "--format", "json", "--properties-file", file).output)
+    assert settings[PLUGINS] == f"org.x.P,{PLUGIN}"
+    assert "spark.elastic.schedulerMode" not in settings
+    result = run("conf", "--mode", "reactive", "--properties-file", file)
+    assert result.exit_code == 1
+    assert "remove it, or ask for that mode" in result.output
+
+
+def test_conf_says_what_to_do_about_blanks_in_a_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(conf_command, "jar_path", lambda version: tmp_path / "a folder" / NAME)
+    result = run("conf")
+    assert result.exit_code == 1
+    assert "--format shell" in result.output
+    words = shlex.split(run("conf", "--format", "shell").output)
+    assert f"{JARS}={tmp_path / 'a folder' / NAME}" in words
+
+
+def test_jar_prints_the_path_or_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, installation: Path
+) -> None:
+    assert run("jar").output == f"{installation}\n"
+
+    def none(version: str | None) -> Path:
+        raise JarNotFoundError(f"no jar for {version}: type something")
+
+    monkeypatch.setattr(jar_command, "jar_path", none)
+    result = run("jar", "--spark", "1.6")
+    assert (result.exit_code, result.output) == (1, "Error: no jar for 1.6: type something\n")
+
+
+def doctor(*arguments: str | Path) -> tuple[int, dict[str, list[str]], str]:
+    """Return exit code, the states of each check except that of Java, and what was printed."""
+    result = run("doctor", "--json", *arguments)
+    states: dict[str, list[str]] = {}
+    for check in json.loads(result.output):
+        assert (check["status"] == "ok") == (check["change"] is None)
+        if check["check"] != "java":
+            states.setdefault(check["check"], []).append(check["status"])
+    return result.exit_code, states, result.output
+
+
+def good(jar: Path, **more: str) -> dict[str, str]:
+    return {
+        PLUGINS: PLUGIN,
+        JARS: str(jar),
+        DRIVER_CLASS_PATH: str(jar),
+        "spark.elastic.python": sys.executable,
+        **more,
+    }
+
+
+def test_doctor_is_content_with_what_conf_prints(tmp_path: Path, installation: Path) -> None:
+    file = tmp_path / "printed.conf"
+    file.write_text(run("conf", "--format", "defaults").output)
+    _, states, said = doctor("--properties-file", file)
+    assert {state for found in states.values() for state in found} == {"ok"}, said
+    plain = run("doctor", "--properties-file", file)
+    assert [line.split()[0] for line in plain.output.splitlines() if " java " not in line] == ["ok"] * 8
+
+
+def test_doctor_fails_on_each_bad_setting_and_says_what_to_type(tmp_path: Path, installation: Path) -> None:
+    conf = good(installation, **{"spark.elastic.nonsense": "1", "spark.elastic.adviseOnly": "si"})
+    code, states, said = doctor("--properties-file", properties(tmp_path, **conf))
+    assert code == 1
+    assert states["settings"] == ["fail", "fail"]
+    assert "set spark.elastic.adviseOnly=false" in said
+
+
+def test_doctor_warns_of_others_that_scale(tmp_path: Path, installation: Path) -> None:
+    conf = good(installation, **{"spark.dynamicAllocation.enabled": "true"})
+    _, states, said = doctor("--properties-file", properties(tmp_path, **conf))
+    assert states["conflicts"] == ["warn"]
+    assert "set spark.dynamicAllocation.enabled to false" in said
+
+
+def test_doctor_finds_a_plugin_without_a_jar(tmp_path: Path, installation: Path) -> None:
+    file = properties(tmp_path, **{PLUGINS: PLUGIN, "spark.elastic.python": sys.executable})
+    code, states, said = doctor("--properties-file", file)
+    assert (code, states["class path"]) == (1, ["fail", "fail"])
+    assert f"add {JARS} {installation}" in said
+
+
+@pytest.mark.parametrize("name", [NAME, "spark-elastic_4.2_2.13-0.0.1.jar"])
+def test_doctor_finds_a_jar_that_is_gone_or_of_another_version(
+    tmp_path: Path, installation: Path, name: str
+) -> None:
+    elsewhere = str(tmp_path / "elsewhere" / name)
+    conf = good(installation, **{JARS: elsewhere, DRIVER_CLASS_PATH: elsewhere})
+    code, states, said = doctor("--properties-file", properties(tmp_path, **conf))
+    assert (code, states["class path"]) == (1, ["fail"])
+    assert f"replace it by {installation}" in said
+
+
+def test_doctor_warns_of_defaults_without_the_plugin(tmp_path: Path) -> None:
+    _, states, _ = doctor("--properties-file", properties(tmp_path, **{"spark.master": "local"}))
+    assert states["plugin"] == ["warn"]
+
+
+def test_doctor_tries_the_python_of_the_policy(tmp_path: Path, installation: Path) -> None:
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\necho 0.0.1\n")
+    other.chmod(0o755)
+    for program, says in ((str(other), "has spark-elastic 0.0.1"), ("/nowhere/python", "does not run")):
+        conf = good(installation, **{"spark.elastic.python": program})
+        code, states, said = doctor("--properties-file", properties(tmp_path, **conf))
+        assert (code, states["policy"]) == (1, ["fail"])
+        assert says in said
+
+
+def test_doctor_without_any_defaults_or_with_a_missing_file(tmp_path: Path) -> None:
+    _, states, _ = doctor()
+    assert states["settings"] == ["ok"]
+    code, states, _ = doctor("--properties-file", tmp_path / "none")
+    assert (code, states["settings"]) == (1, ["fail"])
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """A short run of the real scheduler."""
+    clock = SteppedClock(START)
+    gateway = MemoryGateway(clock, end=START + 5_000)
+    gateway.offer(
+        snapshot({"spark.elastic.journal.dir": str(tmp_path / "journal")}),
+        ExecutorAdded(id="s2", at=START + 100, executor="1", host="h", cores=2),
+    )
+    Loop(gateway, clock, Scheduler, open_journal).run()
+    return tmp_path / "journal" / "spark-elastic-app-1.jsonl"
+
+
+def test_replay_ends_with_0_when_all_is_the_same(journal: Path) -> None:
+    result = run("replay", journal)
+    assert (result.exit_code, result.output.split(":")[0]) == (0, "the same")
+
+
+def test_replay_ends_with_1_and_shows_the_difference(journal: Path) -> None:
+    journal.write_text(journal.read_text().replace('"grace_ms":30000', '"grace_ms":5'))
+    result = run("replay", journal)
+    assert result.exit_code == 1
+    first, event, recorded, replayed = result.output.splitlines()
+    assert first == f"different at {journal}:2"
+    assert '"Snapshot"' in event
+    assert '"grace_ms": 5' in recorded
+    assert '"grace_ms": 30000' in replayed
+
+
+def test_replay_ends_with_2_when_there_is_no_journal(tmp_path: Path) -> None:
+    result = run("replay", tmp_path / "none")
+    assert result.exit_code == 2
+    assert "No such file" in result.output
+
+
+def test_without_click_one_line_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['click'] = None; import spark_elastic.cli.main"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert run.returncode == 1
+    assert run.stderr == "spark-elastic: click is not installed: type `pip install 'spark-elastic[cli]'`\n"

@@ -69,11 +69,7 @@ private[spark] case class QueryProgress(
     extends Event
 private[spark] case class QueryIdle(query: String, run: String) extends Event
 private[spark] case class QueryStopped(query: String, run: String, action: String) extends Event
-private[spark] case class QueryTerminated(
-    query: String,
-    run: String,
-    error: Option[String],
-    errorClass: Option[String])
+private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
 
 private[spark] case class StageCompleted(

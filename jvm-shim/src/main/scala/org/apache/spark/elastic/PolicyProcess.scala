@@ -78,7 +78,8 @@ private[spark] final class PolicyProcess(
   }
 
   private def spawn(): Process = {
-    val builder = new ProcessBuilder(python, "-m", "spark_elastic.runtime").redirectOutput(ProcessBuilder.Redirect.DISCARD)
+    val builder =
+      new ProcessBuilder(python, "-m", "spark_elastic.runtime").redirectOutput(ProcessBuilder.Redirect.DISCARD)
     // The driver's own Python may have been given a working directory full of modules: -P would need Python 3.11.
     builder.environment().put("PYTHONSAFEPATH", "1")
     gateway.expectCall()

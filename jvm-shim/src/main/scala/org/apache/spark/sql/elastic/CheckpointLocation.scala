@@ -64,10 +64,9 @@ private[elastic] object CheckpointLocation {
     specified
       .orElse(under.map(new Path(_, name.getOrElse(UUID.randomUUID().toString)).toString))
       .map(new CheckpointLocation(_, temporary = false))
-      .orElse(
-        if (mayBeTemporary) {
-          val folder = Utils.createTempDir(namePrefix = "temporary").getCanonicalPath
-          Some(new CheckpointLocation(if (Utils.isWindows) folder else s"file://$folder", temporary = true))
-        } else None)
+      .orElse(if (mayBeTemporary) {
+        val folder = Utils.createTempDir(namePrefix = "temporary").getCanonicalPath
+        Some(new CheckpointLocation(if (Utils.isWindows) folder else s"file://$folder", temporary = true))
+      } else None)
   }
 }

@@ -53,12 +53,16 @@ private[spark] object ElasticExtensions extends Logging {
     installed.collect { case (owner, control) if owner eq sc => control }
 
   private def install(session: sql.SparkSession): Unit =
-    try session match {
-      case classic: SparkSession => controlOf(classic.sparkContext).foreach(install(classic, _))
-      case _ => // Connect's client: its queries run in the server's sessions
-    } catch {
+    try
+      session match {
+        case classic: SparkSession => controlOf(classic.sparkContext).foreach(install(classic, _))
+        case _ => // Connect's client: its queries run in the server's sessions
+      }
+    catch {
       case NonFatal(e) =>
-        logError("spark-elastic: this session's queries run as in plain Spark, its query manager could not be replaced", e)
+        logError(
+          "spark-elastic: this session's queries run as in plain Spark, its query manager could not be replaced",
+          e)
     }
 
   private def install(session: SparkSession, control: QueryControl): Unit = {

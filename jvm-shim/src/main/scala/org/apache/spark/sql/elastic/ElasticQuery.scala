@@ -138,8 +138,7 @@ private[elastic] final class ElasticQuery(
 
   private def refuseStreamThread(): Unit =
     if (execution.queryExecutionThread eq Thread.currentThread) {
-      throw new IllegalStateException(
-        "Cannot wait for a query state from the same thread that is running the query")
+      throw new IllegalStateException("Cannot wait for a query state from the same thread that is running the query")
     }
 
   // ---- bringing up a run
@@ -302,7 +301,8 @@ private[elastic] final class ElasticQuery(
 
   def setPartitions(count: Int): Unit = {
     if (phase != Running) throw new IllegalStateException(s"query $id is ${phase.toString.toLowerCase}, not running")
-    if (stateful) throw new IllegalStateException(s"query $id keeps state: its partition count changes with a restart only")
+    if (stateful)
+      throw new IllegalStateException(s"query $id keeps state: its partition count changes with a restart only")
     execution.sparkSessionForStream.conf.set(SQLConf.SHUFFLE_PARTITIONS.key, count.toString)
     partitions = Some(count)
   }
@@ -390,7 +390,12 @@ private[elastic] final class ElasticQuery(
       location.foreach(_.deleteIfTemporary(session))
     }
     control.remove(id, this)
-    control.events.offer(QueryTerminated(id.toString, firstRun.toString, failure.map(e => String.valueOf(e.getMessage).take(MaxErrorText)), errorClass))
+    control.events.offer(
+      QueryTerminated(
+        id.toString,
+        firstRun.toString,
+        failure.map(e => String.valueOf(e.getMessage).take(MaxErrorText)),
+        errorClass))
     over.countDown()
   }
 

@@ -94,10 +94,17 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
       // Spark fixes the format of a new checkpoint's commit log when it makes the checkpoint's metadata, which is
       // before anybody could be asked what it should be. With the metadata there already, it does so later.
       val made = if (stateful) location.flatMap(_.makeMetadata(session)) else None
-      val query = new ElasticQuery(this, control, session, location, stateful, new ThreadContext(session.sparkContext), {
-        case None => launch(location.map(_.path), recoverFromCheckpointLocation)
-        case Some(resolved) => launch(Some(resolved), recover = true)
-      })
+      val query = new ElasticQuery(
+        this,
+        control,
+        session,
+        location,
+        stateful,
+        new ThreadContext(session.sparkContext),
+        {
+          case None => launch(location.map(_.path), recoverFromCheckpointLocation)
+          case Some(resolved) => launch(Some(resolved), recover = true)
+        })
       try query.startFirst()
       catch {
         case e: Throwable =>

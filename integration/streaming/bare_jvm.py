@@ -1,0 +1,49 @@
+"""A JVM with Spark and the shim on its class path, and nothing started in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from spark_elastic.demo.cluster import spark_home
+from spark_elastic.jar import jar_path
+
+
+@contextmanager
+def bare_jvm() -> Iterator[Any]:
+    """Give Py4J's view of a fresh JVM, which ends with the block."""
+    jars = spark_home() / "jars"
+    java_home = os.environ.get("JAVA_HOME")
+    port, token, process = launch_gateway(
+        jarpath=str(next(jars.glob("py4j-*.jar"))),
+        classpath=os.pathsep.join([str(jar_path()), str(jars / "*")]),
+        javaopts=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+        java_path=os.path.join(java_home, "bin", "java") if java_home else "java",
+        enable_auth=True,
+        return_proc=True,
+        die_on_exit=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    try:
+        yield gateway.jvm
+    finally:
+        # Not only closed: what is collected later must not look for the JVM any more.
+        gateway.shutdown()
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    # With `die_on_exit` the JVM goes when its standard input ends.
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

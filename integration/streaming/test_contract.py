@@ -1,0 +1,96 @@
+"""The golden files are the contract: the shim reads the actions and writes the events, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from integration.streaming.bare_jvm import bare_jvm
+
+pytestmark = pytest.mark.integration
+
+GOLDEN = Path(__file__).parents[2] / "tests" / "contract" / "golden"
+# The runtime keeps its timers to itself.
+ONLY_IN_PYTHON = {"SetTimer", "CancelTimer", "TimerFired"}
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    result = json.loads((GOLDEN / name).read_text())
+    assert isinstance(result, list)
+    return [value for value in result if value["type"] not in ONLY_IN_PYTHON]
+
+
+EVENTS = read("events.json")
+ACTIONS = read("actions.json")
+
+
+class Shim:
+    """The shim's reader and writer, in JSON text."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+        self._contract = jvm.org.apache.spark.elastic.Contract
+        self._mapper = self._contract.mapper()
+
+    def read_action(self, value: Any) -> dict[str, Any]:
+        action = self._contract.readAction(self._mapper.readTree(json.dumps(value)))
+        understood: dict[str, Any] = json.loads(self._mapper.valueToTree(action).toString())
+        return {"type": action.getClass().getSimpleName(), **understood}
+
+    def write_event(self, value: dict[str, Any]) -> dict[str, Any]:
+        cls = self._jvm.java.lang.Class.forName(f"org.apache.spark.elastic.{value['type']}")
+        event = self._mapper.treeToValue(self._mapper.readTree(json.dumps(value)), cls)
+        written: dict[str, Any] = json.loads(self._contract.write(event, value["id"], value["at"]).toString())
+        return written
+
+
+@pytest.fixture(scope="module")
+def shim() -> Iterator[Shim]:
+    with bare_jvm() as jvm:
+        yield Shim(jvm)
+
+
+@pytest.mark.parametrize("value", ACTIONS, ids=lambda value: f"{value['type']}-{value['id']}")
+def test_the_shim_reads_all_of_an_action(shim: Shim, value: dict[str, Any]) -> None:
+    # What caused an action is the journal's business.
+    expected = {key: field for key, field in value.items() if key != "cause"}
+    assert shim.read_action(value) == expected
+
+
+@pytest.mark.parametrize("value", EVENTS, ids=lambda value: value["type"])
+def test_the_shim_writes_an_event_as_it_is_agreed(shim: Shim, value: dict[str, Any]) -> None:
+    assert shim.write_event(value) == value
+
+
+def test_numbers_keep_their_kind(shim: Shim) -> None:
+    progress = next(value for value in EVENTS if value["type"] == "QueryProgress")
+    report = next(value for value in ACTIONS if value["type"] == "Report")
+    written = shim.write_event(progress)
+    numbers = shim.read_action(report)["decision"]["numbers"]
+    assert {key: type(number) for key, number in written.items()} == {
+        key: type(number) for key, number in progress.items()
+    }
+    assert [type(number) for number in numbers.values()] == [int, float, str]
+
+
+@pytest.mark.parametrize("name", ["SetTimer", "Nonsense", None])
+def test_an_action_that_is_none_of_the_shims_is_refused_with_the_list_of_those(
+    shim: Shim, name: str | None
+) -> None:
+    value = {"id": "a1"} if name is None else {"type": name, "id": "a1"}
+    with pytest.raises(Py4JJavaError) as refusal:
+        shim.read_action(value)
+    text = str(refusal.value.java_exception.getMessage())
+    assert f"unknown action '{name or ''}'" in text
+    for known in {value["type"] for value in ACTIONS}:
+        assert known in text
+
+
+def test_fields_that_are_not_known_are_ignored(shim: Shim) -> None:
+    value = {"type": "StopQuery", "id": "a1", "query": "q", "colour": "green"}
+    assert shim.read_action(value) == {"type": "StopQuery", "id": "a1", "query": "q"}

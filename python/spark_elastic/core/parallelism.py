@@ -165,8 +165,6 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
         return _nothing(now, "untouched_stateless")
     if possible == now.partitions:
         return _nothing(now, "parallelism_fits", after=possible)
-    if possible == now.failed_target:
-        return _nothing(now, "failed_before", after=possible)
     return Choice(
         way="in_place",
         reason="in_place",

@@ -174,11 +174,6 @@ REASONS: Mapping[str, Reason] = {
         "Restarts with {after:partition} instead of {before} on {slots:slot}: "
         "spark.elastic.adaptiveScheduler.rescalePolicy is always.",
     ),
-    "restart_needless": Reason(
-        "start",
-        "Starts again with the {before:partition} it had: the resources changed while it stopped, and "
-        "{slots:slot} suit them.",
-    ),
     "rescaled": Reason(
         "info",
         "Runs with {after:partition} instead of {before}, {took_ms:ms} after the stop was ordered.",

@@ -105,3 +105,8 @@ def test_after_a_rescale_there_is_nothing_more_to_do(
     if choice.way == "restart":
         assert choice.partitions is not None
         assert choose_running(evolve(now, partitions=choice.partitions)).way == "nothing"
+
+
+def test_a_count_that_has_just_failed_is_not_tried_again() -> None:
+    assert choose_start(situation(200, 2, failed_target=2)).reason == "failed_before"
+    assert choose_running(situation(200, 2, 7990, failed_target=2)).reason == "failed_before"

@@ -204,6 +204,19 @@ class TestRestart:
         assert only(actions, StartQuery).partitions == 6
         assert reasons(actions) == ["start_repartitioned"]
 
+    def test_slots_that_come_back_while_it_stops_make_the_restart_needless(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.until_stop()
+        scene.lose("1")
+        actions = scene.stopped()
+        assert only(actions, StartQuery).partitions is None
+        assert reasons(actions) == ["start_checkpoint_same"]
+        scene.started(2)
+        assert scene.query().history[0].reason == "no_resources_or_parallelisms_change"
+
     def test_slots_that_are_gone_while_it_stops_are_waited_for(self, scene: Scene) -> None:
         scene.start(2)
         scene.running(2)
@@ -343,6 +356,23 @@ class TestHoldingStill:
         actions = scene.advance(60_000) + scene.batch(8_000, 4)
         assert type(orders(actions)[0]) is StopQuery
         assert scene.query().history[0].cause == "load_changed"
+
+    def test_more_load_during_the_cooldown_is_judged_at_its_end(self, scene: Scene) -> None:
+        scene.start(4)
+        scene.running(2, OLD, checkpoint_partitions=2, trigger_ms=600_000)
+        assert orders(scene.batches(900, *[30_000] * 4, partitions=2)) == []
+        actions = scene.until_stop()
+        assert reasons(actions) == ["restart_pays"]
+        # No batch ends in this scene, so the longest delay of three triggers counts from the cooldown's
+        # end.
+        assert scene.now == 1_000_000 + 30_000 + 3 * 600_000
+
+    def test_without_waiting_times_a_batch_with_more_load_is_enough(self, stage: Stage) -> None:
+        scene = stage(cooldown_ms=0, executing_stabilization_ms=0, max_delay_ms=0)
+        scene.start(4)
+        scene.running(2, OLD, checkpoint_partitions=2, trigger_ms=600_000)
+        actions = scene.batches(900, 30_000, partitions=2)
+        assert reasons(actions) == ["restart_pays"]
 
     def test_small_increases_wait_for_more(self, stage: Stage) -> None:
         scene = stage(min_parallelism_increase=2)

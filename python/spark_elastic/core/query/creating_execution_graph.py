@@ -48,8 +48,6 @@ class CreatingExecutionGraph(State):
         choice = evolve(choice, numbers={**choice.numbers, "waited_ms": self.waited_ms})
         if self.planned is None:
             context.report_choice(choice)
-        elif choice.partitions != self.planned:
-            context.report_choice(choice, reason="restart_needless" if choice.partitions is None else None)
         context.start(choice)
 
     def resources_changed(self, context: Context) -> None:
@@ -72,12 +70,14 @@ class CreatingExecutionGraph(State):
 
     def _started(self, event: QueryStarted, context: Context) -> None:
         target, before = context.record.target, context.record.partitions
-        took_ms = None if self.planned is None else context.started_after_stop_ms
+        took_ms, restarted = context.started_after_stop_ms, context.record.gate == "stopped"
         context.started(event)
         if target is not None and event.partitions != target:
             context.record.failed_target = target
             context.close_rescale("exception_occurred")
-        elif took_ms is not None and before != event.partitions:
+        elif restarted and before == event.partitions:
+            context.close_rescale("no_resources_or_parallelisms_change")
+        elif took_ms is not None:
             context.report("rescaled", before=before, after=event.partitions, numbers={"took_ms": took_ms})
         context.close_rescale("succeeded")
         context.execute()

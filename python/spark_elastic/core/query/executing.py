@@ -62,7 +62,6 @@ class Executing(State):
 
     def resources_changed(self, context: Context) -> None:
         """Follow the slots."""
-        context.record.failed_target = None
         more = context.slots > context.slots_before
         self._reconsider(context, cause="new_resources" if more else "lost_resources")
 

@@ -10,6 +10,7 @@ from spark_elastic.core.actions import Decision
 from spark_elastic.core.events import Phase, Provider, QueryFacts, QueryProgress
 from spark_elastic.core.gain import Measurements
 from spark_elastic.core.history import History
+from spark_elastic.core.parallelism import REPARTITIONED_FORMAT
 
 OrderKind = Literal["start", "stop", "set"]
 
@@ -56,3 +57,8 @@ class Record:
     said: set[str] = field(factory=set)
     advised: tuple[int | None, int | None, int] | None = None
     last_hold: tuple[str | int | None, ...] | None = None
+
+    def note_rescalable(self) -> None:
+        """Note that the checkpoint was begun as one that can be re-partitioned."""
+        self.provider = "rocksdb"
+        self.checkpoint_format = REPARTITIONED_FORMAT

@@ -1,0 +1,479 @@
+"""One event's way through one query's machine: the world as a state sees it, and what it can do.
+
+Guards around every transition: only along the table, never two in one reaction, and a state is entered
+only after the reaction that led to it is over. What each method is for is said where states see it, in
+`context.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import define, field
+
+from spark_elastic.core import reasons
+from spark_elastic.core.actions import (
+    Action,
+    Decision,
+    HoldQuery,
+    Report,
+    SetParallelism,
+    StartQuery,
+    StopQuery,
+)
+from spark_elastic.core.events import (
+    Event,
+    QueryProgress,
+    QueryStarted,
+    QueryTerminated,
+)
+from spark_elastic.core.gain import fit
+from spark_elastic.core.history import Cause, TerminatedReason
+from spark_elastic.core.parallelism import (
+    HORIZON_MS,
+    RESTART_COST_MS,
+    Choice,
+    Situation,
+    choose_running,
+    choose_start,
+    makes_rescalable,
+)
+from spark_elastic.core.query.creating_execution_graph import CreatingExecutionGraph
+from spark_elastic.core.query.executing import Executing
+from spark_elastic.core.query.finished import Finished
+from spark_elastic.core.query.record import Order, OrderKind, Record
+from spark_elastic.core.query.restarting import Restarting
+from spark_elastic.core.query.state import State
+from spark_elastic.core.query.transition_manager import Resources, TransitionManager
+from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
+from spark_elastic.core.query.waiting_for_resources import WaitingForResources
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.slots import desired_slots, needed_slots
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.machine import QueryMachine
+
+_MOST_STEPS = 20
+MOST_ORDERS = 8
+"""Orders of one query whose outcome is waited for."""
+
+_DEFAULT_DELAYS = 3
+"""The longest delay of a rescale, in trigger intervals: two batches may fail, the third is waited for."""
+
+Number = float | int | str
+
+
+class World(Protocol):
+    """What surrounds all queries: the event at hand, and the way out for actions."""
+
+    @property
+    def now(self) -> int:
+        """The time of the event, epoch ms."""
+        ...
+
+    @property
+    def cause(self) -> str:
+        """The id of the event."""
+        ...
+
+    @property
+    def settings(self) -> CoreSettings:
+        """What the user decided."""
+        ...
+
+    @property
+    def slots(self) -> int:
+        """The slots of now."""
+        ...
+
+    @property
+    def slots_before(self) -> int:
+        """The slots before the event."""
+        ...
+
+    def next_action(self) -> str:
+        """Give the id for an action."""
+        ...
+
+    def next_decision(self) -> int:
+        """Give the number for a decision."""
+        ...
+
+    def emit(self, action: Action) -> None:
+        """Send an action out; the outcome of an order comes back to its query."""
+        ...
+
+    def give_up(self, order: str) -> None:
+        """Wait no more for the outcome of an order."""
+        ...
+
+
+@define
+class _Submission:
+    """Answers the manager for a query that waits for its start."""
+
+    slots: int
+    needed: int
+    most: int
+
+    def sufficient(self) -> bool:
+        return self.slots >= self.needed
+
+    def desired(self) -> bool:
+        return self.slots >= self.most
+
+
+@define
+class Step:
+    """One event's way through one machine: the context of its states."""
+
+    machine: QueryMachine
+    world: World
+    order: Order | None = None
+    _entering: bool = field(default=False, init=False)
+
+    # How a step runs
+
+    def run(self, react: Callable[[Step], None]) -> None:
+        """Let the state react, then enter whatever state that leads to."""
+        react(self)
+        for _ in range(_MOST_STEPS):
+            if not self._entering:
+                return
+            self._entering = False
+            self.machine.state.enter(self)
+        raise IllegalTransitionError(f"no end of transitions, now in {self.machine.state.name}")
+
+    def catch_up(self) -> None:
+        """Do what is due by now."""
+        for _ in range(_MOST_STEPS):
+            due = self.machine.state.due
+            if due is None or due > self.now:
+                return
+            self.run(self.machine.state.due_reached)
+        raise IllegalTransitionError(f"{self.machine.state.name} stays due")
+
+    def _go(self, state: State) -> None:
+        old = self.machine.state
+        if self._entering:
+            raise IllegalTransitionError(f"{old.name} to {state.name} within another transition")
+        if state.name not in TRANSITIONS[old.name]:
+            raise IllegalTransitionError(f"{old.name} to {state.name} is not in the table")
+        self.machine.state = state
+        self._entering = True
+        self.record.history.entered(state.name, self.now)
+
+    # What a state may look at
+
+    @property
+    def now(self) -> int:
+        return self.world.now
+
+    @property
+    def record(self) -> Record:
+        return self.machine.record
+
+    @property
+    def settings(self) -> CoreSettings:
+        return self.world.settings
+
+    @property
+    def slots(self) -> int:
+        return self.world.slots
+
+    @property
+    def slots_before(self) -> int:
+        return self.world.slots_before
+
+    @property
+    def needed_slots(self) -> int:
+        return needed_slots(self.machine.requirements.vertices)
+
+    @property
+    def desired_slots(self) -> int:
+        return desired_slots(self.machine.requirements.vertices)
+
+    @property
+    def started_after_stop_ms(self) -> int | None:
+        ordered = self.record.stop_ordered
+        return None if ordered is None else self.now - ordered
+
+    # Decide
+
+    def choose_start(self) -> Choice:
+        return choose_start(self._situation(self.record.partitions, overdue=False))
+
+    def choose_running(self, *, overdue: bool) -> Choice:
+        # What was ordered in place will be in force: deciding on the old count would order it again.
+        return choose_running(self._situation(self.record.target or self.record.partitions, overdue=overdue))
+
+    def _situation(self, partitions: int | None, *, overdue: bool) -> Situation:
+        record = self.record
+        since = self.now - HORIZON_MS
+        return Situation(
+            facts=record.facts,
+            provider=record.provider,
+            checkpoint_format=record.checkpoint_format,
+            partitions=partitions,
+            slots=self.slots,
+            requirements=self.machine.requirements,
+            model=fit(record.measurements, record.provider),
+            settings=self.settings,
+            restart_cost_ms=RESTART_COST_MS if record.restart_cost_ms is None else record.restart_cost_ms,
+            restarts=sum(at > since for at in record.restarts),
+            failed_target=record.failed_target,
+            overdue=overdue,
+        )
+
+    def submission_resources(self) -> Resources:
+        needed = 0 if self.settings.advise_only else self.needed_slots
+        return _Submission(slots=self.slots, needed=needed, most=self.desired_slots)
+
+    def new_executing_manager(self) -> TransitionManager:
+        settings = self.settings
+        delay_ms = settings.max_delay_ms
+        if delay_ms is None:
+            delay_ms = _DEFAULT_DELAYS * self.record.facts.trigger_ms
+        return TransitionManager(
+            created=self.now,
+            cooldown_ms=settings.cooldown_ms,
+            stabilization_ms=settings.executing_stabilization_ms,
+            max_delay_ms=delay_ms,
+        )
+
+    # Say
+
+    def report(
+        self,
+        reason: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        numbers: Mapping[str, Number] | None = None,
+    ) -> None:
+        shown = Choice(way="nothing", reason=reason, before=before, after=after, numbers=numbers or {})
+        self._report(shown, reason, None)
+
+    def report_choice(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
+        self._report(choice, reason or choice.reason, until)
+
+    def report_hold(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
+        hold = (reason or choice.reason, choice.before, choice.after, self.slots, until)
+        if hold != self.record.last_hold:
+            self.report_choice(choice, reason=reason, until=until)
+            self.record.last_hold = hold
+
+    def report_failure(self, order: Order, error: str) -> None:
+        """Note that an order could not be carried out; its target is left alone until the slots change."""
+        record = self.record
+        if order.kind != "stop":
+            record.failed_target = order.target
+        if record.target == order.target:
+            record.target = None
+        code = {"start": "start_failed", "stop": "stop_failed", "set": "in_place_failed"}[order.kind]
+        self.report(code, before=record.partitions, after=order.target, numbers={"error": error})
+
+    def report_unexpected(self, event: Event) -> None:
+        """Note, once, that an event made no sense."""
+        name, state = type(event).__name__, self.machine.state.name
+        key = f"unexpected {name} {state}"
+        if key not in self.record.said:
+            self.record.said.add(key)
+            self.report("unexpected", numbers={"event": name, "state": state})
+
+    def _report(self, choice: Choice, reason: str, until: int | None) -> None:
+        record = self.record
+        entry = reasons.REASONS[reason]
+        if entry.once:
+            if reason in record.said:
+                return
+            record.said.add(reason)
+        numbers: Mapping[str, Number] = {"slots": self.slots, **choice.numbers}
+        waits = {
+            "cooldown_ms": self.settings.cooldown_ms,
+            "stabilization_ms": self.settings.executing_stabilization_ms,
+        }
+        message = reasons.message(
+            reason, **{**waits, **numbers, "before": choice.before, "after": choice.after}
+        )
+        if self.settings.advise_only and entry.kind in ("start", "rescale_in_place", "rescale_restart"):
+            message = reasons.fill(reasons.ADVICE, message=message)
+        decision = Decision(
+            number=self.world.next_decision(),
+            query=record.facts.query,
+            at=self.now,
+            kind=entry.kind,
+            reason=reason,
+            message=message,
+            cause=self.world.cause,
+            before=choice.before,
+            after=choice.after,
+            numbers=numbers,
+            alternatives=choice.alternatives,
+            until=until,
+        )
+        record.last_decision = decision
+        record.last_hold = None
+        self.world.emit(Report(id=self.world.next_action(), cause=self.world.cause, decision=decision))
+
+    # Act
+
+    def start(self, choice: Choice) -> None:
+        record = self.record
+        advise_only = self.settings.advise_only
+        rescalable = record.gate == "held" and makes_rescalable(record.facts, self.settings)
+        if choice.partitions is not None and record.facts.explicit_partitions is not None:
+            self._say_how_explicit_counts()
+        partitions = None if advise_only else choice.partitions
+        action = StartQuery(
+            id=self.world.next_action(),
+            cause=self.world.cause,
+            query=record.facts.query,
+            partitions=partitions,
+            repartition=choice.repartition and not advise_only,
+            rescalable=rescalable and not advise_only,
+        )
+        record.target = partitions
+        record.becomes_rescalable = action.rescalable
+        self._ordered("start", action, partitions)
+
+    def _say_how_explicit_counts(self) -> None:
+        explicit = self.record.facts.explicit_partitions
+        if explicit is not None and self.settings.explicit_parallelism == "ignore":
+            self.report("explicit_ignored", numbers={"explicit": explicit})
+
+    def hold(self, reason: str, *, until: int | None, numbers: Mapping[str, Number]) -> None:
+        record = self.record
+        choice = Choice(way="nothing", reason=reason, before=record.partitions, numbers=numbers)
+        said = record.last_decision
+        self.report_hold(choice, until=until)
+        if record.gate == "held" and record.last_decision is not None and record.last_decision is not said:
+            self.world.emit(
+                HoldQuery(
+                    id=self.world.next_action(),
+                    cause=self.world.cause,
+                    query=record.facts.query,
+                    message=record.last_decision.message,
+                )
+            )
+
+    def stop(self, target: int) -> None:
+        self.record.target = target
+        self.record.stop_ordered = self.now
+        action = StopQuery(id=self.world.next_action(), cause=self.world.cause, query=self.record.facts.query)
+        self._ordered("stop", action, target)
+
+    def set_parallelism(self, choice: Choice) -> None:
+        if self.settings.advise_only:
+            self.close_rescale("no_resources_or_parallelisms_change")
+            return
+        assert choice.partitions is not None
+        self.record.target = choice.partitions
+        action = SetParallelism(
+            id=self.world.next_action(),
+            cause=self.world.cause,
+            query=self.record.facts.query,
+            partitions=choice.partitions,
+        )
+        self._ordered("set", action, choice.partitions)
+
+    def _ordered(self, kind: OrderKind, action: Action, target: int | None) -> None:
+        orders = self.record.orders
+        orders[action.id] = Order(action=action.id, kind=kind, target=target, at=self.now)
+        # An outcome can get lost with the process that owed it: the oldest order is given up.
+        if len(orders) > MOST_ORDERS:
+            self._give_up(next(iter(orders)))
+        self.world.emit(action)
+
+    def _give_up(self, order: str) -> None:
+        del self.record.orders[order]
+        self.world.give_up(order)
+
+    # Note
+
+    def started(self, event: QueryStarted) -> None:
+        record = self.record
+        if record.becomes_rescalable:
+            record.becomes_rescalable = False
+            record.note_rescalable()
+        if record.gate == "stopped":
+            if record.stop_ordered is not None:
+                record.restart_cost_ms = self.now - record.stop_ordered
+            since = self.now - HORIZON_MS
+            record.restarts = (*(at for at in record.restarts if at > since), self.now)
+        record.run = event.run
+        record.gate = "running"
+        record.partitions = event.partitions or record.partitions or record.facts.session_partitions
+        record.target = None
+        record.stop_ordered = None
+
+    def measured(self, event: QueryProgress, *, warm: bool) -> None:
+        record = self.record
+        record.last_progress = event
+        if event.partitions < 1:
+            return  # The count is not known to the sender, so there is nothing to learn about it.
+        if record.facts.stateful:
+            record.partitions = event.partitions
+        if warm and self.slots > 0:
+            record.measurements.add(
+                partitions=event.partitions,
+                slots=self.slots,
+                duration_ms=event.duration_ms,
+                rows=event.input_rows,
+            )
+
+    def open_rescale(self, cause: Cause) -> None:
+        first = cause == "initial_schedule"
+        self.record.history.open(
+            cause,
+            state=self.machine.state.name,
+            at=self.now,
+            slots=None if first else self.slots_before,
+            partitions=None if first else self.record.partitions,
+        )
+
+    def close_rescale(self, reason: TerminatedReason) -> None:
+        self.record.history.close(reason, at=self.now, slots=self.slots, partitions=self.record.partitions)
+
+    # Go to
+
+    def wait_for_resources(self) -> None:
+        # Waiting for resources is not what a restart costs.
+        self.record.stop_ordered = None
+        wait_ms = self.settings.resource_wait_ms
+        manager = TransitionManager(
+            created=self.now,
+            cooldown_ms=0,
+            stabilization_ms=self.settings.submission_stabilization_ms,
+            max_delay_ms=0,
+        )
+        deadline = None if wait_ms < 0 else self.now + wait_ms
+        self._go(WaitingForResources(entered=self.now, deadline=deadline, manager=manager))
+
+    def create_execution_graph(self, *, waited_ms: int = 0, planned: int | None = None) -> None:
+        self._go(CreatingExecutionGraph(entered=self.now, waited_ms=waited_ms, planned=planned))
+
+    def execute(self) -> None:
+        self._go(Executing(entered=self.now, manager=self.new_executing_manager()))
+
+    def restart(self, target: int) -> None:
+        self._go(Restarting(entered=self.now, target=target))
+
+    def finish(self, event: QueryTerminated) -> None:
+        if event.error is None:
+            self.end("finished", "job_finished")
+        else:
+            self.end("query_failed", "job_failed", {"error": event.error})
+
+    def end(
+        self, reason: str, terminated: TerminatedReason, numbers: Mapping[str, Number] | None = None
+    ) -> None:
+        """Go to Finished and let go of everything."""
+        record = self.record
+        self.report(reason, before=record.partitions, numbers=numbers)
+        self.close_rescale(terminated)
+        for order in tuple(record.orders):
+            self._give_up(order)
+        record.target = None
+        self._go(Finished(entered=self.now))

@@ -1,0 +1,250 @@
+"""Random lives of executors and queries, with a stand-in for the shim that answers late or badly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from spark_elastic.core import events as ev
+from spark_elastic.core.actions import (
+    Action,
+    HoldQuery,
+    Report,
+    SetParallelism,
+    StartQuery,
+    StopQuery,
+)
+from spark_elastic.core.settings import CoreSettings
+from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, snapshot
+
+EXECUTORS = st.sampled_from("01234")
+QUERIES = st.sampled_from(["q0", "q1", "q2"])
+FACTS = st.sampled_from(
+    [
+        STATEFUL,
+        STATELESS,
+        OLD,
+        evolve(OLD, provider="hdfs"),
+        evolve(STATEFUL, trigger="available_now", trigger_ms=0),
+        evolve(STATEFUL, explicit_partitions=4, session_partitions=4),
+    ]
+)
+SETTINGS = st.builds(
+    CoreSettings,
+    advise_only=st.sampled_from([False, False, False, True]),
+    resource_wait_ms=st.sampled_from([-1, 0, 5_000]),
+    submission_stabilization_ms=st.sampled_from([0, 2_000]),
+    cooldown_ms=st.sampled_from([0, 3_000]),
+    executing_stabilization_ms=st.sampled_from([0, 2_000]),
+    max_delay_ms=st.sampled_from([None, 0, 5_000]),
+    min_parallelism_increase=st.sampled_from([1, 2]),
+    scaling_interval_max_ms=st.sampled_from([None, 20_000]),
+    rescale_policy=st.sampled_from(["gain", "always"]),
+    explicit_parallelism=st.sampled_from(["fixed", "upperBound", "ignore"]),
+    max_parallelism=st.sampled_from([1, 3, 32_768]),
+    history_size=st.sampled_from([1, 4]),
+)
+
+
+class Reactive(RuleBasedStateMachine):
+    """The shim's side: where each query is, which orders are open, how many partitions are in force."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scene = Scene()
+        self.phase: dict[str, str] = {}
+        self.facts: dict[str, ev.QueryFacts] = {}
+        self.partitions: dict[str, int] = {}
+        self.open: list[Action] = []
+        self.runs = 0
+
+    @initialize(given=SETTINGS, cores=st.integers(0, 3))
+    def begin(self, given: CoreSettings, cores: int) -> None:
+        self.scene = Scene(given)
+        self.scene.start(*([cores] if cores else []))
+
+    def send(self, kind: type[ev.Event], **fields: Any) -> None:
+        self.see(self.scene.send(kind, **fields))
+
+    def see(self, actions: tuple[Action, ...]) -> None:
+        reported: set[str | None] = set()
+        for action in actions:
+            match action:
+                case Report(decision=decision):
+                    assert decision.message
+                    assert decision.cause == action.cause == self.scene.log[-1][0].id
+                    if decision.kind == "rescale_restart":
+                        reported.add(decision.query)
+                case StopQuery():
+                    assert action.query in reported, "a stop without a reason"
+                    assert self.scene.scheduler.slots.total > 0, "stopped without a slot to start on"
+                case StartQuery() | SetParallelism():
+                    self.check_bounds(action)
+                case HoldQuery():
+                    assert action.message
+            if isinstance(action, StartQuery | StopQuery | SetParallelism):
+                assert not self.scene.settings.advise_only or isinstance(action, StartQuery)
+                self.open.append(action)
+
+    def check_bounds(self, action: StartQuery | SetParallelism) -> None:
+        if action.partitions is not None:
+            given, facts = self.scene.settings, self.facts[action.query]
+            assert 1 <= action.partitions <= given.max_parallelism
+            assert action.partitions <= self.scene.scheduler.slots.total
+            if facts.explicit_partitions is not None:
+                assert given.explicit_parallelism != "fixed"
+                if given.explicit_parallelism == "upperBound":
+                    assert action.partitions <= facts.explicit_partitions
+
+    # The cluster
+
+    @rule(executor=EXECUTORS, cores=st.integers(1, 4))
+    def executor_comes(self, executor: str, cores: int) -> None:
+        self.send(ev.ExecutorAdded, executor=executor, host="h", cores=cores)
+
+    @rule(executor=EXECUTORS)
+    def executor_goes(self, executor: str) -> None:
+        self.send(ev.ExecutorRemoved, executor=executor)
+
+    @rule(
+        executor=EXECUTORS,
+        kind=st.sampled_from([ev.ExecutorExcluded, ev.ExecutorUnexcluded, ev.ExecutorDecommissioning]),
+    )
+    def executor_changes(self, executor: str, kind: type[ev.Event]) -> None:
+        self.send(kind, executor=executor)
+
+    # Queries
+
+    @rule(query=QUERIES, facts=FACTS)
+    def submitted(self, query: str, facts: ev.QueryFacts) -> None:
+        if query not in self.phase:
+            self.runs += 1
+            self.facts[query] = evolve(facts, query=query)
+            self.phase[query] = "held"
+            self.send(ev.QuerySubmitted, facts=self.facts[query], run=f"r{query}")
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), well=st.sampled_from([True, True, True, False]))
+    def order_is_answered(self, data: st.DataObject, well: bool) -> None:
+        order = data.draw(st.sampled_from(self.open))
+        self.open.remove(order)
+        self.scene.now += 100
+        match order:
+            case StartQuery(query=query):
+                if self.phase.get(query) in ("held", "stopped"):
+                    if well and order.partitions is not None:
+                        self.partitions[query] = order.partitions
+                    self.outcome(order, well)
+                    self.runs_now(query)
+            case StopQuery(query=query) if self.phase.get(query) == "running" and well:
+                self.phase[query] = "stopped"
+                self.send(ev.QueryStopped, query=query, run=f"r{query}", action=order.id)
+                self.outcome(order, well)
+            case SetParallelism(query=query) if well:
+                self.partitions[query] = order.partitions
+                self.outcome(order, well)
+            case _:
+                self.outcome(order, False)
+
+    def outcome(self, order: Action, well: bool) -> None:
+        if well:
+            self.send(ev.ActionDone, action=order.id, took_ms=100)
+        else:
+            self.send(ev.ActionFailed, action=order.id, error="no")
+
+    def runs_now(self, query: str) -> None:
+        self.phase[query] = "running"
+        facts = self.facts[query]
+        known = facts.checkpoint_partitions or facts.session_partitions
+        count = self.partitions.setdefault(query, known)
+        self.send(ev.QueryStarted, query=query, run=f"r{query}", partitions=count)
+
+    @rule(query=QUERIES)
+    def started_unasked(self, query: str) -> None:
+        if self.phase.get(query) in ("held", "stopped"):
+            self.runs_now(query)
+
+    @rule(query=QUERIES, duration_ms=st.integers(1, 20_000), later=st.integers(0, 3_000))
+    def batch_is_committed(self, query: str, duration_ms: int, later: int) -> None:
+        if self.phase.get(query) == "running":
+            self.scene.now += later
+            self.see(self.scene.batch(duration_ms, self.partitions[query], query, f"r{query}"))
+
+    @rule(query=QUERIES, error=st.sampled_from([None, "boom"]))
+    def query_ends(self, query: str, error: str | None) -> None:
+        if self.phase.pop(query, None) is not None:
+            self.partitions.pop(query, None)
+            self.see(self.scene.terminated(query, error))
+
+    @rule(query=QUERIES, kind=st.sampled_from([ev.QueryIdle, ev.QueryTerminated, ev.QueryStopped]))
+    def something_stray_comes(self, query: str, kind: type[ev.Event]) -> None:
+        """Events that make no sense may be reported; they may not break anything."""
+        if query in self.phase and kind is not ev.QueryIdle:
+            return
+        fields = {"action": "a1"} if kind is ev.QueryStopped else {}
+        self.send(kind, query=query, run="r?", **fields)
+
+    # Time and the policy process
+
+    @rule(ms=st.integers(1, 10_000))
+    def time_passes(self, ms: int) -> None:
+        before = len(self.scene.log)
+        self.scene.advance(ms)
+        for _, actions in self.scene.log[before:]:
+            for action in actions:
+                if isinstance(action, StartQuery | StopQuery | SetParallelism):
+                    self.open.append(action)
+                    if not isinstance(action, StopQuery):
+                        self.check_bounds(action)
+
+    @rule()
+    def timers_are_late(self) -> None:
+        self.scene.now += 4_000
+
+    @rule()
+    def policy_is_started_anew(self) -> None:
+        """A new process, which knows what the snapshot says and nothing else."""
+        self.scene.check()
+        slots = self.scene.scheduler.slots
+        queries = [
+            ev.QueryInfo(
+                facts=self.facts[query],
+                run=f"r{query}",
+                phase=phase,  # type: ignore[arg-type]
+                partitions=self.partitions.get(query),
+            )
+            for query, phase in self.phase.items()
+        ]
+        executors = tuple(slots.executors.values())
+        self.open.clear()
+        self.scene = Scene(self.scene.settings, self.scene.now)
+        self.send(ev.Snapshot, **snapshot(executors, queries))
+
+    # What always holds
+
+    @invariant()
+    def all_is_sound(self) -> None:
+        self.scene.scheduler.validate()
+
+    @invariant()
+    def nobody_waits_for_what_is_there(self) -> None:
+        patient = self.scene.settings.submission_stabilization_ms > 0
+        if self.scene.scheduler.slots.total > 0 and not patient:
+            for query in self.phase:
+                assert self.scene.query(query).state != "WaitingForResources"
+
+    def teardown(self) -> None:
+        self.scene.check()
+
+
+Reactive.TestCase.settings = settings(
+    max_examples=40,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+TestReactive = Reactive.TestCase

@@ -117,6 +117,7 @@ class Demo:
         tail = JournalTail(self._wait_for_journal(driver))
         try:
             feed.start()
+            self._wait_for_queries(driver, tail)
             self._play(cluster, driver, tail)
             if self.keep and driver.running:
                 self._stay(driver, tail, address)
@@ -145,6 +146,19 @@ class Demo:
                 return found[0]
             time.sleep(_TICK_S)
         raise ProcessFailure(f"the plugin has written no journal\n{driver.log_tail()}")
+
+    def _wait_for_queries(self, driver: LoggedProcess, tail: JournalTail) -> None:
+        """Wait until every query has run a batch: set-up ends there, and the scenario's clock begins."""
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while driver.running and not self._all_run():
+            if time.monotonic() > deadline:
+                raise ProcessFailure(f"not every query has run a batch\n{driver.log_tail()}")
+            tail.pump(self.board)
+            self.stage.show(self.board, 0.0, "the first batches")
+            time.sleep(_TICK_S)
+
+    def _all_run(self) -> bool:
+        return sum(bool(query.batches) for query in self.board.queries.values()) >= len(_QUERIES)
 
     def _play(self, cluster: Cluster, driver: LoggedProcess, tail: JournalTail) -> None:
         while driver.running and not self.scenario.ended(_now()):

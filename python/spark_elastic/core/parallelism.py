@@ -13,7 +13,6 @@ from attrs import field, frozen
 
 from spark_elastic.core.events import Provider, QueryFacts
 from spark_elastic.core.gain import BatchModel
-from spark_elastic.core.reasons import ALTERNATIVE, fill
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import allocate
@@ -34,6 +33,9 @@ _UNTOUCHED_TRIGGERS = ("continuous", "real_time")
 _ENDING_TRIGGERS = ("once", "available_now")
 REPARTITIONED_FORMAT = 2
 """The checkpoint format that re-partitioning needs."""
+
+Alternative = tuple[int, float]
+"""Another count, and the duration of a batch with it in ms."""
 
 Way = Literal["nothing", "in_place", "restart", "start"]
 
@@ -64,7 +66,10 @@ class Situation:
 
 @frozen(kw_only=True)
 class Choice:
-    """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared."""
+    """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
+
+    Most choices are made only to see that nothing has changed, so nothing is put into words here.
+    """
 
     way: Way
     reason: str
@@ -73,7 +78,7 @@ class Choice:
     before: int | None = None
     after: int | None = None
     numbers: Mapping[str, float | int | str] = field(factory=dict)
-    alternatives: tuple[str, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
 
 
 def is_increase_enough(current: int, available: int, min_increase: int) -> bool:
@@ -275,13 +280,12 @@ def _shortfall(gain: Mapping[str, float | int | str]) -> str | None:
     return None
 
 
-def _alternatives(now: Situation, target: int, possible: int) -> tuple[str, ...]:
-    """Say what the model expects of the other counts that come to mind."""
-    others = {now.partitions, possible, 2 * possible, max(1, possible // 2)} - {target, None}
-    return tuple(
-        fill(ALTERNATIVE, partitions=count, batch_ms=now.model.batch_ms(count, now.slots))
-        for count in sorted(count for count in others if count is not None)
-    )
+def _alternatives(now: Situation, target: int, possible: int) -> tuple[Alternative, ...]:
+    """Compute what the model expects of the other counts that come to mind."""
+    others = {possible, 2 * possible, max(1, possible // 2)}
+    if now.partitions is not None:
+        others.add(now.partitions)
+    return tuple((count, now.model.batch_ms(count, now.slots)) for count in sorted(others - {target}))
 
 
 def _nothing(
@@ -290,7 +294,7 @@ def _nothing(
     *,
     after: int | None = None,
     numbers: Mapping[str, float | int | str] | None = None,
-    alternatives: tuple[str, ...] = (),
+    alternatives: tuple[Alternative, ...] = (),
 ) -> Choice:
     facts: dict[str, float | int | str] = {
         "slots": now.slots,

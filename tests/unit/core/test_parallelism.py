@@ -41,8 +41,7 @@ def test_from_two_slots_to_three() -> None:
     assert (choice.way, choice.partitions) == ("restart", 3)
     assert choice.numbers["before_ms"] == 312.0
     assert choice.numbers["after_ms"] == 268.0
-    assert choice.alternatives == ("1 partition: 444 ms per batch", "2 partitions: 312 ms per batch",
-                                   "6 partitions: 348 ms per batch")  # fmt: skip
+    assert choice.alternatives == ((1, 444.0), (2, 312.0), (6, 348.0))
 
 
 def test_a_query_with_little_work_stays_when_a_slot_comes() -> None:

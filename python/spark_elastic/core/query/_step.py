@@ -310,7 +310,10 @@ class Step:
             before=choice.before,
             after=choice.after,
             numbers=numbers,
-            alternatives=choice.alternatives,
+            alternatives=tuple(
+                reasons.fill(reasons.ALTERNATIVE, partitions=count, batch_ms=batch_ms)
+                for count, batch_ms in choice.alternatives
+            ),
             until=until,
         )
         record.last_decision = decision

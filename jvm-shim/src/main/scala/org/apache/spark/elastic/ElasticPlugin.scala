@@ -8,6 +8,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.internal.Logging
+import org.apache.spark.internal.config.PLUGINS
 import org.apache.spark.sql.elastic.{ElasticExtensions, QueryControl}
 
 /** The class that `spark.plugins` names. Executors do nothing with it. */
@@ -22,6 +23,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
   override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
     try {
+      keepFromExecutors(sc.conf)
       if (Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")) {
         logInfo("spark-elastic: schedulerMode is off, nothing is done")
       } else {
@@ -43,6 +45,15 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   override def shutdown(): Unit = {
     parts.foreach(_.stop())
     parts = None
+  }
+
+  /**
+   * Executors load what `spark.plugins` names as well, and die if their class path lacks it. There is nothing for them
+   * to load, and they get the driver's settings only later.
+   */
+  private def keepFromExecutors(conf: SparkConf): Unit = {
+    val others = conf.get(PLUGINS).filterNot(_ == classOf[ElasticPlugin].getName)
+    if (others.isEmpty) conf.remove(PLUGINS) else conf.set(PLUGINS, others)
   }
 
   private final class Parts(sc: SparkContext) {

@@ -20,7 +20,8 @@ from spark_elastic.jar import jar_path
 TRIGGER_MS = 500
 _APPLICATION = Path(__file__).parent / "stream_app.py"
 _POLL_S = 0.2
-_START_TIMEOUT_S = 120.0
+# Generous: it only bounds a hang, and a busy machine is slow.
+_START_TIMEOUT_S = 300.0
 
 _Found = TypeVar("_Found")
 

@@ -105,7 +105,7 @@ def _start(cluster: Cluster, note: Path, *, plugin: bool) -> int:
     driver = cluster.submit(
         _START_APPLICATION, [str(note)], conf=plugin_conf() if plugin else {}, name=note.name
     )
-    driver.wait(120)
+    driver.wait(300)
     driver.stop()
     # The executors' room is free again only after the master has seen them end.
     time.sleep(1)

@@ -81,7 +81,7 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
             application.wait_for_executors(2)
             # Preloading 1 GB takes a minute or two.
             application.wait_for_batches(
-                preload_batches + _WARM_UP_BATCHES, timeout_s=120 + 10 * preload_batches
+                preload_batches + _WARM_UP_BATCHES, timeout_s=300 + 10 * preload_batches
             )
             patience = patience_s if variant.plugin else 0.0
             rounds = [_round(cluster, application, number, patience) for number in range(count)]

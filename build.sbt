@@ -40,8 +40,7 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     .filter(_.isDirectory),
   libraryDependencies ++= Seq(
     "org.apache.spark" %% "spark-sql" % row("spark") % Provided,
-    "net.sf.py4j" % "py4j" % row("py4j") % Provided
-  ),
+    "net.sf.py4j" % "py4j" % row("py4j") % Provided),
   scalacOptions ++= Seq(
     s"-release:${row("java")}",
     "-encoding",
@@ -50,19 +49,14 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     "-feature",
     "-unchecked",
     "-Xlint",
-    "-Werror"
-  ),
+    "-Werror"),
   javacOptions ++= Seq("--release", row("java"), "-encoding", "utf8", "-Xlint:all", "-Werror"),
   // What the shim says of itself in the handshake.
   Compile / resourceGenerators += Def.task {
     val properties = (Compile / resourceManaged).value / "spark-elastic.properties"
-    IO.write(
-      properties,
-      s"version=${version.value}\nspark=${row("spark")}\nscala=${scalaVersion.value}\n"
-    )
+    IO.write(properties, s"version=${version.value}\nspark=${row("spark")}\nscala=${scalaVersion.value}\n")
     Seq(properties)
   },
   // A fixed place and name: jvm-shim/build_jar.py takes the jar from here.
   Compile / packageBin / artifactPath :=
-    target.value / s"spark-elastic_${sparkMinor}_${scalaBinaryVersion.value}-${version.value}.jar"
-)
+    target.value / s"spark-elastic_${sparkMinor}_${scalaBinaryVersion.value}-${version.value}.jar")

@@ -36,7 +36,8 @@ class QueryFacts:
 
     `trigger_ms` is 0 when the query runs as fast as it can. `explicit_partitions` is the user's own
     ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` and
-    `checkpoint_batch` are None for a new checkpoint.
+    `checkpoint_batch` are None for a new checkpoint, which is `pending` if its last batch was started and not
+    committed: that batch has to run before the state can be re-partitioned.
     """
 
     query: str
@@ -51,6 +52,7 @@ class QueryFacts:
     checkpoint_format: int
     checkpoint_partitions: int | None = None
     checkpoint_batch: int | None = None
+    pending: bool = False
     in_place: bool
     repartition: bool
 

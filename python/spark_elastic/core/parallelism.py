@@ -45,7 +45,8 @@ class Situation:
     """Everything that a choice depends on.
 
     `partitions` is the count in force or, before a start, in the checkpoint (None if new). `restarts`
-    counts the rescales of this query within the last horizon, `failed_target` is a count to which
+    counts the rescales of this query within the last horizon, `pending` says that the checkpoint's last
+    batch has to run first, `failed_target` is a count to which
     re-partitioning has just failed, `overdue` says that even too small an increase is to be carried out
     by now.
     """
@@ -60,6 +61,7 @@ class Situation:
     settings: CoreSettings
     restart_cost_ms: int = RESTART_COST_MS
     restarts: int = 0
+    pending: bool = False
     failed_target: int | None = None
     overdue: bool = False
 
@@ -185,6 +187,8 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     if obstacle is not None:
         return _nothing(now, obstacle)
     target = _target(now, possible)
+    if now.pending:
+        return _nothing(now, "start_checkpoint_pending", after=target)
     if target == now.partitions:
         return _nothing(now, "start_checkpoint_same", after=target)
     gain = _gain(now, target)

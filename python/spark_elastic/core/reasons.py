@@ -50,6 +50,11 @@ REASONS: Mapping[str, Reason] = {
         "{saved_ms:ms} of {before_ms:ms} per batch, too little for what moving the state costs "
         "({cost_ms:ms}).",
     ),
+    "start_checkpoint_pending": Reason(
+        "start",
+        "Starts with the {before:partition} of its checkpoint: the last batch was not committed and "
+        "has to run before the state can be moved to {after:partition}.",
+    ),
     "start_without_resources": Reason(
         "start",
         "Starts as it is: no resources came within {waited_ms:ms}, and Spark itself waits for executors.",

@@ -219,6 +219,7 @@ class TestOldCheckpoint:
     @pytest.mark.parametrize(
         ("change", "reason", "names"),
         [
+            ({"pending": True}, "start_checkpoint_pending", "has to run before"),
             ({"repartition": False}, "no_repartition_in_spark", "Spark 4.2"),
             ({"provider": "hdfs"}, "no_repartition_provider", "stateStore.providerClass"),
             ({"checkpoint_format": 1}, "no_repartition_format", "checkpointFormatVersion=2"),
@@ -292,8 +293,8 @@ class TestRestartedPolicy:
         assert reasons(actions) == ["adopted"]
         assert scene.query().state == "Executing"
 
-    def test_a_running_query_has_the_checkpoint_that_it_was_started_with(self, scene: Scene) -> None:
-        facts = evolve(STATEFUL, provider="hdfs", checkpoint_format=1)
+    def test_a_running_query_is_rescaled_as_before(self, scene: Scene) -> None:
+        facts = evolve(STATEFUL, pending=True)
         scene.start(2, queries=[QueryInfo(facts=facts, run="r1", phase="running", partitions=2)])
         scene.executor("1", cores=2)
         scene.advance(40_000)

@@ -222,6 +222,7 @@ class Step:
             settings=self.settings,
             restart_cost_ms=RESTART_COST_MS if record.restart_cost_ms is None else record.restart_cost_ms,
             restarts=sum(at > since for at in record.restarts),
+            pending=record.facts.pending and record.gate == "held",
             failed_target=record.failed_target,
             overdue=overdue,
         )

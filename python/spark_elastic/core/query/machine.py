@@ -14,9 +14,6 @@ from spark_elastic.core.events import (
     QueryInfo,
 )
 from spark_elastic.core.history import History
-from spark_elastic.core.parallelism import (
-    makes_rescalable,
-)
 from spark_elastic.core.policies import reactive
 from spark_elastic.core.query._step import MOST_ORDERS, Step, World
 from spark_elastic.core.query.created import Created
@@ -65,9 +62,6 @@ class QueryMachine:
             checkpoint_format=facts.checkpoint_format,
             history=History(limit=settings.history_size),
         )
-        if info.phase != "held" and makes_rescalable(facts, settings):
-            # The facts are those of its submission, and a start by the policy has changed them since.
-            record.note_rescalable()
         return cls(record, Created(entered=at), reactive.requirements(facts, settings))
 
     @property

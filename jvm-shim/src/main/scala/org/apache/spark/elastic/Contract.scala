@@ -30,6 +30,7 @@ private[spark] case class QueryFacts(
     checkpointFormat: Int,
     checkpointPartitions: Option[Int],
     checkpointBatch: Option[Long],
+    pending: Boolean,
     inPlace: Boolean,
     repartition: Boolean)
 

@@ -214,6 +214,7 @@ private[elastic] final class ElasticQuery(
         plan = ask(attempt)
       }
       val (count, problem) = gate.pass(plan.getOrElse(AsItIs))
+      facts = facts.map(gate.after(plan.getOrElse(AsItIs), _))
       partitions = Some(count)
       answer(plan, problem, from)
     } catch {

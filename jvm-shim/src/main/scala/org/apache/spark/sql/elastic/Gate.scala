@@ -34,7 +34,7 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
       case OneTimeTrigger => "once" -> 0L
       case ContinuousTrigger(ms) => "continuous" -> ms
       case RealTimeTrigger(ms) => "real_time" -> ms
-      case _ => "other" -> 0L
+      case other => throw new IllegalStateException(s"unknown trigger $other")
     }
     val partitions = asked.getConf(SQLConf.SHUFFLE_PARTITIONS)
     val chosen = Seq(SQLConf.STATE_STORE_PROVIDER_CLASS, SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
@@ -52,8 +52,13 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
       checkpointPartitions = found.map(_.partitions),
       checkpointBatch = found.flatMap(_.batch),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
-      repartition = !found.exists(_.pending))
+      pending = found.exists(_.pending),
+      repartition = true)
   }
+
+  /** The facts as a plan has changed them. */
+  def after(plan: StartPlan, facts: QueryFacts): QueryFacts =
+    if (plan.rescalable) facts.copy(provider = "rocksdb", checkpointFormat = 2) else facts
 
   /**
    * Carries out a plan as far as it can.

@@ -161,8 +161,17 @@ def test_doctor_warns_of_others_that_scale(tmp_path: Path, installation: Path) -
 def test_doctor_finds_a_plugin_without_a_jar(tmp_path: Path, installation: Path) -> None:
     file = properties(tmp_path, **{PLUGINS: PLUGIN, "spark.elastic.python": sys.executable})
     code, states, said = doctor("--properties-file", file)
-    assert (code, states["class path"]) == (1, ["fail", "fail"])
-    assert f"add {JARS} {installation}" in said
+    assert (code, states["class path"]) == (1, ["fail"])
+    assert f"add {DRIVER_CLASS_PATH} {installation}" in said
+
+
+def test_doctor_takes_one_place_of_the_jar_for_enough(tmp_path: Path, installation: Path) -> None:
+    file = properties(
+        tmp_path,
+        **{PLUGINS: PLUGIN, DRIVER_CLASS_PATH: str(installation), "spark.elastic.python": sys.executable},
+    )
+    _, states, _ = doctor("--properties-file", file)
+    assert states["class path"] == ["ok"]
 
 
 @pytest.mark.parametrize("name", [NAME, "spark-elastic_4.2_2.13-0.0.1.jar"])

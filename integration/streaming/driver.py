@@ -1,0 +1,129 @@
+"""A PySpark driver in this process, whose JVM serves one context after another and then ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from spark_elastic.demo.cluster import isolated_environment
+from spark_elastic.jar import jar_path
+
+PLUGIN = {"spark.plugins": "org.apache.spark.elastic.ElasticPlugin"}
+_LOG4J = """\
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c{{1}} [%t]: %m%n%ex
+"""
+
+
+class Driver:
+    """The JVM of a PySpark application; `conf` of a context is what its application would have been given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "driver.log"
+        self.temporary = folder / "tmp"
+        self._gateway: Any = None
+
+    @property
+    def pid(self) -> int:
+        return int(self._gateway.proc.pid)
+
+    @property
+    def jvm(self) -> Any:
+        return self._gateway.jvm
+
+    def said(self) -> list[str]:
+        """Return the lines of the log."""
+        return self.log.read_text(errors="replace").splitlines()
+
+    def policies(self) -> list[psutil.Process]:
+        """Return the children of the JVM that are policy processes and have not ended."""
+        found = []
+        for child in psutil.Process(self.pid).children():
+            with suppress(psutil.NoSuchProcess):
+                if "spark_elastic.runtime" in child.cmdline() and child.status() != psutil.STATUS_ZOMBIE:
+                    found.append(child)
+        return found
+
+    def ports(self) -> set[int]:
+        """Return the ports that the JVM listens on."""
+        connections = psutil.Process(self.pid).net_connections(kind="tcp")
+        return {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+
+    def threads(self) -> list[str]:
+        """Name the JVM's threads."""
+        return [str(thread.getName()) for thread in self.jvm.java.lang.Thread.getAllStackTraces().keySet()]
+
+    @contextmanager
+    def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+        """Give a session of a new context on local[2]."""
+        settings = SparkConf(loadDefaults=False).setAll(
+            [
+                ("spark.master", "local[2]"),
+                ("spark.app.name", "integration"),
+                ("spark.ui.enabled", "false"),
+                ("spark.ui.port", "0"),
+                ("spark.driver.host", "127.0.0.1"),
+                ("spark.driver.bindAddress", "127.0.0.1"),
+                ("spark.sql.warehouse.dir", str(self.folder / "warehouse")),
+                *conf.items(),
+            ]
+        )
+        context = SparkContext(conf=settings, gateway=self._gateway)
+        spark = SparkSession(context)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+    def start(self) -> None:
+        self.temporary.mkdir(parents=True)
+        conf = self.folder / "conf"
+        conf.mkdir()
+        (conf / "log4j2.properties").write_text(_LOG4J.format(log=self.log))
+        options = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.temporary}"
+        arguments = ["--driver-class-path", str(jar_path()), "--driver-java-options", f"'{options}'"]
+        kept = dict(os.environ)
+        os.environ.clear()
+        os.environ.update(isolated_environment(conf, self.folder / "local"))
+        os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "--driver-memory 1g", "pyspark-shell"])
+        try:
+            self._gateway = launch_gateway()  # type: ignore[no-untyped-call]  # PySpark's inner part
+        finally:
+            os.environ.clear()
+            os.environ.update(kept)
+
+    def stop(self) -> None:
+        process = self._gateway.proc
+        with suppress(Exception):  # a JVM that a test has killed cannot say goodbye
+            self._gateway.shutdown()
+        process.stdin.close()
+        process.kill()
+        process.wait()
+        # PySpark keeps the last gateway for good.
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+@contextmanager
+def driver(folder: Path) -> Iterator[Driver]:
+    """Give a driver without a context yet; its JVM ends with the block."""
+    started = Driver(folder)
+    started.start()
+    try:
+        yield started
+    finally:
+        started.stop()

@@ -1,0 +1,55 @@
+"""Programs that the plugin is told to run in place of Python, and the orders of the scripted policy."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+
+
+def program(path: Path, command: Sequence[str], *, pass_arguments: bool = False) -> str:
+    """Write an executable at `path` that becomes `command`; returns what to give `spark.elastic.python`."""
+    line = " ".join(["exec", *map(shlex.quote, command), *(['"$@"'] if pass_arguments else [])])
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def our_script(name: str, *arguments: str) -> list[str]:
+    """Return the command that runs a script of this folder with this Python."""
+    return [sys.executable, str(_HERE / name), *arguments]
+
+
+class ScriptedPolicy:
+    """The other end of scripted_policy.py: gives orders, reads what it has seen."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._orders = folder / "orders.json"
+        self._seen = folder / "seen.jsonl"
+        self.order(every=0)
+        self.python = program(folder / "policy", our_script("scripted_policy.py", str(folder)))
+
+    def order(self, *, every: int, pause: bool = False) -> None:
+        """Restart each query after every so many progress reports (0: never); `pause` keeps it stopped."""
+        fresh = self._orders.with_suffix(".new")
+        fresh.write_text(json.dumps({"every": every, "pause": pause}))
+        os.replace(fresh, self._orders)
+
+    def seen(self, kind: str, query: str) -> list[dict[str, Any]]:
+        """Return the events and orders of a type that concern a query (its id)."""
+        if not self._seen.exists():
+            return []
+        lines = self._seen.read_text().split("\n")[:-1]
+        values = [json.loads(line) for line in lines]
+        return [v for v in values if v["type"] == kind and v.get("query") == query]
+
+    def restarts(self, query: str) -> int:
+        """Count the restarts of a query that have come up again."""
+        return len(self.seen("QueryStarted", query)) - 1

@@ -32,7 +32,7 @@ def plugin_conf(
     """Return the settings that turn the plugin on, to be put over `existing`; lists keep what they have.
 
     The jar is on two lists: on the driver's class path, because the plugin must be found before the context
-    starts, and on Spark's own list, which takes it to a driver that runs in the cluster. Executors do not need it.
+    starts, and on Spark's own list, which takes it to a driver in the cluster. Executors do not need it.
     `python` runs the policy process unless `existing` names another; `mode` None keeps a mode that is set.
 
     Raises ConflictError if `existing` has another mode, another jar of ours or settings that cannot be used.

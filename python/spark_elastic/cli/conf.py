@@ -45,7 +45,7 @@ def conf(mode: str | None, form: str, properties_file: Path | None) -> None:
     spark-elastic conf --format defaults >> $SPARK_HOME/conf/spark-defaults.conf
 
     Lists that spark-defaults.conf has already (spark.plugins, spark.jars, spark.driver.extraClassPath) are
-    kept and added to. A --jars of your own replaces spark.jars: in cluster deploy mode name the jar there too.
+    kept and added to. A --jars of your own replaces spark.jars: in deploy mode cluster name the jar there.
     """
     file = properties_file or default_properties_file(os.environ, spark_home())
     try:

@@ -46,6 +46,7 @@ private[spark] final class PolicyGateway(
   }
 
   @volatile private var lastCall = System.nanoTime()
+  @volatile private var greeted = false
   @volatile private var waiting = false
   @volatile private var closing = false
 
@@ -66,11 +67,17 @@ private[spark] final class PolicyGateway(
 
   def port: Int = server.getListeningPort
 
-  /** Milliseconds since the policy process was last heard; 0 while it waits for events. */
-  def silentMs: Long = if (waiting) 0L else (System.nanoTime() - lastCall) / 1000000L
+  /** Milliseconds since the policy process was last heard, less those it needs to start; 0 while it waits for events. */
+  def silentMs: Long = {
+    val silent = (System.nanoTime() - lastCall) / 1000000L
+    if (waiting) 0L else if (greeted) silent else silent - PolicyGateway.StartMs
+  }
 
   /** A new policy process: its silence counts from now. */
-  def expectCall(): Unit = lastCall = System.nanoTime()
+  def expectCall(): Unit = {
+    greeted = false
+    lastCall = System.nanoTime()
+  }
 
   /** Lets the policy process know at its next exchange that the application ends. */
   def close(): Unit = {
@@ -82,6 +89,7 @@ private[spark] final class PolicyGateway(
 
   override def hello(request: String): String = {
     lastCall = System.nanoTime()
+    greeted = true
     val hello = Contract.mapper.readValue(request, classOf[HelloRequest])
     events.restart()
     val mac = Mac.getInstance("HmacSHA256")
@@ -123,4 +131,10 @@ private[spark] final class PolicyGateway(
         logWarning(s"spark-elastic: ${action.getClass.getSimpleName} failed: ${e.getMessage}")
         events.offer(ActionFailed(action.id, String.valueOf(e.getMessage)))
     }
+}
+
+private[spark] object PolicyGateway {
+
+  /** A Python process on a busy machine may take as long to say its first word. */
+  private val StartMs = 20000L
 }

@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqLog, OffsetSeqMetadata}
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryCheckpointMetadata}
+import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
 import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
 import org.apache.spark.sql.internal.SQLConf
 
@@ -15,6 +16,17 @@ private[elastic] case class CheckpointFacts(
     provider: String,
     format: Int,
     pending: Boolean)
+
+/** The log of a file sink, which keeps it to itself. */
+private[elastic] object SinkLog {
+  private lazy val field = {
+    val field = classOf[FileStreamSink].getDeclaredField("fileLog")
+    field.setAccessible(true)
+    field
+  }
+
+  def of(sink: FileStreamSink): FileStreamSinkLog = field.get(sink).asInstanceOf[FileStreamSinkLog]
+}
 
 /** A run's checkpoint, before the run reads it: at its gate no offset has been looked at. */
 private[elastic] final class Checkpoint(execution: StreamExecution) extends Logging {
@@ -41,8 +53,10 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
   }
 
   /** Moves the state to `partitions` partitions with Spark's own offline re-partitioning. */
-  def repartition(partitions: Int): Unit =
+  def repartition(partitions: Int): Unit = {
     session.sessionState.streamingCheckpointManager.repartition(root, partitions)
+    closeSinkGap()
+  }
 
   /**
    * Ends a re-partitioning that a crash has left in the middle, by finishing it, else by taking it back. Spark would not
@@ -50,6 +64,7 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
    */
   def mend(): Unit = {
     val now = logs
+    closeSinkGap()
     for {
       (last, offsets) <- now.offsetLog.getLatest()
       (committed, _) <- now.commitLog.getLatest()
@@ -64,6 +79,23 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
           logs.offsetLog.purgeAfter(committed)
       }
     }
+  }
+
+  /**
+   * A re-partitioning takes a batch id that the sink never sees. Spark's file sink keeps a log by batch id that must have
+   * no holes, or it cannot be compacted and the query fails some batches later: so the batch gets an empty entry.
+   */
+  private def closeSinkGap(): Unit = execution.sink match {
+    case sink: FileStreamSink =>
+      val now = logs
+      for {
+        (batch, _) <- now.commitLog.getLatest()
+        if now.offsetLog.getLatestBatchId().contains(batch) && batch > 0 && isRepartition(batch, now.offsetLog)
+      } {
+        val log = SinkLog.of(sink)
+        if (log.getLatestBatchId().exists(_ < batch)) log.add(batch, Array.empty)
+      }
+    case _ => // keeps no such log
   }
 
   private def isRepartition(batch: Long, offsets: OffsetSeqLog): Boolean =

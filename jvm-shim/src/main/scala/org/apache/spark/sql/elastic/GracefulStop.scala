@@ -3,7 +3,7 @@ package org.apache.spark.sql.elastic
 import java.util.concurrent.TimeUnit
 
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
-import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, TERMINATED}
+import org.apache.spark.sql.execution.streaming.runtime.{ACTIVE, StreamExecution, TERMINATED}
 import org.apache.spark.util.SystemClock
 
 /**
@@ -46,12 +46,19 @@ private[elastic] object GracefulStop {
         }
         // Queued with a trigger active it stands at one of the lock's other uses, in mid-batch: let it through.
         val queued = lock.hasQueuedThread(thread) && !execution.status.isTriggerActive
-        val sleeping = !queued && asleep(execution)
-        if (queued || sleeping) StreamExecutionAccess.state(execution).set(TERMINATED)
-        if (sleeping) thread.interrupt()
-        queued || sleeping
+        if (queued) StreamExecutionAccess.state(execution).set(TERMINATED)
+        queued || (asleep(execution) && endSleeping(execution))
       } finally lock.unlock()
     }
+  }
+
+  private def endSleeping(execution: StreamExecution): Boolean = {
+    val state = StreamExecutionAccess.state(execution)
+    state.set(TERMINATED)
+    val still = asleep(execution)
+    // One that has woken in between may have begun a batch, in which Spark would interrupt itself now: let it run.
+    if (still) execution.queryExecutionThread.interrupt() else state.compareAndSet(TERMINATED, ACTIVE)
+    still
   }
 
   private def asleep(execution: StreamExecution): Boolean = {

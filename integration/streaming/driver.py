@@ -34,6 +34,7 @@ class Driver:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log = folder / "driver.log"
+        self.output = folder / "output.log"
         self.temporary = folder / "tmp"
         self._gateway: Any = None
 
@@ -48,6 +49,10 @@ class Driver:
     def said(self) -> list[str]:
         """Return the lines of the log."""
         return self.log.read_text(errors="replace").splitlines()
+
+    def printed(self) -> str:
+        """Return what the JVM has written to standard output and standard error."""
+        return self.output.read_text(errors="replace")
 
     def policies(self) -> list[psutil.Process]:
         """Return the children of the JVM that are policy processes and have not ended."""
@@ -101,7 +106,10 @@ class Driver:
         os.environ.update(isolated_environment(conf, self.folder / "local"))
         os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "--driver-memory 1g", "pyspark-shell"])
         try:
-            self._gateway = launch_gateway()  # type: ignore[no-untyped-call]  # PySpark's inner part
+            with self.output.open("wb") as output:
+                self._gateway = launch_gateway(  # type: ignore[no-untyped-call]  # PySpark's inner part
+                    popen_kwargs={"stdout": output, "stderr": output}
+                )
         finally:
             os.environ.clear()
             os.environ.update(kept)

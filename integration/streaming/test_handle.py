@@ -6,6 +6,7 @@ The policy is a stand-in that restarts queries at known moments: see scripted_po
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -217,7 +218,14 @@ def test_a_query_of_a_cloned_session_is_restarted_too(world: World, inbox: Inbox
     assert not is_active(query)
 
 
-def test_no_batch_is_interrupted_or_repeated(world: World, inbox: Inbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("interval", "batch_s", "files"),
+    [("0 seconds", 2.0, 7), ("100 milliseconds", 0.05, 16)],
+    ids=["long_batches", "short_sleeps_between"],
+)
+def test_no_batch_is_interrupted_or_repeated(
+    world: World, inbox: Inbox, interval: str, batch_s: float, files: int
+) -> None:
     begun: list[int] = []
     ended: list[int] = []
     values: list[int] = []
@@ -225,21 +233,18 @@ def test_no_batch_is_interrupted_or_repeated(world: World, inbox: Inbox, tmp_pat
     def slowly(batch: DataFrame, number: int) -> None:
         begun.append(number)
         values.extend(row.value for row in batch.collect())
-        time.sleep(2)
+        time.sleep(batch_s)
         ended.append(number)
 
-    inbox.put(5)
+    inbox.put(files)
     world.policy.order(every=1)
     query = (
-        stream(world.spark, inbox)
-        .writeStream.foreachBatch(slowly)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start()
+        stream(world.spark, inbox).writeStream.foreachBatch(slowly).trigger(processingTime=interval).start()
     )
     query.processAllAvailable()
     assert world.policy.restarts(query.id) >= 3
     query.stop()
-    assert begun == ended == [0, 1, 2, 3, 4]
+    assert begun == ended == list(range(files))
     assert sorted(values) == inbox.values()
     assert query.exception() is None
 
@@ -266,13 +271,17 @@ def test_a_trigger_that_ends_does_so_with_all_data(
 
 def test_a_console_sink_prints_batch_after_batch(world: World, inbox: Inbox) -> None:
     world.policy.order(every=1)
-    query = totals(world.spark, inbox).writeStream.format("console").outputMode("update").start()
+    before = len(world.driver.printed())
+    query = stream(world.spark, inbox).writeStream.format("console").start()
     feed_until_restarted(world, inbox, query, 2)
     query.processAllAvailable()
     assert is_active(query)
     query.explain()
     query.stop()
     assert query.exception() is None
+    batches = re.findall(r"^Batch: (\d+)$", world.driver.printed()[before:], re.MULTILINE)
+    assert batches == [str(number) for number in range(len(batches))]
+    assert len(batches) * 10 == inbox.rows
 
 
 def start_twice(
@@ -423,22 +432,33 @@ def test_a_query_can_be_stopped_while_its_next_run_comes_up(
         assert world.spark.streams.active == []
 
 
-@pytest.mark.parametrize("by_policy", [False, True], ids=["by_application", "while_restarting"])
-def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox, by_policy: bool) -> None:
+@pytest.mark.parametrize("restarting", [False, True], ids=["running", "being_restarted"])
+def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox, restarting: bool) -> None:
     inside, release = threading.Event(), threading.Event()
+    query_id = ""
+
+    def in_time_to_die(number: int) -> bool:
+        if not restarting:
+            return number == 1
+        # The order to stop for a restart came within this batch, and waits for its end.
+        stops, stopped = (world.policy.seen(what, query_id) for what in ("StopQuery", "QueryStopped"))
+        return number > 0 and len(stops) > len(stopped)
 
     def die(_: DataFrame, number: int) -> None:
-        if number == 1:
-            inside.set()
-            release.wait(PATIENCE_S)
-            raise RuntimeError(FATAL_TEXT)
+        deadline = time.monotonic() + 1
+        while number > 0 and time.monotonic() < deadline:
+            if in_time_to_die(number):
+                inside.set()
+                release.wait(PATIENCE_S)
+                raise RuntimeError(FATAL_TEXT)
+            time.sleep(0.02)
 
-    inbox.put()
+    deaths = world.driver.printed().count("StackOverflowError")
     query = stream(world.spark, inbox).writeStream.foreachBatch(die).start()
-    query.processAllAvailable()
-    if by_policy:
+    query_id = query.id
+    if restarting:
         world.policy.order(every=1)
-    inbox.put()
+    inbox.put(6)
     assert inside.wait(PATIENCE_S)
     run = query._jsq.streamingQuery()
     stopping = threading.Thread(target=query.stop, daemon=True)
@@ -449,6 +469,8 @@ def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox, b
         release.set()
     stopping.join(PATIENCE_S)
     assert not stopping.is_alive()
+    # Without this the test would show nothing.
+    assert world.driver.printed().count("StackOverflowError") > deaths
     assert query.awaitTermination(1) is True
     assert not is_active(query)
     assert world.spark.streams.active == []

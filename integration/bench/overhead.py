@@ -5,6 +5,7 @@ Runs with and without it take turns on one cluster, with the same settings down 
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import tempfile
 import time
@@ -116,9 +117,16 @@ def _cpu(pid: int) -> _Cpu:
     driver = psutil.Process(pid)
     names = {int(task.name): (task / "comm").read_text() for task in Path(f"/proc/{pid}/task").iterdir()}
     own = [thread for thread in driver.threads() if names.get(thread.id, "").startswith("elastic-")]
-    policies = [child for child in driver.children() if "spark_elastic.runtime" in child.cmdline()]
+    policies = [child for child in driver.children() if _is_policy(child)]
     return _Cpu(
         driver=sum(driver.cpu_times()[:2]),
         threads=sum(thread.user_time + thread.system_time for thread in own),
         policy=sum(sum(policy.cpu_times()[:2]) for policy in policies),
     )
+
+
+def _is_policy(process: psutil.Process) -> bool:
+    # A JVM has short-lived children too, which may be gone by now.
+    with contextlib.suppress(psutil.Error):
+        return "spark_elastic.runtime" in process.cmdline()
+    return False

@@ -52,14 +52,16 @@ test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all
 lint: venv machine ## check style, types, the import rule and the layout of Scala
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/readme_tables.py
 	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
 	$(BIN)/python jvm-shim/scalafmt.py
+	$(BIN)/python .ci/readme_tables.py --check
 
 format: venv machine ## lay out Python and Scala as lint wants it
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/python jvm-shim/scalafmt.py --write
+	$(BIN)/python .ci/readme_tables.py
 
 demo: jar ## watch an application follow a cluster (KEEP=1 leaves it running)
 	$(BIN)/spark-elastic demo $(if $(KEEP),--keep)

@@ -5,7 +5,6 @@ usage: python .ci/readme_tables.py [--check]
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -13,7 +12,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "jvm-shim"))
 
 import spark_versions  # noqa: E402  # found by the line above
-
 from spark_elastic.settings import markdown_table  # noqa: E402
 
 README = ROOT / "README.md"
@@ -35,12 +33,12 @@ def main() -> int:
     wanted = text
     for name, table in (("settings", markdown_table()), ("versions", versions_table())):
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        block = f"{begin}\n{table.strip()}\n{end}"
-        wanted, count = pattern.subn(lambda _, block=block: block, wanted)
-        if count != 1:
-            print(f"README.md has {count} places for the table '{name}', there must be one: {begin} … {end}")
+        head, found, rest = wanted.partition(begin)
+        _, closed, tail = rest.partition(end)
+        if not found or not closed:
+            print(f"README.md has no place for the table '{name}': add {begin} {end}")
             return 1
+        wanted = f"{head}{begin}\n{table.strip()}\n{end}{tail}"
     if "--check" not in sys.argv[1:]:
         README.write_text(wanted, encoding="utf-8")
     elif wanted != text:

@@ -62,7 +62,7 @@ class Loop:
         self._outgoing: list[JsonObject] = []
         self._off = False
         self._fired = 0
-        self._dropped_logged = 0
+        self._lost_logged = 0
         self.handled = 0
         self.skipped = 0
 
@@ -77,7 +77,7 @@ class Loop:
             while not stop:
                 outgoing, self._outgoing = self._outgoing, []
                 reply = self._gateway.exchange(outgoing, self._wait_ms())
-                self._count_dropped(reply)
+                self._count_lost(reply)
                 for value in reply.events:
                     self._take(value)
                 self._fire_timers()
@@ -153,12 +153,13 @@ class Loop:
         self.skipped += 1
         _log.warning("event left out (%d so far): %s", self.skipped, why)
 
-    def _count_dropped(self, reply: Exchange) -> None:
-        # Said again only when it has doubled: a driver that drops a lot has no use for as many lines.
-        if reply.dropped > 2 * self._dropped_logged:
-            self._dropped_logged = reply.dropped
+    def _count_lost(self, reply: Exchange) -> None:
+        # Said again only when it has doubled: a driver that merges a lot has no use for as many lines.
+        lost = reply.merged + reply.dropped
+        if lost > 2 * self._lost_logged:
+            self._lost_logged = lost
             _log.warning(
-                "the driver dropped %d events and merged %d since its start: the policy was too slow",
-                reply.dropped,
+                "the driver merged %d events and dropped %d since its start: the policy was too slow",
                 reply.merged,
+                reply.dropped,
             )

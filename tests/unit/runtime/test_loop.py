@@ -131,15 +131,15 @@ def test_an_event_that_breaks_the_policy_is_the_last_line_of_the_journal(tmp_pat
     assert last == EventEntry(event=idle)
 
 
-def test_dropped_events_are_reported_when_they_double(caplog: pytest.LogCaptureFixture) -> None:
-    class Dropping:
+def test_merged_and_dropped_events_are_reported_when_they_double(caplog: pytest.LogCaptureFixture) -> None:
+    class Losing:
         def __init__(self) -> None:
-            self._counts = iter([0, 1, 2, 3, 4, 8])
+            self._counts = iter([(0, 0), (1, 0), (2, 0), (2, 1), (4, 1), (4, 2), (4, 4)])
 
         def exchange(self, actions: object, wait_ms: int) -> Exchange:
-            dropped = next(self._counts)
-            return Exchange(dropped=dropped, merged=5, stop=dropped == 8)
+            merged, dropped = next(self._counts)
+            return Exchange(merged=merged, dropped=dropped, stop=dropped == 4)
 
     with caplog.at_level(logging.WARNING, "spark_elastic"):
-        Loop(Dropping(), SteppedClock(), CountingPolicy, lambda _settings, _first: Journal(None)).run()
-    assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == [1, 3, 8]
+        Loop(Losing(), SteppedClock(), CountingPolicy, lambda _settings, _first: Journal(None)).run()
+    assert [record.args for record in caplog.records] == [(1, 0), (2, 1), (4, 4)]

@@ -1,0 +1,161 @@
+"""An application on the cluster: its session, its queries, its input, and the journal that tells of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+from attrs import define, field
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.cluster.queries import Places, Start, compare
+from integration.cluster.story import Story
+from integration.cluster.supply import Supply
+from integration.streaming.driver import Driver
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import Cluster, Worker
+from spark_elastic.demo.data import Tables
+from spark_elastic.demo.plugin import demo_conf
+from spark_elastic.demo.tail import JournalTail
+from spark_elastic.runtime.journal import journal_name
+
+FILE_INTERVAL_S = 0.4
+END_S = 120.0
+
+
+@define
+class Application:
+    """One application while it runs. It leaves no worker to the next one."""
+
+    cluster: Cluster
+    spark: SparkSession
+    places: Places
+    journal: Path
+    feed: Supply
+    _tail: JournalTail
+    _closing: ExitStack
+    queries: dict[str, StreamingQuery] = field(factory=dict)
+    workers: list[Worker] = field(factory=list)
+    _started: dict[str, Start] = field(factory=dict)
+    _story: Story = field(factory=Story)
+
+    @property
+    def story(self) -> Story:
+        """Return all that the journal tells by now."""
+        self._tail.pump(self._story)
+        assert self._tail.error is None, self._tail.error
+        return self._story
+
+    def start(self, name: str, start: Start, spark: SparkSession | None = None) -> StreamingQuery:
+        """Start a query, in another session than the first if one is given."""
+        self.queries[name] = start(spark or self.spark, self.places, name)
+        self._started[name] = start
+        return self.queries[name]
+
+    def have_workers(self, count: int, cores: int = 1) -> None:
+        """Start or remove workers until there are so many, whose slots the policy knows."""
+        while len(self.workers) > count:
+            self.cluster.remove_worker(self.workers.pop())
+        while len(self.workers) < count:
+            self.workers.append(self.cluster.start_worker(cores))
+        self.wait_for_slots(count * cores)
+
+    def wait_for_slots(self, count: int) -> None:
+        eventually(lambda: self.story.slots.total == count, f"{count} slots")
+
+    def wait_in_force(self, partitions: int, names: Sequence[str], since: int) -> None:
+        """Wait until each query has run a batch with so many partitions that began at `since` or later."""
+
+        def look() -> bool:
+            self.check_alive()
+            return all(self.story.named(name).in_force_since(partitions, since) is not None for name in names)
+
+        eventually(look, f"{partitions} partitions in force for {', '.join(names)}")
+
+    def running_tasks(self, executor: str) -> int:
+        """Count the tasks that an executor runs at this moment."""
+        running = self.spark.sparkContext._jsc.sc().taskScheduler().runningTasksByExecutors()
+        return int(running.apply(executor)) if running.contains(executor) else 0
+
+    def check_alive(self) -> None:
+        """No query may have failed or ended."""
+        for name, query in self.queries.items():
+            assert query.exception() is None, f"{name}: {query.exception()}"
+            assert query.isActive, f"{name} has ended"
+
+    def finish(self) -> dict[str, dict[str, int]]:
+        """End the input, wait until all is processed, stop the queries, compare them with batch queries."""
+        self.feed.finish()
+        for query in self.queries.values():
+            query.processAllAvailable()
+        self.check_alive()
+        for query in self.queries.values():
+            query.stop()
+        return compare(self.spark, self.places, self._started)
+
+    def close(self) -> None:
+        """End the application; a second time does nothing."""
+        self._closing.close()
+
+
+def now() -> int:
+    """Return the time in epoch ms, as the journal has it."""
+    return time.time_ns() // 1_000_000
+
+
+def executors(worker: Worker) -> dict[str, psutil.Process]:
+    """Return the executors that a worker has started and that have not ended, by their id."""
+    found = {}
+    for child in psutil.Process(worker.process.pid).children(recursive=True):
+        try:
+            command = child.cmdline()
+        except psutil.NoSuchProcess:
+            continue
+        if "--executor-id" in command:
+            found[command[command.index("--executor-id") + 1]] = child
+    return found
+
+
+def replayed(journal: Path) -> subprocess.CompletedProcess[str]:
+    """Run `spark-elastic replay` on a journal."""
+    command = [sys.executable, "-m", "spark_elastic.cli", "replay", str(journal)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=END_S, check=False)
+
+
+@contextmanager
+def application(
+    cluster: Cluster, jvm: Driver, tables: Tables, folder: Path, conf: Mapping[str, str]
+) -> Iterator[Application]:
+    """Run an application with the plugin; `conf` overrules what it is given otherwise."""
+    settings = {
+        "spark.master": cluster.master_url,
+        "spark.executor.memory": "640m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.decommission.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
+        **demo_conf(folder / "journal"),
+        "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "1s",
+        "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "500ms",
+        **conf,
+    }
+    places = Places(incoming=folder / "incoming", orders=tables.orders, output=folder / "output")
+    feed = Supply(tables.lineitem, places.incoming, interval_s=FILE_INTERVAL_S)
+    with ExitStack() as closing:
+        spark = closing.enter_context(jvm.session(settings))
+        journal = folder / "journal" / journal_name(spark.sparkContext.applicationId)
+        tail = JournalTail(journal)
+        closing.callback(tail.stop)
+        closing.callback(feed.stop)
+        running = Application(cluster, spark, places, journal, feed, tail, closing)
+        try:
+            yield running
+        finally:
+            running.close()
+            for worker in running.workers:
+                cluster.remove_worker(worker)

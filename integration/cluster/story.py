@@ -1,0 +1,64 @@
+"""What the journal of one application tells: events with the slots after them, orders, decisions."""
+
+from __future__ import annotations
+
+from attrs import define, field, frozen
+
+from spark_elastic.core.actions import Action, Decision, Report
+from spark_elastic.core.events import Event, ExecutorRemoved
+from spark_elastic.demo.board import Batch, Board, QueryBoard
+
+
+@frozen
+class Seen:
+    """An event, and the slots that were there once it had been followed."""
+
+    event: Event
+    slots: int
+
+
+@define
+class Story(Board):
+    """A board that forgets nothing."""
+
+    seen: list[Seen] = field(factory=list)
+    orders: list[Action] = field(factory=list)
+    said: list[Decision] = field(factory=list)
+
+    def follow(self, event: Event) -> None:
+        super().follow(event)
+        self.seen.append(Seen(event, self.slots.total))
+
+    def order(self, action: Action) -> None:
+        super().order(action)
+        self.orders.append(action)
+        if isinstance(action, Report):
+            self.said.append(action.decision)
+
+    def named(self, name: str) -> QueryBoard:
+        """Return a query of the application by its name."""
+        return next(query for query in self.queries.values() if query.name == name)
+
+    def reasons(self, name: str, since: int = 0) -> list[str]:
+        """Return the reasons of the decisions on a query, from `since` (epoch ms) on."""
+        query = self.named(name).query
+        return [decision.reason for decision in self.said if decision.query == query and decision.at >= since]
+
+    def orders_about(self, name: str, kind: type[Action]) -> list[Action]:
+        """Return the orders of a kind that were given about a query."""
+        query = self.named(name).query
+        return [order for order in self.orders if isinstance(order, kind) and _query(order) == query]
+
+    def batches_over_a_loss(self, since: int) -> list[tuple[str, Batch]]:
+        """Return the batches during which an executor was lost, from `since` (epoch ms) on."""
+        losses = [seen.event.at for seen in self.seen if isinstance(seen.event, ExecutorRemoved)]
+        return [
+            (query.name, batch)
+            for query in self.queries.values()
+            for batch in query.batches
+            if any(batch.started < at < batch.ended for at in losses if at >= since)
+        ]
+
+
+def _query(order: Action) -> str | None:
+    return getattr(order, "query", None)

@@ -28,6 +28,16 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c{{1}} [%t]: %m%n%ex
 """
 
 
+def policies_of(jvm: int) -> list[psutil.Process]:
+    """Return the children of a driver's JVM (its process id) that are policy processes and have not ended."""
+    found = []
+    for child in psutil.Process(jvm).children():
+        with suppress(psutil.NoSuchProcess):
+            if "spark_elastic.runtime" in child.cmdline():
+                found.append(child)
+    return found
+
+
 class Driver:
     """The JVM of a PySpark application; `conf` of a context is what its application would have been given."""
 
@@ -54,15 +64,6 @@ class Driver:
         """Return what the JVM has written to standard output and standard error."""
         return self.output.read_text(errors="replace")
 
-    def policies(self) -> list[psutil.Process]:
-        """Return the children of the JVM that are policy processes and have not ended."""
-        found = []
-        for child in psutil.Process(self.pid).children():
-            with suppress(psutil.NoSuchProcess):
-                if "spark_elastic.runtime" in child.cmdline() and child.status() != psutil.STATUS_ZOMBIE:
-                    found.append(child)
-        return found
-
     def ports(self) -> set[int]:
         """Return the ports that the JVM listens on."""
         connections = psutil.Process(self.pid).net_connections(kind="tcp")
@@ -71,6 +72,12 @@ class Driver:
     def threads(self) -> list[str]:
         """Name the JVM's threads."""
         return [str(thread.getName()) for thread in self.jvm.java.lang.Thread.getAllStackTraces().keySet()]
+
+    def py4j_servers(self) -> int:
+        """Count the JVM's threads that wait for Py4J connections."""
+        stacks = self.jvm.java.lang.Thread.getAllStackTraces().values()
+        as_text = self.jvm.scala.runtime.ScalaRunTime.stringOf
+        return sum("py4j.GatewayServer.run(" in as_text(stack) for stack in stacks)
 
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:

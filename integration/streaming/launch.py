@@ -1,0 +1,45 @@
+"""Start an application as a user does: spark-submit, whose process is the driver's JVM."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from integration.streaming.driver import PLUGIN
+from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic.jar import jar_path
+
+APPS = Path(__file__).parent / "apps"
+WITH_PLUGIN = {**PLUGIN, "spark.elastic.python": sys.executable}
+
+
+@contextmanager
+def submitted(
+    application: str, arguments: Sequence[str], folder: Path, conf: Mapping[str, str]
+) -> Iterator[LoggedProcess]:
+    """Run an application of `apps` on local[2]; with the block it ends, and all that it has started."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraClassPath": str(jar_path()),
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        **conf,
+    }
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    env = isolated_environment(folder / "conf", folder / "local")
+    log = folder / "driver.log"
+    process = LoggedProcess(
+        application, [*command, str(APPS / application), *arguments], env=env, log=log, cwd=folder
+    )
+    try:
+        yield process
+    finally:
+        process.stop()

@@ -1,0 +1,243 @@
+"""Whatever happens to the policy process, the output is right, and at the end nothing of ours is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.streaming.driver import Driver, driver, policies_of
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.launch import WITH_PLUGIN, submitted
+from integration.streaming.stand_ins import our_script, program
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+FILES = 6
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("faults") / "driver") as started:
+        # The first context starts threads and ports of Spark's own that stay; only ours are to be looked for.
+        with started.session({}):
+            pass
+        yield started
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Inbox:
+    inbox = Inbox(tmp_path / "in")
+    inbox.put(FILES)
+    return inbox
+
+
+class Application:
+    """A stateless and a stateful query over the same files."""
+
+    def __init__(self, spark: SparkSession, jvm: Driver, inbox: Inbox, folder: Path) -> None:
+        self.spark = spark
+        self.jvm = jvm
+        self.inbox = inbox
+        self._folder = folder
+        self._queries: list[StreamingQuery] = []
+
+    def start(self) -> None:
+        files = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        rows = files.json(str(self.inbox.folder))
+        doubled = rows.withColumn("twice", F.col("value") * 2)
+        totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+        self._queries = [
+            doubled.writeStream.format("parquet")
+            .option("checkpointLocation", str(self._folder / "doubled-checkpoint"))
+            .start(str(self._folder / "doubled")),
+            totals.writeStream.format("memory").queryName("totals").outputMode("complete").start(),
+        ]
+
+    def process_all(self) -> None:
+        for query in self._queries:
+            query.processAllAvailable()
+
+    def more_input(self) -> None:
+        self.inbox.put(FILES)
+
+    def check_output(self) -> None:
+        """Compare with batch queries over the same files."""
+        files = self.spark.read.schema(SCHEMA).json(str(self.inbox.folder))
+        doubled = self.spark.read.parquet(str(self._folder / "doubled"))
+        expected = files.withColumn("twice", F.col("value") * 2)
+        assert Counter(doubled.collect()) == Counter(expected.collect())
+        batch = files.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+        streamed = self.spark.table("totals").select("key", "n", "total")
+        assert Counter(streamed.collect()) == Counter(batch.collect())
+
+    def policy(self) -> psutil.Process:
+        """Return the policy process, once there is one."""
+        return eventually(lambda: policies_of(self.jvm.pid), "there is a policy process")[0]
+
+    def wait_for_new_policy(self, old: psutil.Process) -> None:
+        def new() -> bool:
+            return [p.pid for p in policies_of(self.jvm.pid)] not in ([], [old.pid])
+
+        eventually(new, "the policy process is replaced")
+
+
+@contextmanager
+def application(jvm: Driver, inbox: Inbox, folder: Path, conf: Mapping[str, str]) -> Iterator[Application]:
+    """Give an application with the plugin; afterwards nothing of ours is left in the JVM, which runs on."""
+    ports, servers = jvm.ports(), jvm.py4j_servers()
+    # Without a policy the application runs with what it asked for, and Spark's 200 would take minutes.
+    settings = {**WITH_PLUGIN, "spark.sql.shuffle.partitions": "2", **conf}
+    with jvm.session(settings) as spark:
+        running = Application(spark, jvm, inbox, folder)
+        running.start()
+        yield running
+        running.check_output()
+    assert policies_of(jvm.pid) == []
+    eventually(lambda: jvm.ports() <= ports, "no port of ours is left", timeout_s=5)
+    eventually(
+        lambda: not [name for name in jvm.threads() if name.startswith("elastic")],
+        "no thread of ours is left",
+        timeout_s=5,
+    )
+    assert jvm.py4j_servers() == servers
+
+
+def errors(jvm: Driver, since: int) -> list[str]:
+    return [line for line in jvm.said()[since:] if " ERROR " in line]
+
+
+def test_a_policy_that_is_killed_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    since = len(jvm.said())
+    with application(jvm, inbox, tmp_path, {}) as running:
+        for _ in range(2):
+            policy = running.policy()
+            policy.kill()
+            running.more_input()
+            running.wait_for_new_policy(policy)
+        running.process_all()
+    assert errors(jvm, since) == []
+
+
+def test_a_policy_that_hangs_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    since = len(jvm.said())
+    with application(jvm, inbox, tmp_path, {}) as running:
+        policy = running.policy()
+        policy.send_signal(signal.SIGSTOP)
+        running.process_all()
+        running.more_input()
+        running.wait_for_new_policy(policy)
+        assert not policy.is_running()
+        running.process_all()
+    assert errors(jvm, since) == []
+    assert any("did not answer for" in line for line in jvm.said()[since:])
+
+
+def test_an_application_that_starts_with_a_hanging_policy_goes_on_without_it(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    """Nobody answers when the queries are submitted."""
+    hanging = program(tmp_path / "hanging", ["sleep", "1000"])
+    with application(jvm, inbox, tmp_path, {"spark.elastic.python": hanging}) as running:
+        running.process_all()
+
+
+def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    since = len(jvm.said())
+    mad = program(tmp_path / "mad", our_script("garbage_policy.py", str(tmp_path)), pass_arguments=True)
+    with application(jvm, inbox, tmp_path, {"spark.elastic.python": mad}) as running:
+        running.process_all()
+        eventually(lambda: policies_of(jvm.pid), "the third process is the real policy")
+        running.more_input()
+        running.process_all()
+    assert errors(jvm, since) == []
+    replaced = [line for line in jvm.said()[since:] if "is started again" in line]
+    assert len(replaced) == 2
+    assert all("made no sense" in line for line in replaced)
+
+
+def test_a_policy_that_cannot_start_is_given_up_with_one_line(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    since = len(jvm.said())
+    # Without its site-packages this Python has no such module.
+    bare = program(tmp_path / "bare", [sys.executable, "-I", "-S"], pass_arguments=True)
+    with application(jvm, inbox, tmp_path, {"spark.elastic.python": bare}) as running:
+        running.process_all()
+        eventually(lambda: errors(jvm, since), "the policy is given up")
+        running.more_input()
+        running.process_all()
+    (line,) = errors(jvm, since)
+    assert "off, the application goes on as plain Spark" in line
+    assert "failed 5 times" in line
+    assert "spark_elastic" in line
+
+
+def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp_path: Path) -> None:
+    since = len(jvm.said())
+    nowhere = str(tmp_path / "no" / "python")
+    with jvm.session({**WITH_PLUGIN, "spark.elastic.python": nowhere}) as spark:
+        eventually(lambda: errors(jvm, since), "the policy is given up")
+        assert spark.range(10).count() == 10
+    (line,) = errors(jvm, since)
+    assert nowhere in line
+
+
+def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    told = tmp_path / "token"
+    telling = program(tmp_path / "telling", our_script("telling_policy.py", str(told)), pass_arguments=True)
+    conf = {"spark.elastic.python": telling, "spark.ui.enabled": "true", "spark.logConf": "true"}
+    with application(jvm, inbox, tmp_path, conf) as running:
+        eventually(lambda: told.exists() and told.read_text(), "the token is known to the test")
+        running.process_all()
+        token = told.read_text()
+        assert len(token) == 64
+        for process in psutil.process_iter():
+            for name in ("cmdline", "environ"):
+                assert token not in read_proc(process.pid, name)
+        ui = running.spark.sparkContext.uiWebUrl
+        id_ = running.spark.sparkContext.applicationId
+        for page in ("/environment/", f"/api/v1/applications/{id_}/environment", "/jobs/"):
+            with urllib.request.urlopen(f"{ui}{page}", timeout=30) as reply:
+                text = reply.read().decode()
+            assert "spark.elastic.python" in text or page == "/jobs/"
+            assert token not in text
+    assert token not in "\n".join(jvm.said())
+    assert token not in jvm.printed()
+
+
+def read_proc(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+    except OSError:  # it has ended, or is not ours to look at
+        return ""
+
+
+def test_the_policy_ends_with_a_driver_that_is_killed(inbox: Inbox, tmp_path: Path) -> None:
+    batches = tmp_path / "batches"
+    arguments = [str(inbox.folder), str(tmp_path / "checkpoint"), str(batches)]
+    with submitted("totals.py", arguments, tmp_path / "driver", WITH_PLUGIN) as process:
+
+        def first_batch() -> bool:
+            assert process.running, process.log_tail()
+            return batches.exists()
+
+        eventually(first_batch, "the first batch is done")
+        policies = policies_of(process.pid)
+        assert len(policies) == 1
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+        _, alive = psutil.wait_procs(policies, timeout=2)
+        assert alive == []

@@ -180,13 +180,18 @@ private[elastic] final class ElasticQuery(
       attempt.released.tryFailure(refusal)
       giveUp(run)
     }
-    lock.synchronized {
-      execution = run
-      if (first) firstRun = run.runId
-      pausedFor = "Starting"
-      atGateNow = Some(attempt)
-      phase = Held
+    val wanted = lock.synchronized {
+      val wanted = phase != Terminated // stopped while this run was being brought up
+      if (wanted) {
+        execution = run
+        if (first) firstRun = run.runId
+        pausedFor = "Starting"
+        atGateNow = Some(attempt)
+        phase = Held
+      }
+      wanted
     }
+    if (!wanted) giveUp(run)
     if (first) {
       manager.add(this)
       announce()
@@ -294,7 +299,8 @@ private[elastic] final class ElasticQuery(
         }
       } catch {
         case NonFatal(e) =>
-          lock.synchronized { if (phase == Stopping) phase = Running }
+          // Marked as ended, the run will end some time, and then be followed by another one.
+          lock.synchronized { if (phase == Stopping && run.isActive) phase = Running }
           control.events.offer(ActionFailed(action, String.valueOf(e.getMessage)))
       }
     }
@@ -313,27 +319,30 @@ private[elastic] final class ElasticQuery(
   /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
   def runEnded(run: StreamExecution): Unit = if (run eq execution) {
     val kept = run.recentProgress.map(rename)
-    val goesOn = lock.synchronized {
-      val goesOn = phase == Stopping && !stopAsked && run.exception.isEmpty
-      if (goesOn) {
+    val ends = lock.synchronized {
+      val ends = phase != Terminated && (phase != Stopping || stopAsked || run.exception.nonEmpty)
+      if (ends) {
+        failure = run.exception
+        phase = Terminated
+      } else if (phase == Stopping) {
         earlier.synchronized {
           earlier ++= kept
           earlier.dropInPlace(earlier.size - session.sessionState.conf.streamingProgressRetention)
         }
         stoppedAt = System.nanoTime()
         phase = Stopped
-      } else {
-        failure = run.exception
-        phase = Terminated
       }
       lock.notifyAll()
-      goesOn
+      ends
     }
-    if (!goesOn) manager.ended(this, failure)
+    if (ends) manager.ended(this, failure)
   }
 
-  /** What observers get to see of an event of the present run: nothing of restarts, and always the same run id. */
-  def rename(event: Event): Option[Event] = event match {
+  /** What observers get to see of an event of a run: nothing of restarts, and always the same run id. */
+  def rename(event: Event, launch: Launch): Option[Event] =
+    if (launch.execution.exists(_ eq execution)) rename(event) else None
+
+  private def rename(event: Event): Option[Event] = event match {
     case e: QueryProgressEvent =>
       observe(e.progress)
       Some(if (e.progress.runId == firstRun) e else new QueryProgressEvent(rename(e.progress)))

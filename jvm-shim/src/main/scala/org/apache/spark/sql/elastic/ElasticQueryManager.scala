@@ -160,8 +160,8 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
           case None => super.postListenerEvent(e)
         }
       case e =>
-        Launch.current(e).map(_.query) match {
-          case Some(query) => query.rename(e).foreach(super.postListenerEvent)
+        Launch.current(e) match {
+          case Some(launch) => launch.query.rename(e, launch).foreach(super.postListenerEvent)
           case None => super.postListenerEvent(e)
         }
     }

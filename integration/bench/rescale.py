@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -34,6 +35,8 @@ _AT_ONCE = {
 def main() -> int:
     """Run the parts asked for, write and print the result."""
     arguments = _arguments()
+    # As at Ctrl-C: what was started is to end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parts = _parts(arguments)
     result: dict[str, object] = {}
     for name in arguments.only or parts:

@@ -6,6 +6,7 @@ usage: python -m integration.spark_suites [--all | SUITE...] [--baseline] [--set
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 
@@ -41,6 +42,8 @@ MORE = (
 def main() -> int:
     """Run what the command line asks for; return 1 if a test is broken, 2 if something is missing."""
     arguments = _arguments()
+    # As at Ctrl-C: what was started is to end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suites = _named(arguments.suites) if arguments.suites else (DEFAULT + MORE if arguments.all else DEFAULT)
     settings = dict(pair.split("=", 1) for pair in arguments.set)
     print(f"{'suite':<46}{'tests':>6}{'passed':>8}{'broken':>8}{'s':>6}", flush=True)

@@ -1,0 +1,186 @@
+"""Four queries at once follow workers that come and go, and write what batch queries would.
+
+`enrichment` is stateless, `totals` and `suppliers` are stateful on RocksDB, the latter into foreachBatch, and
+`kept` is stateful on the HDFS-backed provider, which its user has chosen in a session of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+
+import pytest
+
+from integration.cluster.application import Application, application, executors, now, replayed
+from integration.cluster.queries import start_enrichment, start_suppliers, start_totals
+from integration.streaming.driver import Driver
+from integration.streaming.waiting import eventually
+from spark_elastic.core.actions import SetParallelism, StartQuery, StopQuery
+from spark_elastic.core.events import ExecutorDecommissioning, ExecutorRemoved
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import Tables
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+RESCALED = ("totals", "suppliers")
+FOLLOWING = ("enrichment", *RESCALED)
+ALL = (*FOLLOWING, "kept")
+# The file sink writes the log of all its files anew every so many batches.
+COMPACTED_EVERY = 10
+# A batch over so many files at once takes seconds.
+BURST = 40
+ATTEMPTS = 5
+
+
+@pytest.fixture(scope="module")
+def app(
+    master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Application]:
+    conf = {"spark.executor.cores": "1"}
+    with application(master, jvm, tables, tmp_path_factory.mktemp("some"), conf) as running:
+        yield running
+
+
+def starts(app: Application, name: str) -> list[StartQuery]:
+    """Return the orders to start a query, the first one and those of its restarts."""
+    return [order for order in app.story.orders_about(name, StartQuery) if isinstance(order, StartQuery)]
+
+
+def is_gone(app: Application, executor: str) -> bool:
+    """Tell whether the policy knows that an executor has ended."""
+    return any(isinstance(s.event, ExecutorRemoved) and s.event.executor == executor for s in app.story.seen)
+
+
+def settled_with(app: Application, workers: int) -> None:
+    """Bring the cluster to so many workers of one slot, and wait until the queries use all of it."""
+    since = now()
+    if app.story.slots.total != workers:
+        app.have_workers(workers)
+    app.wait_in_force(workers, FOLLOWING, since)
+
+
+def test_queries_start_with_the_slots_of_the_first_worker(app: Application) -> None:
+    app.have_workers(1)
+    app.feed.start()
+    app.start("enrichment", start_enrichment)
+    app.start("totals", start_totals)
+    app.start("suppliers", start_suppliers)
+    other = app.spark.newSession()
+    other.conf.set(PROVIDER, HDFS_BACKED)
+    app.start("kept", start_totals, other)
+    app.wait_in_force(1, ALL, 0)
+    assert all(app.story.reasons(name)[0] == "start_per_slot" for name in ALL)
+    rescalable = {order.rescalable for name in RESCALED for order in starts(app, name)}
+    assert rescalable == {True}
+    assert not starts(app, "kept")[0].rescalable
+
+
+def test_a_worker_that_joins_is_used(app: Application) -> None:
+    settled_with(app, 1)
+    handles = {name: (query.id, query.runId) for name, query in app.queries.items()}
+    joined = now()
+    app.have_workers(2)
+    app.wait_in_force(2, FOLLOWING, joined)
+
+    assert app.story.orders_about("enrichment", SetParallelism)
+    assert not app.story.orders_about("enrichment", StopQuery)
+    for name in RESCALED:
+        restart = starts(app, name)[-1]
+        assert (restart.partitions, restart.repartition) == (2, True)
+        assert "restart_always" in app.story.reasons(name, joined)
+        progress = app.queries[name].lastProgress
+        assert progress is not None
+        assert progress.stateOperators[0].numShufflePartitions == 2
+    assert {name: (query.id, query.runId) for name, query in app.queries.items()} == handles
+
+
+def test_state_of_the_chosen_provider_is_left_alone_and_it_is_said_why(app: Application) -> None:
+    settled_with(app, 2)
+    eventually(lambda: "no_repartition_provider" in app.story.reasons("kept"), "it is said why")
+    kept = app.story.named("kept").query
+    said = [d for d in app.story.said if d.query == kept and d.reason == "no_repartition_provider"]
+    assert len(said) == 1
+    assert f"leave {PROVIDER} unset with spark.elastic.stateStore=rescalable" in said[0].message
+    assert not app.story.orders_about("kept", StopQuery)
+    assert {batch.partitions for batch in app.story.named("kept").batches} == {1}
+
+
+def test_an_executor_lost_in_mid_batch_is_replaced(app: Application) -> None:
+    settled_with(app, 2)
+    began = now()
+    for _ in range(ATTEMPTS):
+        lost = now()
+        for _ in range(BURST):
+            app.feed.deliver()
+        ((executor, process),) = eventually(lambda: executors(app.workers[-1]), "an executor").items()
+        eventually(partial(app.running_tasks, executor), "it runs a task", every_s=0.005)
+        process.kill()
+        eventually(partial(is_gone, app, executor), "its end is known")
+        app.wait_for_slots(2)
+        app.wait_in_force(2, FOLLOWING, now())
+        if app.story.batches_over_a_loss(lost):
+            break
+    assert app.story.batches_over_a_loss(began)
+    app.check_alive()
+
+
+def test_a_killed_worker_is_done_without(app: Application) -> None:
+    settled_with(app, 2)
+    killed = now()
+    app.cluster.kill_worker(app.workers.pop())
+    app.wait_for_slots(1)
+    app.wait_in_force(1, FOLLOWING, killed)
+    assert all((starts(app, n)[-1].partitions, starts(app, n)[-1].repartition) == (1, True) for n in RESCALED)
+    assert not app.story.orders_about("enrichment", StopQuery)
+    app.check_alive()
+
+
+def test_a_decommissioned_worker_counts_no_more_before_its_executor_is_gone(app: Application) -> None:
+    settled_with(app, 2)
+    leaving = app.workers.pop()
+    ((executor, _),) = executors(leaving).items()
+    told = now()
+    app.cluster.decommission_worker(leaving)
+    app.wait_in_force(1, FOLLOWING, told)
+    seen = app.story.seen
+    (notice,) = [
+        i
+        for i, s in enumerate(seen)
+        if isinstance(s.event, ExecutorDecommissioning) and s.event.executor == executor
+    ]
+    assert (seen[notice - 1].slots, seen[notice].slots) == (2, 1)
+    assert not any(
+        isinstance(s.event, ExecutorRemoved) and s.event.executor == executor for s in seen[:notice]
+    )
+    app.cluster.remove_worker(leaving)
+
+
+def test_the_sink_of_a_moved_query_has_no_hole_when_its_log_is_compacted(app: Application) -> None:
+    def moved_and_last() -> tuple[int, int]:
+        batches = app.story.named("totals").batches
+        pairs = pairwise(batches)
+        return max(b.number for a, b in pairs if b.partitions != a.partitions), batches[-1].number
+
+    def many() -> bool:
+        app.check_alive()
+        moved, last = moved_and_last()
+        return last > moved + COMPACTED_EVERY
+
+    eventually(many, "more batches than until a compaction")
+    log = app.places.output / "totals" / "_spark_metadata"
+    assert max(int(file.stem) for file in log.glob("*.compact")) > moved_and_last()[0]
+
+
+def test_the_output_is_that_of_batch_queries(app: Application) -> None:
+    for name, rows in app.finish().items():
+        assert rows["rows_expected"] > 0, name
+        assert rows["missing"] == rows["surplus"] == 0, f"{name}: {rows}"
+
+
+def test_the_journal_can_be_replayed(app: Application) -> None:
+    app.close()
+    result = replayed(app.journal)
+    assert result.returncode == 0, result.stdout + result.stderr

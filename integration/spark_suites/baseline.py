@@ -10,6 +10,10 @@ from integration.spark_suites.suite_jars import spark_version
 Passing = dict[str, list[str]]
 
 
+class NoResultsError(Exception):
+    """A suite was aborted, hung or crashed without the plugin, which says nothing of its tests."""
+
+
 def baseline_file() -> Path:
     """Return the file for the installed version of Spark."""
     return Path(__file__).parent / f"baseline-{spark_version()[0]}.json"
@@ -24,7 +28,9 @@ def load() -> Passing:
 
 
 def store(suite: str, outcomes: dict[str, bool]) -> None:
-    """Replace one suite's list by the tests that passed in `outcomes`."""
+    """Replace one suite's list by the tests that passed; raises NoResultsError if there are no outcomes."""
+    if not outcomes:
+        raise NoResultsError(f"{suite} gave no results: see target/spark-suites")
     suites = load() | {suite: sorted(name for name, passed in outcomes.items() if passed)}
     text = json.dumps(dict(sorted(suites.items())), indent=1, ensure_ascii=False)
     baseline_file().write_text(text + "\n", encoding="utf-8")

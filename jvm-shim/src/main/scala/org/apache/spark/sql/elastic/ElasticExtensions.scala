@@ -71,11 +71,11 @@ private[spark] object ElasticExtensions extends Logging {
       if (!builderOf(state).isInstanceOf[Builder]) {
         val builder = new Builder(session, state, control)
         set(state, "streamingQueryManagerBuilder", builder)
-        // A lazy val that was read already keeps its value: replace that too, with the listeners it had got.
+        // A lazy val that was read already keeps its value: replace that too.
         field("streamingQueryManager").get(state) match {
           case plain: StreamingQueryManager =>
             val ours = builder()
-            plain.listListeners().filterNot(ours.listListeners().contains).foreach(ours.addListener)
+            ours.replace(new FormerManager(plain, session))
             set(state, "streamingQueryManager", ours)
           case _ => // not read yet
         }
@@ -86,7 +86,7 @@ private[spark] object ElasticExtensions extends Logging {
   /** Made when somebody first asks for it, as in Spark: each manager adds a listener to the shared bus for good. */
   private final class Builder(session: SparkSession, state: SessionState, control: QueryControl)
       extends (() => StreamingQueryManager) {
-    override def apply(): StreamingQueryManager = new ElasticQueryManager(session, state.conf, control)
+    override def apply(): ElasticQueryManager = new ElasticQueryManager(session, state.conf, control)
   }
 
   private def builderOf(state: SessionState): Any = field("streamingQueryManagerBuilder").get(state)

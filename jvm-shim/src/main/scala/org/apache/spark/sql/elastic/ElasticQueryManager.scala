@@ -23,8 +23,15 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
 
   private val handles = new ConcurrentHashMap[UUID, StreamingQuery]
   private val endings = new Object
+  @volatile private var former: Option[FormerManager] = None
   // As in Spark: none yet; some without a failure; the last failure.
   private var lastEnding: Option[Option[StreamingQueryException]] = None
+
+  /** Takes the place of a manager that the application may still hold. */
+  def replace(manager: FormerManager): Unit = {
+    manager.shareListeners(this)
+    former = Some(manager)
+  }
 
   override def active: Array[StreamingQuery] = handles.values.asScala.toArray
 
@@ -124,7 +131,10 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
     }
 
   /** A query has passed its gate for the first time. */
-  def add(query: ElasticQuery): Unit = handles.put(query.id, query)
+  def add(query: ElasticQuery): Unit = {
+    handles.put(query.id, query)
+    former.foreach(_.add(query))
+  }
 
   /** A query is over for good: the application's waiting calls return. */
   def ended(query: StreamingQuery, failure: Option[StreamingQueryException]): Unit = {
@@ -133,6 +143,7 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
       if (lastEnding.isEmpty || failure.nonEmpty) lastEnding = Some(failure)
       endings.notifyAll()
     }
+    former.foreach(_.ended(query))
   }
 
   /** Called by the stream thread of a run, at its end. */

@@ -25,7 +25,9 @@ from spark_elastic.demo.plugin import demo_conf
 from spark_elastic.demo.tail import JournalTail
 from spark_elastic.runtime.journal import journal_name
 
-FILE_INTERVAL_S = 0.4
+FILE_INTERVAL_S = 1.0
+# A count is in force once several restarts are over, one after the other on a machine with few cores.
+IN_FORCE_S = 180.0
 END_S = 120.0
 
 
@@ -76,7 +78,7 @@ class Application:
             self.check_alive()
             return all(self.story.named(name).in_force_since(partitions, since) is not None for name in names)
 
-        eventually(look, f"{partitions} partitions in force for {', '.join(names)}")
+        eventually(look, f"{partitions} partitions in force for {', '.join(names)}", timeout_s=IN_FORCE_S)
 
     def running_tasks(self, executor: str) -> int:
         """Count the tasks that an executor runs at this moment."""

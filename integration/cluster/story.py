@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.actions import Action, Decision, Report
+from spark_elastic.core.actions import Action, Decision, Report, StartQuery
 from spark_elastic.core.events import Event, ExecutorRemoved
 from spark_elastic.demo.board import Batch, Board, QueryBoard
 
@@ -48,6 +48,10 @@ class Story(Board):
         """Return the orders of a kind that were given about a query."""
         query = self.named(name).query
         return [order for order in self.orders if isinstance(order, kind) and _query(order) == query]
+
+    def starts(self, name: str) -> list[StartQuery]:
+        """Return the orders to start a query, the first one and those of its restarts."""
+        return [order for order in self.orders_about(name, StartQuery) if isinstance(order, StartQuery)]
 
     def batches_over_a_loss(self, since: int) -> list[tuple[str, Batch]]:
         """Return the batches during which an executor was lost, from `since` (epoch ms) on."""

@@ -1,4 +1,8 @@
-"""An application without executors waits, says for what, and goes on with what comes."""
+"""An application without executors waits, says for what, and goes on with what comes.
+
+`enrichment` is stateless, `totals` is stateful on RocksDB, and `kept` is stateful on the HDFS-backed
+provider, which its user has chosen in a session of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,10 @@ from spark_elastic.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-BOTH = ("enrichment", "totals")
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+FOLLOWING = ("enrichment", "totals")
+ALL = (*FOLLOWING, "kept")
 # start() returns once the policy has answered; it never waits for executors.
 ANSWER_S = 20.0
 
@@ -36,21 +43,24 @@ def test_a_start_without_workers_returns_and_says_what_it_waits_for(app: Applica
     began = time.monotonic()
     app.start("enrichment", start_enrichment)
     app.start("totals", start_totals)
+    other = app.spark.newSession()
+    other.conf.set(PROVIDER, HDFS_BACKED)
+    app.start("kept", start_totals, other)
     assert time.monotonic() - began < ANSWER_S
     for query in app.queries.values():
         assert query.isActive
         assert query.status["message"] == "Waits for resources: 0 slots, 1 needed; waits without limit."
         assert query.lastProgress is None
     assert app.queries["totals"].awaitTermination(1) is False
-    eventually(lambda: len(app.story.queries) == 2, "the journal knows both queries")
-    assert all(app.story.reasons(name) == ["waiting_for_resources"] for name in BOTH)
+    eventually(lambda: len(app.story.queries) == len(ALL), "the journal knows all queries")
+    assert all(app.story.reasons(name) == ["waiting_for_resources"] for name in ALL)
     app.check_alive()
 
 
 def test_the_first_worker_starts_them_with_its_slots(app: Application) -> None:
     app.have_workers(1, cores=2)
-    app.wait_in_force(2, BOTH, 0)
-    for name in BOTH:
+    app.wait_in_force(2, ALL, 0)
+    for name in ALL:
         assert {batch.partitions for batch in app.story.named(name).batches} == {2}
         assert app.story.reasons(name) == ["waiting_for_resources", "start_per_slot"]
         assert app.story.named(name).restarts == 0
@@ -61,19 +71,32 @@ def test_they_wait_for_the_executors_that_were_all_lost(app: Application) -> Non
     app.cluster.kill_worker(app.workers.pop())
     app.wait_for_slots(0)
     eventually(
-        lambda: all("all_executors_lost" in app.story.reasons(name, lost) for name in BOTH),
-        "both are said to wait",
+        lambda: all("all_executors_lost" in app.story.reasons(name, lost) for name in ALL),
+        "all are said to wait",
     )
     app.check_alive()
 
     back = now()
     app.have_workers(1, cores=3)
-    app.wait_in_force(3, BOTH, back)
+    app.wait_in_force(3, FOLLOWING, back)
     assert len(executors(app.workers[0])) == 1
     assert app.story.orders_about("enrichment", SetParallelism)
     assert not app.story.orders_about("enrichment", StopQuery)
     assert len(app.story.orders_about("totals", StopQuery)) == 1
     assert app.story.named("totals").restarts == 1
+
+
+def test_state_of_the_chosen_provider_is_left_alone_and_it_is_said_why(app: Application) -> None:
+    query = app.story.named("kept").query
+    said = [d for d in app.story.said if d.query == query and d.reason == "no_repartition_provider"]
+    assert len(said) == 1
+    assert f"leave {PROVIDER} unset with spark.elastic.stateStore=rescalable" in said[0].message
+    assert not app.story.orders_about("kept", StopQuery)
+    app.wait_in_force(2, ["kept"], said[0].at)
+    assert {batch.partitions for batch in app.story.named("kept").batches} == {2}
+    rescalable = {name: [o.rescalable for o in app.story.starts(name)] for name in ALL}
+    assert rescalable["totals"][0]
+    assert not any(rescalable["kept"])
 
 
 def test_the_output_is_that_of_batch_queries(app: Application) -> None:

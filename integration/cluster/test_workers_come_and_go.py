@@ -1,7 +1,6 @@
-"""Four queries at once follow workers that come and go, and write what batch queries would.
+"""Three queries at once follow workers that come and go, and write what batch queries would.
 
-`enrichment` is stateless, `totals` and `suppliers` are stateful on RocksDB, the latter into foreachBatch, and
-`kept` is stateful on the HDFS-backed provider, which its user has chosen in a session of its own.
+`enrichment` is stateless, `totals` and `suppliers` are stateful on RocksDB, the latter into foreachBatch.
 """
 
 from __future__ import annotations
@@ -16,22 +15,19 @@ from integration.cluster.application import Application, application, executors,
 from integration.cluster.queries import start_enrichment, start_suppliers, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.core.actions import SetParallelism, StartQuery, StopQuery
+from spark_elastic.core.actions import SetParallelism, StopQuery
 from spark_elastic.core.events import ExecutorDecommissioning, ExecutorRemoved
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 RESCALED = ("totals", "suppliers")
-FOLLOWING = ("enrichment", *RESCALED)
-ALL = (*FOLLOWING, "kept")
+ALL = ("enrichment", *RESCALED)
 # The file sink writes the log of all its files anew every so many batches.
 COMPACTED_EVERY = 10
 # A batch over so many files at once takes seconds.
-BURST = 40
+BURST = 20
 ATTEMPTS = 5
 
 
@@ -44,11 +40,6 @@ def app(
         yield running
 
 
-def starts(app: Application, name: str) -> list[StartQuery]:
-    """Return the orders to start a query, the first one and those of its restarts."""
-    return [order for order in app.story.orders_about(name, StartQuery) if isinstance(order, StartQuery)]
-
-
 def is_gone(app: Application, executor: str) -> bool:
     """Tell whether the policy knows that an executor has ended."""
     return any(isinstance(s.event, ExecutorRemoved) and s.event.executor == executor for s in app.story.seen)
@@ -59,7 +50,7 @@ def settled_with(app: Application, workers: int) -> None:
     since = now()
     if app.story.slots.total != workers:
         app.have_workers(workers)
-    app.wait_in_force(workers, FOLLOWING, since)
+    app.wait_in_force(workers, ALL, since)
 
 
 def test_queries_start_with_the_slots_of_the_first_worker(app: Application) -> None:
@@ -68,48 +59,33 @@ def test_queries_start_with_the_slots_of_the_first_worker(app: Application) -> N
     app.start("enrichment", start_enrichment)
     app.start("totals", start_totals)
     app.start("suppliers", start_suppliers)
-    other = app.spark.newSession()
-    other.conf.set(PROVIDER, HDFS_BACKED)
-    app.start("kept", start_totals, other)
     app.wait_in_force(1, ALL, 0)
     assert all(app.story.reasons(name)[0] == "start_per_slot" for name in ALL)
-    rescalable = {order.rescalable for name in RESCALED for order in starts(app, name)}
+    rescalable = {order.rescalable for name in RESCALED for order in app.story.starts(name)}
     assert rescalable == {True}
-    assert not starts(app, "kept")[0].rescalable
 
 
-def test_a_worker_that_joins_is_used(app: Application) -> None:
+def test_workers_that_join_are_used(app: Application) -> None:
     settled_with(app, 1)
     handles = {name: (query.id, query.runId) for name, query in app.queries.items()}
     joined = now()
-    app.have_workers(2)
-    app.wait_in_force(2, FOLLOWING, joined)
+    app.have_workers(3)
+    app.wait_in_force(3, ALL, joined)
 
     assert app.story.orders_about("enrichment", SetParallelism)
     assert not app.story.orders_about("enrichment", StopQuery)
     for name in RESCALED:
-        restart = starts(app, name)[-1]
-        assert (restart.partitions, restart.repartition) == (2, True)
+        restart = app.story.starts(name)[-1]
+        assert (restart.partitions, restart.repartition) == (3, True)
         assert "restart_always" in app.story.reasons(name, joined)
         progress = app.queries[name].lastProgress
         assert progress is not None
-        assert progress.stateOperators[0].numShufflePartitions == 2
+        assert progress.stateOperators[0].numShufflePartitions == 3
     assert {name: (query.id, query.runId) for name, query in app.queries.items()} == handles
 
 
-def test_state_of_the_chosen_provider_is_left_alone_and_it_is_said_why(app: Application) -> None:
-    settled_with(app, 2)
-    eventually(lambda: "no_repartition_provider" in app.story.reasons("kept"), "it is said why")
-    kept = app.story.named("kept").query
-    said = [d for d in app.story.said if d.query == kept and d.reason == "no_repartition_provider"]
-    assert len(said) == 1
-    assert f"leave {PROVIDER} unset with spark.elastic.stateStore=rescalable" in said[0].message
-    assert not app.story.orders_about("kept", StopQuery)
-    assert {batch.partitions for batch in app.story.named("kept").batches} == {1}
-
-
 def test_an_executor_lost_in_mid_batch_is_replaced(app: Application) -> None:
-    settled_with(app, 2)
+    settled_with(app, 3)
     began = now()
     for _ in range(ATTEMPTS):
         lost = now()
@@ -119,8 +95,8 @@ def test_an_executor_lost_in_mid_batch_is_replaced(app: Application) -> None:
         eventually(partial(app.running_tasks, executor), "it runs a task", every_s=0.005)
         process.kill()
         eventually(partial(is_gone, app, executor), "its end is known")
-        app.wait_for_slots(2)
-        app.wait_in_force(2, FOLLOWING, now())
+        app.wait_for_slots(3)
+        app.wait_in_force(3, ALL, now())
         if app.story.batches_over_a_loss(lost):
             break
     assert app.story.batches_over_a_loss(began)
@@ -128,12 +104,12 @@ def test_an_executor_lost_in_mid_batch_is_replaced(app: Application) -> None:
 
 
 def test_a_killed_worker_is_done_without(app: Application) -> None:
-    settled_with(app, 2)
+    settled_with(app, 3)
     killed = now()
     app.cluster.kill_worker(app.workers.pop())
-    app.wait_for_slots(1)
-    app.wait_in_force(1, FOLLOWING, killed)
-    assert all((starts(app, n)[-1].partitions, starts(app, n)[-1].repartition) == (1, True) for n in RESCALED)
+    app.wait_for_slots(2)
+    app.wait_in_force(2, ALL, killed)
+    assert all(app.story.named(name).partitions == 2 for name in RESCALED)
     assert not app.story.orders_about("enrichment", StopQuery)
     app.check_alive()
 
@@ -144,7 +120,7 @@ def test_a_decommissioned_worker_counts_no_more_before_its_executor_is_gone(app:
     ((executor, _),) = executors(leaving).items()
     told = now()
     app.cluster.decommission_worker(leaving)
-    app.wait_in_force(1, FOLLOWING, told)
+    app.wait_in_force(1, ALL, told)
     seen = app.story.seen
     (notice,) = [
         i

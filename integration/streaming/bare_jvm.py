@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from spark_elastic.demo.cluster import spark_home
@@ -29,9 +30,12 @@ def bare_jvm() -> Iterator[Any]:
         die_on_exit=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    # A PySpark session in this process has replaced it by one that wants the session's JVM, for good.
+    replaced, java_gateway.get_return_value = java_gateway.get_return_value, protocol.get_return_value
     try:
         yield gateway.jvm
     finally:
+        java_gateway.get_return_value = replaced
         # Not only closed: what is collected later must not look for the JVM any more.
         gateway.shutdown()
         _end(process)

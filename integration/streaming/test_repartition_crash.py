@@ -26,8 +26,8 @@ from spark_elastic.demo.processes import LoggedProcess
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 KEYS = 50_000
-# What Spark does in a re-partitioning, in its order; each is seen in the checkpoint's folder. An operator whose
-# metadata has versions would get new metadata after `all_state`; that of an aggregation has none.
+# What Spark does in a re-partitioning, in its order; each is seen in the checkpoint's folder. An operator
+# whose metadata has versions would get new metadata after `all_state`; that of an aggregation has none.
 STEPS = ("offsets", "first_state", "all_state", "commits")
 PARTITIONS = 5
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

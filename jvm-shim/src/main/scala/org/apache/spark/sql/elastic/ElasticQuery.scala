@@ -289,7 +289,7 @@ private[elastic] final class ElasticQuery(
     context.start("elastic-stop") {
       val from = System.nanoTime()
       try {
-        if (!GracefulStop(run, graceMs)) {
+        if (!GracefulStop(run, graceMs, () => stopAsked)) {
           logWarning(s"spark-elastic: query $id had not ended its batch after $graceMs ms and was interrupted")
         }
         run.queryExecutionThread.join()

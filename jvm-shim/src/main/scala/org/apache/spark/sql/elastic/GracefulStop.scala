@@ -22,13 +22,14 @@ private[elastic] object GracefulStop {
   /**
    * Returns when the run has ended: true if at a boundary, false if it had to be interrupted after `graceMs`.
    *
+   * @param stopAsked whether the application has asked for the end of the query meanwhile
    * @throws java.util.concurrent.TimeoutException as Spark's own stop, after the interrupt
    */
-  def apply(execution: StreamExecution, graceMs: Long): Boolean = {
+  def apply(execution: StreamExecution, graceMs: Long, stopAsked: () => Boolean): Boolean = {
     val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(graceMs)
     val thread = execution.queryExecutionThread
     var marked = false
-    while (!marked && thread.isAlive && System.nanoTime() < deadline) marked = tryMark(execution, deadline)
+    while (!marked && thread.isAlive && System.nanoTime() < deadline) marked = tryMark(execution, deadline, stopAsked)
     if (marked) thread.join(math.max(1L, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime())))
     val graceful = !thread.isAlive
     if (!graceful) execution.stop()
@@ -36,7 +37,7 @@ private[elastic] object GracefulStop {
   }
 
   /** Gets hold of the progress lock and marks the run as ended if it stands at a boundary before it moves on. */
-  private def tryMark(execution: StreamExecution, deadline: Long): Boolean = {
+  private def tryMark(execution: StreamExecution, deadline: Long, stopAsked: () => Boolean): Boolean = {
     val lock = StreamExecutionAccess.awaitProgressLock(execution)
     val thread = execution.queryExecutionThread
     lock.tryLock(10, TimeUnit.MILLISECONDS) && {
@@ -47,17 +48,22 @@ private[elastic] object GracefulStop {
         // Queued with a trigger active it stands at one of the lock's other uses, in mid-batch: let it through.
         val queued = lock.hasQueuedThread(thread) && !execution.status.isTriggerActive
         if (queued) StreamExecutionAccess.state(execution).set(TERMINATED)
-        queued || (asleep(execution) && endSleeping(execution))
+        queued || (asleep(execution) && endSleeping(execution, stopAsked))
       } finally lock.unlock()
     }
   }
 
-  private def endSleeping(execution: StreamExecution): Boolean = {
+  private def endSleeping(execution: StreamExecution, stopAsked: () => Boolean): Boolean = {
     val state = StreamExecutionAccess.state(execution)
     state.set(TERMINATED)
     val still = asleep(execution)
     // One that has woken in between may have begun a batch, in which Spark would interrupt itself now: let it run.
-    if (still) execution.queryExecutionThread.interrupt() else state.compareAndSet(TERMINATED, ACTIVE)
+    if (still) execution.queryExecutionThread.interrupt()
+    else if (!stopAsked()) {
+      state.compareAndSet(TERMINATED, ACTIVE)
+      // The application says that it wants to stop before it sets the state: its word must not be taken back.
+      if (stopAsked()) state.set(TERMINATED)
+    }
     still
   }
 

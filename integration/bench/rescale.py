@@ -1,7 +1,7 @@
 """Measure rescaling on a real cluster: how soon, at what gap in the output, at what cost.
 
 usage: python -m integration.bench.rescale [--quick] [--rounds N] [--large-rounds N] [--only PART]...
-The last line printed is one JSON object, also written to results/rescale.json.
+The last line printed is one JSON object. A whole run also writes it to results/rescale.json, part by part.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def main() -> int:
     parts = _parts(arguments)
     result: dict[str, object] = {}
     for name in arguments.only or parts:
-        print(f"{time.strftime('%H:%M:%S')} {name}", file=sys.stderr, flush=True)
-        result |= parts[name]()
-    line = json.dumps(result)
-    if not arguments.only:
-        _RESULT.parent.mkdir(exist_ok=True)
-        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(line)
+        part = parts[name]()
+        print(f"{time.strftime('%H:%M:%S')} {name} {json.dumps(part)}", file=sys.stderr, flush=True)
+        result |= part
+        if not arguments.only:
+            _RESULT.parent.mkdir(exist_ok=True)
+            _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result))
     return 0
 
 
@@ -54,7 +54,7 @@ def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], dict[str, ob
     quick: bool = arguments.quick
     rounds = arguments.rounds or (2 if quick else 10)
     keys = _STATE_KEYS // (10 if quick else 1)
-    large_rounds = arguments.large_rounds or (1 if quick else 3)
+    large_rounds = arguments.large_rounds or (1 if quick else rounds)
     return {
         "stateless": lambda: {"stateless": _elastic("stateless", rounds).summary()},
         "stateful_small": lambda: _small_and_kill(rounds),
@@ -97,7 +97,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="few rounds, a tenth of the large state")
     parser.add_argument("--rounds", type=int, help="rounds of 2 -> 3 -> 2 executors (default 10)")
-    parser.add_argument("--large-rounds", type=int, help="rounds with the large state (default 3)")
+    parser.add_argument("--large-rounds", type=int, help="rounds with the large state (default: as many)")
     parser.add_argument(
         "--only",
         action="append",

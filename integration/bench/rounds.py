@@ -18,7 +18,8 @@ from spark_elastic.demo.processes import ProcessFailure
 # Enough batches after a change to see its wake: the first ones on a new executor are slow.
 _SETTLE_BATCHES = 8
 _SETTLE_TIMEOUT_S = 300.0
-_WARM_UP_BATCHES = 20
+# Before its hundredth batch or so a driver still compiles, and takes longer for a batch than the trigger's interval.
+_WARM_UP_BATCHES = 100
 
 
 @attrs.frozen(kw_only=True)

@@ -61,16 +61,13 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
   /**
    * Ends a re-partitioning that a crash has left in the middle, by finishing it, else by taking it back. Spark would not
    * start from such a checkpoint.
+   *
+   * @return whether there was one
    */
-  def mend(): Unit = {
-    val now = logs
+  def mend(): Boolean = {
     closeSinkGap()
-    for {
-      (last, offsets) <- now.offsetLog.getLatest()
-      (committed, _) <- now.commitLog.getLatest()
-      if last > committed && isRepartition(last, now.offsetLog)
-      partitions <- offsets.metadataOpt.flatMap(OfflineStateRepartitionUtils.getShufflePartitions)
-    } {
+    val unfinished = unfinishedRepartition()
+    unfinished.foreach { case (committed, partitions) =>
       logWarning(s"spark-elastic: the re-partitioning of $root to $partitions was cut short and is finished now")
       try repartition(partitions)
       catch {
@@ -79,6 +76,18 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
           logs.offsetLog.purgeAfter(committed)
       }
     }
+    unfinished.isDefined
+  }
+
+  /** The last committed batch and the partition count that was to follow it. */
+  private def unfinishedRepartition(): Option[(Long, Int)] = {
+    val now = logs
+    for {
+      (last, offsets) <- now.offsetLog.getLatest()
+      (committed, _) <- now.commitLog.getLatest()
+      if last > committed && isRepartition(last, now.offsetLog)
+      partitions <- offsets.metadataOpt.flatMap(OfflineStateRepartitionUtils.getShufflePartitions)
+    } yield (committed, partitions)
   }
 
   /**

@@ -15,19 +15,22 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
   private val checkpoint = new Checkpoint(execution)
   private val asked = execution.sparkSession.sessionState.conf
   private val conf = execution.sparkSessionForStream.conf
+  private var found: Option[CheckpointFacts] = None // read once: each look costs several requests to an object store
 
-  /** Makes the checkpoint one that can be started from, with the format that it was written in. */
+  /** Reads the checkpoint, and makes it one that can be started from, with the format that it was written in. */
   def prepare(): Unit = if (stateful) {
-    checkpoint.read().foreach(keepFormat)
-    checkpoint.mend()
+    found = checkpoint.read()
+    found.foreach(keepFormat)
+    mend()
   }
+
+  private def mend(): Unit = if (checkpoint.mend()) found = checkpoint.read()
 
   /** The format is not written down in what Spark restores: a run with another one could not read its state. */
   private def keepFormat(facts: CheckpointFacts): Unit =
     if (facts.batch.isDefined) conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, facts.format.toString)
 
   def facts(): QueryFacts = {
-    val found = if (stateful) checkpoint.read() else None
     val (trigger, triggerMs) = execution.trigger match {
       case ProcessingTimeTrigger(ms) => "processing_time" -> ms
       case AvailableNowTrigger => "available_now" -> 0L
@@ -72,18 +75,20 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
     }
     val failure = plan.partitions.flatMap { partitions =>
       try {
-        if (plan.repartition) checkpoint.repartition(partitions)
+        if (plan.repartition) {
+          checkpoint.repartition(partitions)
+          found = found.map(_.copy(partitions = partitions))
+        }
         conf.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
         None
       } catch {
         case NonFatal(e) =>
           logWarning(s"spark-elastic: ${execution.id} starts with the partitions that it had: ${e.getMessage}")
-          checkpoint.mend()
+          mend()
           Some(String.valueOf(e.getMessage))
       }
     }
-    val inForce = if (stateful) checkpoint.read().map(_.partitions) else None
-    (inForce.getOrElse(conf.get(SQLConf.SHUFFLE_PARTITIONS.key).toInt), failure)
+    (found.map(_.partitions).getOrElse(conf.get(SQLConf.SHUFFLE_PARTITIONS.key).toInt), failure)
   }
 }
 

@@ -1,0 +1,51 @@
+"""Slots, bounds and the parallelism that they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_elastic.core.parallelism import is_increase_enough
+from spark_elastic.core.requirements import Bounds, Vertex, VertexParallelism, default_max_parallelism
+from spark_elastic.core.slots import allocate, desired_slots
+from tests.vectors.adapters.fields import Fields
+
+
+def reactive_parallelism_store(given: Fields) -> Fields:
+    if "vertices" in given:
+        known = {name: vertex_parallelism(*values) for name, values in given["vertices"].items()}
+        return {
+            "vertices": {name: [vertex.parallelism, vertex.max_parallelism] for name, vertex in known.items()}
+        }
+    vertex = vertex_parallelism(given["parallelism"], given["max_parallelism"])
+    parallelism = vertex.reactive_bounds().upper if given.get("adjusted") else vertex.parallelism
+    return {"parallelism": parallelism, "max_parallelism": vertex.max_parallelism}
+
+
+def vertex_parallelism(parallelism: int, maximum: int) -> VertexParallelism:
+    return VertexParallelism(parallelism=parallelism, maximum=None if maximum == -1 else maximum)
+
+
+def default_max(given: Fields) -> Fields:
+    return {"max_parallelism": default_max_parallelism(given["parallelism"])}
+
+
+def legacy_rescale_gate(given: Fields) -> Fields:
+    increase = given.get("min_parallelism_increase", 1)
+    return {"rescale": is_increase_enough(given["current"], given["available"], increase)}
+
+
+def slot_allocation(given: Fields) -> Fields:
+    if "required" in given:
+        vertex = Vertex(id="v", group="g", bounds=Bounds(upper=sum(given["required"].values())))
+        return {"has_desired": len(given["slots"]) >= desired_slots([vertex])}
+    if "vertices" not in given:
+        vertex = Vertex(id="v", group="g", bounds=Bounds(upper=given["parallelism"]))
+        return {"declared_slots": desired_slots([vertex])}
+    vertices = [
+        Vertex(id=v["id"], group=v["group"], bounds=Bounds(lower=v["lower"], upper=v["upper"]))
+        for v in given["vertices"]
+    ]
+    result: dict[str, Any] = {"desired_slots": desired_slots(vertices)}
+    if "slots" in given:
+        result["parallelism"] = allocate(vertices, given["slots"])
+    return result

@@ -1,0 +1,80 @@
+"""The transition manager: its phases over time, and the durations that a query's settings give it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, evolve
+
+from spark_elastic.core.query.executing import Executing
+from spark_elastic.core.query.transition_manager import TransitionManager
+from spark_elastic.core.settings import CoreSettings
+from tests.unit.core.builder import STATEFUL, Scene
+from tests.vectors.adapters.fields import Fields
+
+
+@define
+class Resources:
+    """What a vector says that the context would answer."""
+
+    is_sufficient: bool = False
+    is_desired: bool = False
+
+    def sufficient(self) -> bool:
+        return self.is_sufficient
+
+    def desired(self) -> bool:
+        return self.is_desired
+
+
+def state_transition_timing(given: Fields) -> Fields:
+    return run_steps(given) if "steps" in given else manager_settings(given)
+
+
+def run_steps(given: Fields) -> Fields:
+    """Play the steps; each `expect` among them is checked on the way."""
+    config = given["config"]
+    manager = TransitionManager(
+        created=0,
+        cooldown_ms=config["cooldown_ms"],
+        stabilization_ms=config["stabilization_ms"],
+        max_delay_ms=config["max_trigger_delay_ms"],
+    )
+    resources = Resources()
+    transitions = 0
+    for step in given["steps"]:
+        at = step["at_ms"]
+        transitions += manager.advance(at, resources)
+        match step["op"]:
+            case "resources":
+                resources = Resources(step["sufficient"], step["desired"])
+            case "change":
+                transitions += manager.change(at, resources)
+            case "trigger":
+                transitions += manager.trigger(at, resources)
+            case "expect":
+                assert (manager.phase, transitions) == (step["phase"], step["transitions"]), step
+        manager.validate()
+    return {"final_phase": manager.phase, "transitions": transitions}
+
+
+def manager_settings(given: Fields) -> Fields:
+    """Let a query run with these settings and look at its manager."""
+    named = {
+        "executing.cooldown_ms": "cooldown_ms",
+        "executing.stabilization_ms": "executing_stabilization_ms",
+        "rescale-trigger.max-delay_ms": "max_delay_ms",
+    }
+    scene = Scene(CoreSettings(**{named[key]: value for key, value in given.items() if key in named}))
+    interval_ms = given.get("checkpoint_interval_ms", 0) if given.get("checkpointing") else 0
+    scene.start(2)
+    scene.running(2, evolve(STATEFUL, trigger_ms=interval_ms))
+    state = scene.scheduler._machines["counts"].state
+    assert isinstance(state, Executing)
+    manager = state.manager
+    return {
+        "cooldown_ms": manager.cooldown_ms,
+        "stabilization_ms": manager.stabilization_ms,
+        "max_trigger_delay_ms": manager.max_delay_ms,
+        "max_delay_ms": manager.max_delay_ms,
+    }

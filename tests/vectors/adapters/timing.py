@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from attrs import define, evolve
 
 from spark_elastic.core.query.executing import Executing

@@ -8,13 +8,21 @@ prints the table that the README shows.
 from __future__ import annotations
 
 import difflib
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import attrs
 from attrs import frozen
 
+from spark_elastic.core.failures.strategy import (
+    ExponentialDelay,
+    FailureRate,
+    FixedDelay,
+    NoRestart,
+    RestartPolicy,
+)
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.durations import format_duration, format_size, parse_duration, parse_size
 
@@ -71,18 +79,19 @@ class Key:
         return _NONE if value is None else self.kind.format(value)
 
 
-def _duration(*, forever: bool = False) -> Kind:
+def _duration(low: int = 0, *, forever: bool = False) -> Kind:
     def parse(text: str) -> int:
         value = parse_duration(text)
-        if value < 0 and not forever:
+        if value < low and not (forever and value < 0):
             raise ValueError(text)
         return max(value, -1)
 
+    limits = f", at least {format_duration(low)}" if low else ""
     return Kind(
         name="duration",
         parse=parse,
         format=format_duration,
-        allowed="a duration such as 500ms, 30s or 5min" + (", or -1 for no limit" if forever else ""),
+        allowed=f"a duration such as 500ms, 30s or 5min{limits}{', or -1 for no limit' if forever else ''}",
         example="30s",
     )
 
@@ -96,6 +105,16 @@ def _whole(low: int, high: int | None = None) -> Kind:
 
     limits = f"from {low} to {high}" if high is not None else f"from {low} up"
     return Kind(name="int", parse=parse, format=str, allowed=f"a whole number {limits}", example=str(low))
+
+
+def _number(limits: str, fits: Callable[[float], bool], example: str) -> Kind:
+    def parse(text: str) -> float:
+        value = float(text)
+        if not (math.isfinite(value) and fits(value)):
+            raise ValueError(text)
+        return value
+
+    return Kind(name="number", parse=parse, format=str, allowed=f"a number {limits}", example=example)
 
 
 def _size(low: int) -> Kind:
@@ -114,8 +133,10 @@ def _size(low: int) -> Kind:
     )
 
 
-def _choice(*choices: str) -> Kind:
+def _choice(*choices: str, also: Mapping[str, str] | None = None) -> Kind:
+    """Allow `choices`, and what `also` says to mean one of them, in any case."""
     by_spelling = {spelling.lower(): choice for choice in choices for spelling in (choice, _kebab(choice))}
+    by_spelling.update(also or {})
 
     def parse(text: str) -> str:
         if text.lower() not in by_spelling:
@@ -271,6 +292,94 @@ class Settings:
         32_768,
         "Most partitions that a query is given.",
     )
+    restart_strategy: str = _key(
+        "restartStrategy.type",
+        _choice(
+            "none",
+            "fixed-delay",
+            "failure-rate",
+            "exponential-delay",
+            also={
+                "disable": "none",
+                "off": "none",
+                "fixeddelay": "fixed-delay",
+                "failurerate": "failure-rate",
+                "exponentialdelay": "exponential-delay",
+            },
+        ),
+        "none",
+        "Whether a query that fails is started again, and when; the keys below say more of each. `none`: "
+        "never, as in plain Spark; that is the default for now.",
+        "restartStrategy",
+    )
+    fixed_delay_attempts: int = _key(
+        "restartStrategy.fixedDelay.attempts",
+        _whole(0),
+        1,
+        "`fixed-delay`: how often a query is started again.",
+    )
+    fixed_delay_ms: int = _key(
+        "restartStrategy.fixedDelay.delay",
+        _duration(),
+        1_000,
+        "`fixed-delay`: time from a failure to the next start.",
+    )
+    failure_rate_max_failures: int = _key(
+        "restartStrategy.failureRate.maxFailuresPerInterval",
+        _whole(1),
+        1,
+        "`failure-rate`: most failures in an interval after which a query is still started again.",
+    )
+    failure_rate_interval_ms: int = _key(
+        "restartStrategy.failureRate.failureRateInterval",
+        _duration(1),
+        60_000,
+        "`failure-rate`: the interval in which failures are counted.",
+    )
+    failure_rate_delay_ms: int = _key(
+        "restartStrategy.failureRate.delay",
+        _duration(),
+        1_000,
+        "`failure-rate`: time from a failure to the next start.",
+    )
+    initial_backoff_ms: int = _key(
+        "restartStrategy.exponentialDelay.initialBackoff",
+        _duration(1),
+        1_000,
+        "`exponential-delay`: time from the first failure to the next start; later ones are longer.",
+    )
+    max_backoff_ms: int = _key(
+        "restartStrategy.exponentialDelay.maxBackoff",
+        _duration(1),
+        60_000,
+        "`exponential-delay`: longest time from a failure to the next start.",
+    )
+    backoff_multiplier: float = _key(
+        "restartStrategy.exponentialDelay.backoffMultiplier",
+        _number("above 1", lambda value: value > 1, "1.5"),
+        1.5,
+        "`exponential-delay`: by what the time grows with each failure.",
+    )
+    reset_backoff_threshold_ms: int = _key(
+        "restartStrategy.exponentialDelay.resetBackoffThreshold",
+        _duration(1),
+        3_600_000,
+        "`exponential-delay`: after so long without a failure the time is the initial one again.",
+    )
+    jitter_factor: float = _key(
+        "restartStrategy.exponentialDelay.jitterFactor",
+        _number("from 0 to 1", lambda value: 0 <= value <= 1, "0.1"),
+        0.1,
+        "`exponential-delay`: share of the time by which it is made longer or shorter at random, so that "
+        "queries do not all start at once.",
+    )
+    attempts_before_reset_backoff: int | None = _key(
+        "restartStrategy.exponentialDelay.attemptsBeforeResetBackoff",
+        _or_none(_whole(1)),
+        None,
+        "`exponential-delay`: how often a query is started again before a time without failures. None: "
+        "without limit.",
+    )
     history_size: int = _key(
         "history.size",
         _whole(1),
@@ -316,7 +425,31 @@ class Settings:
             state_store=self.state_store,  # type: ignore[arg-type]
             max_parallelism=self.max_parallelism,
             history_size=self.history_size,
+            restart=self.restart_policy(),
         )
+
+    def restart_policy(self) -> RestartPolicy:
+        """Return what becomes of failed queries, with every value that was set for the chosen type."""
+        match self.restart_strategy:
+            case "fixed-delay":
+                return FixedDelay(attempts=self.fixed_delay_attempts, delay_ms=self.fixed_delay_ms)
+            case "failure-rate":
+                return FailureRate(
+                    max_failures_per_interval=self.failure_rate_max_failures,
+                    interval_ms=self.failure_rate_interval_ms,
+                    delay_ms=self.failure_rate_delay_ms,
+                )
+            case "exponential-delay":
+                return ExponentialDelay(
+                    initial_backoff_ms=self.initial_backoff_ms,
+                    max_backoff_ms=self.max_backoff_ms,
+                    backoff_multiplier=self.backoff_multiplier,
+                    reset_backoff_threshold_ms=self.reset_backoff_threshold_ms,
+                    jitter_factor=self.jitter_factor,
+                    attempts_before_reset_backoff=self.attempts_before_reset_backoff,
+                )
+            case _:
+                return NoRestart()
 
     def as_conf(self) -> dict[str, str]:
         """Return the value of every key that has one as text; `load` reads it back to equal settings."""
@@ -325,6 +458,11 @@ class Settings:
 
 
 _FIELDS: dict[str, Key] = {field.name: field.metadata["key"] for field in attrs.fields(Settings)}
+# Two durations of which the second may not be shorter than the first, and what to call the first.
+_ORDERED = (
+    ("cooldown_after_rescaling_ms", "scaling_interval_max_ms", "cooldown after rescaling"),
+    ("initial_backoff_ms", "max_backoff_ms", "initial backoff"),
+)
 # Every accepted name in camel case, without the prefix, and the field that it sets.
 _NAMES: dict[str, str] = {name: field for field, key in _FIELDS.items() for name in (key.name, *key.aliases)}
 
@@ -369,8 +507,7 @@ def load(conf: Mapping[str, str]) -> Settings:
             continue
         values[field] = value
         typed[field] = (name, text)
-    if not refused & {"cooldown_after_rescaling_ms", "scaling_interval_max_ms"}:
-        errors.extend(_cross_check(Settings(**values)))
+    errors.extend(_cross_check(Settings(**values), refused))
     if errors:
         raise SettingsError(tuple(errors))
     return Settings(**values)
@@ -383,16 +520,19 @@ def spellings(conf: Mapping[str, str], full_name: str) -> tuple[str, ...]:
     return tuple(name for name in ours if _NAMES.get(_camel(name.removeprefix(PREFIX))) == wanted)
 
 
-def _cross_check(settings: Settings) -> list[str]:
-    shortest, longest = settings.cooldown_after_rescaling_ms, settings.scaling_interval_max_ms
-    name = f"{PREFIX}adaptiveScheduler.scalingInterval.max"
-    if longest is None or longest >= shortest:
-        return []
-    error = (
-        f"{name} is '{format_duration(longest)}', allowed is at least the cooldown after rescaling, "
-        f"'{format_duration(shortest)}': set {name}={format_duration(shortest)}"
-    )
-    return [error]
+def _cross_check(settings: Settings, refused: Set[str]) -> list[str]:
+    """Compare the durations that belong together; what was refused is no value to compare with."""
+    errors: list[str] = []
+    for low, high, low_words in _ORDERED:
+        shortest, longest = getattr(settings, low), getattr(settings, high)
+        if {low, high} & refused or longest is None or longest >= shortest:
+            continue
+        name = _FIELDS[high].full_name
+        errors.append(
+            f"{name} is '{format_duration(longest)}', allowed is at least the {low_words}, "
+            f"'{format_duration(shortest)}': set {name}={format_duration(shortest)}"
+        )
+    return errors
 
 
 def _unknown(name: str) -> str:

@@ -31,7 +31,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         submission_stabilization_timeout_ms=4, cooldown_after_rescaling_ms=5,
         executing_stabilization_timeout_ms=6, rescale_trigger_max_delay_ms=7, min_parallelism_increase=8,
         scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",
-        state_store="unchanged", max_parallelism=10, history_size=11,
+        state_store="unchanged", max_parallelism=10, history_size=11, restart_strategy="fixed-delay",
     ).core()  # fmt: skip
     same = [
         field.name

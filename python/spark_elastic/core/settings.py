@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
+
+from spark_elastic.core.failures.strategy import NoRestart, RestartPolicy
 
 Mode = Literal["reactive"]
 RescalePolicy = Literal["gain", "always"]
@@ -36,6 +38,8 @@ class CoreSettings:
     min_parallelism_increase: int = 1
     scaling_interval_max_ms: int | None = None
     rescale_policy: RescalePolicy = "gain"
+
+    restart: RestartPolicy = field(factory=NoRestart)
 
     explicit_parallelism: ExplicitParallelism = "ignore"
     state_store: StateStore = "rescalable"

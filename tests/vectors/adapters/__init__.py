@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.vectors.adapters import slots, timing
+from tests.vectors.adapters import restarts, slots, timing
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
@@ -16,5 +16,7 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "default_max_parallelism": slots.default_max,
     "legacy_rescale_gate": slots.legacy_rescale_gate,
     "slot_allocation": slots.slot_allocation,
+    "exponential_backoff": restarts.exponential_backoff,
+    "other_restart_strategies": restarts.other_restart_strategies,
     "state_transition_timing": timing.state_transition_timing,
 }

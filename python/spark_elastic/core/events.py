@@ -14,6 +14,8 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from spark_elastic.core.declared import WantedBounds
+
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
 Phase = Literal["held", "running", "stopped"]
@@ -242,6 +244,27 @@ class TimerFired(Event):
     timer: str
 
 
+@frozen(kw_only=True)
+class PolicyFileChanged(Event):
+    """The policy file at `path` says something new, or was read for the first time.
+
+    `bounds` is by the name of the query and the id of its vertex, `defaults` is for every query whose name is
+    not there; None says nothing about those.
+    """
+
+    path: str
+    defaults: WantedBounds | None = None
+    bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class PolicyFileRefused(Event):
+    """The policy file at `path` cannot be used: what it said before stays in force."""
+
+    path: str
+    errors: tuple[str, ...]
+
+
 EVENT_TYPES: tuple[type[Event], ...] = (
     Snapshot,
     ExecutorAdded,
@@ -260,3 +283,6 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ActionFailed,
     TimerFired,
 )
+
+RUNTIME_EVENT_TYPES: tuple[type[Event], ...] = (PolicyFileChanged, PolicyFileRefused)
+"""What the runtime finds out by itself: part of the journal, not of the contract with the shim."""

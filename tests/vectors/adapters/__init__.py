@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.vectors.adapters import restarts, slots, timing
+from tests.vectors.adapters import requirements, restarts, slots, timing
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "reactive_parallelism_store": slots.reactive_parallelism_store,
     "default_max_parallelism": slots.default_max,
     "legacy_rescale_gate": slots.legacy_rescale_gate,
+    "resource_requirements_validation": requirements.resource_requirements_validation,
     "slot_allocation": slots.slot_allocation,
     "exponential_backoff": restarts.exponential_backoff,
     "other_restart_strategies": restarts.other_restart_strategies,

@@ -15,8 +15,16 @@ from integration.streaming.bare_jvm import bare_jvm
 pytestmark = pytest.mark.integration
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "contract" / "golden"
-# The runtime keeps its timers to itself.
-ONLY_IN_PYTHON = {"SetTimer", "CancelTimer", "TimerFired"}
+# The runtime keeps to itself: its timers, and what is asked of it by others than the driver.
+ONLY_IN_PYTHON = {
+    "SetTimer",
+    "CancelTimer",
+    "TimerFired",
+    "CancelRequested",
+    "RequirementsRequested",
+    "PolicyFileChanged",
+    "PolicyFileRefused",
+}
 
 
 def read(name: str) -> list[dict[str, Any]]:

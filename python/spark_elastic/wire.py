@@ -14,13 +14,13 @@ from cattrs.preconf.json import make_converter
 from cattrs.v import format_exception
 
 from spark_elastic.core.actions import ACTION_TYPES, Action
-from spark_elastic.core.events import EVENT_TYPES, RUNTIME_EVENT_TYPES, Event
+from spark_elastic.core.events import EVENT_TYPES, Event
 
 __all__ = ["WireError", "decode_action", "decode_event", "encode_action", "encode_event"]
 
 T = TypeVar("T")
 
-_EVENTS: Mapping[str, type[Event]] = {cls.__name__: cls for cls in (*EVENT_TYPES, *RUNTIME_EVENT_TYPES)}
+_EVENTS: Mapping[str, type[Event]] = {cls.__name__: cls for cls in EVENT_TYPES}
 _ACTIONS: Mapping[str, type[Action]] = {cls.__name__: cls for cls in ACTION_TYPES}
 
 

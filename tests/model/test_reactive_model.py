@@ -12,12 +12,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import (
     Action,
+    CancelQuery,
+    FailQuery,
     HoldQuery,
     Report,
     SetParallelism,
     StartQuery,
     StopQuery,
 )
+from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, snapshot
 
@@ -44,9 +47,26 @@ SETTINGS = st.builds(
     min_parallelism_increase=st.sampled_from([1, 2]),
     scaling_interval_max_ms=st.sampled_from([None, 20_000]),
     rescale_policy=st.sampled_from(["gain", "always"]),
+    restart=st.sampled_from(
+        [
+            NoRestart(),
+            FixedDelay(attempts=2, delay_ms=1_000),
+            FailureRate(max_failures_per_interval=2, interval_ms=5_000, delay_ms=500),
+            ExponentialDelay(max_backoff_ms=4_000),
+        ]
+    ),
     explicit_parallelism=st.sampled_from(["fixed", "upperBound", "ignore"]),
     max_parallelism=st.sampled_from([1, 3, 32_768]),
     history_size=st.sampled_from([1, 4]),
+)
+
+
+ORDERS = StartQuery | StopQuery | SetParallelism | FailQuery | CancelQuery
+FAILURES = st.builds(
+    ev.Failure,
+    error=st.sampled_from(["disk full", "no route to host"]),
+    causes=st.sampled_from([("java.io.IOException",), ("org.apache.spark.sql.AnalysisException",)]),
+    offsets=st.sampled_from(["", "[7]"]),
 )
 
 
@@ -60,6 +80,7 @@ class Reactive(RuleBasedStateMachine):
         self.facts: dict[str, ev.QueryFacts] = {}
         self.partitions: dict[str, int] = {}
         self.open: list[Action] = []
+        self.failures: dict[str, ev.Failure] = {}
         self.runs = 0
 
     @initialize(given=SETTINGS, cores=st.integers(0, 3))
@@ -86,14 +107,19 @@ class Reactive(RuleBasedStateMachine):
                     self.check_bounds(action)
                 case HoldQuery():
                     assert action.message
-            if isinstance(action, StartQuery | StopQuery | SetParallelism):
-                assert not self.scene.settings.advise_only or isinstance(action, StartQuery)
+            if isinstance(action, ORDERS):
+                assert not self.scene.settings.advise_only or not isinstance(
+                    action, StopQuery | SetParallelism
+                )
                 self.open.append(action)
 
     def check_bounds(self, action: StartQuery | SetParallelism) -> None:
         if action.partitions is not None:
             given, facts = self.scene.settings, self.facts[action.query]
             assert 1 <= action.partitions <= given.max_parallelism
+            # After a failure it starts with what it had.
+            if action.partitions == self.partitions.get(action.query):
+                return
             assert action.partitions <= self.scene.scheduler.slots.total
             if facts.explicit_partitions is not None:
                 assert given.explicit_parallelism != "fixed"
@@ -135,7 +161,7 @@ class Reactive(RuleBasedStateMachine):
         self.scene.now += 100
         match order:
             case StartQuery(query=query):
-                if self.phase.get(query) in ("held", "stopped"):
+                if self.phase.get(query) in ("held", "stopped", "failed"):
                     if well and order.partitions is not None:
                         self.partitions[query] = order.partitions
                     self.outcome(order, well)
@@ -144,6 +170,13 @@ class Reactive(RuleBasedStateMachine):
                 self.phase[query] = "stopped"
                 self.send(ev.QueryStopped, query=query, run=f"r{query}", action=order.id)
                 self.outcome(order, well)
+            case FailQuery(query=query) if self.phase.get(query) in ("held", "stopped", "failed") and well:
+                self.outcome(order, well)
+                self.ends(query, "boom")
+            case CancelQuery(query=query) if query in self.phase:
+                # A stop that takes long is answered late, and the query ends all the same.
+                self.outcome(order, well)
+                self.ends(query, None)
             case SetParallelism(query=query) if well:
                 self.partitions[query] = order.partitions
                 self.outcome(order, well)
@@ -176,9 +209,24 @@ class Reactive(RuleBasedStateMachine):
 
     @rule(query=QUERIES, error=st.sampled_from([None, "boom"]))
     def query_ends(self, query: str, error: str | None) -> None:
+        self.ends(query, error)
+
+    def ends(self, query: str, error: str | None) -> None:
         if self.phase.pop(query, None) is not None:
             self.partitions.pop(query, None)
+            self.failures.pop(query, None)
             self.see(self.scene.terminated(query, error))
+
+    @rule(query=QUERIES, failure=FAILURES)
+    def run_fails(self, query: str, failure: ev.Failure) -> None:
+        if self.phase.get(query) == "running":
+            self.phase[query] = "failed"
+            self.failures[query] = failure
+            self.send(ev.QueryFailed, query=query, run=f"r{query}", failure=failure)
+
+    @rule(query=QUERIES)
+    def somebody_cancels(self, query: str) -> None:
+        self.send(ev.CancelRequested, query=query, by="somebody")
 
     @rule(query=QUERIES, kind=st.sampled_from([ev.QueryIdle, ev.QueryTerminated, ev.QueryStopped]))
     def something_stray_comes(self, query: str, kind: type[ev.Event]) -> None:
@@ -196,10 +244,10 @@ class Reactive(RuleBasedStateMachine):
         self.scene.advance(ms)
         for _, actions in self.scene.log[before:]:
             for action in actions:
-                if isinstance(action, StartQuery | StopQuery | SetParallelism):
+                if isinstance(action, ORDERS):
                     self.open.append(action)
-                    if not isinstance(action, StopQuery):
-                        self.check_bounds(action)
+                if isinstance(action, StartQuery | SetParallelism):
+                    self.check_bounds(action)
 
     @rule()
     def timers_are_late(self) -> None:
@@ -216,6 +264,7 @@ class Reactive(RuleBasedStateMachine):
                 run=f"r{query}",
                 phase=phase,  # type: ignore[arg-type]
                 partitions=self.partitions.get(query),
+                failure=self.failures.get(query) if phase == "failed" else None,
             )
             for query, phase in self.phase.items()
         ]

@@ -101,6 +101,21 @@ class StopQuery(Action):
 
 
 @frozen(kw_only=True)
+class FailQuery(Action):
+    """End a query that has failed or waits for its start; `message` None: with its run's own exception."""
+
+    query: str
+    message: str | None = None
+
+
+@frozen(kw_only=True)
+class CancelQuery(Action):
+    """Stop a query for good, as its application would."""
+
+    query: str
+
+
+@frozen(kw_only=True)
 class SetParallelism(Action):
     """Change the count of a running query; in force from its next micro-batch."""
 
@@ -157,6 +172,8 @@ ACTION_TYPES: tuple[type[Action], ...] = (
     StartQuery,
     HoldQuery,
     StopQuery,
+    FailQuery,
+    CancelQuery,
     SetParallelism,
     RequestExecutors,
     KillExecutors,

@@ -18,7 +18,7 @@ from spark_elastic.core.declared import WantedBounds
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
-Phase = Literal["held", "running", "stopped"]
+Phase = Literal["held", "running", "stopped", "failed"]
 
 
 @frozen(kw_only=True)
@@ -60,13 +60,33 @@ class QueryFacts:
 
 
 @frozen(kw_only=True)
+class Failure:
+    """Describe why a run failed.
+
+    `error` is the message of the innermost cause, `error_class` Spark's name of the condition if one of the
+    causes has one, `causes` their classes from the outermost on, `offsets` up to where its batch was to
+    read.
+    """
+
+    error: str
+    error_class: str | None = None
+    causes: tuple[str, ...] = ()
+    offsets: str = ""
+
+
+@frozen(kw_only=True)
 class QueryInfo:
-    """Describe one query of a snapshot: `partitions` is the count in force, None while nothing runs."""
+    """Describe one query of a snapshot.
+
+    `partitions` is the count in force, None while nothing runs; `failure` is there if its last run failed
+    and nobody has said yet what is to become of the query.
+    """
 
     facts: QueryFacts
     run: str
     phase: Phase
     partitions: int | None = None
+    failure: Failure | None = None
 
 
 @frozen(kw_only=True)
@@ -130,6 +150,15 @@ class ExecutorDecommissioning(Event):
 
 
 @frozen(kw_only=True)
+class ExecutorUsage(Event):
+    """What would be lost with an executor: cached blocks, and shuffle data that it has written."""
+
+    executor: str
+    cached_bytes: int
+    shuffle_bytes: int
+
+
+@frozen(kw_only=True)
 class QueryEvent(Event):
     """A fact about one run of one query."""
 
@@ -182,6 +211,13 @@ class QueryProgress(QueryEvent):
 @frozen(kw_only=True)
 class QueryIdle(QueryEvent):
     """A trigger found nothing to do."""
+
+
+@frozen(kw_only=True)
+class QueryFailed(QueryEvent):
+    """A run failed; its handle lives and waits for a start, or for its end."""
+
+    failure: Failure
 
 
 @frozen(kw_only=True)
@@ -238,6 +274,23 @@ class QueryStopped(ActionOutcome):
 
 
 @frozen(kw_only=True)
+class CancelRequested(Event):
+    """Somebody (`by`) wants a query to end."""
+
+    query: str
+    by: str
+
+
+@frozen(kw_only=True)
+class RequirementsRequested(Event):
+    """Somebody (`by`) has set a query's bounds: lower and upper by vertex, checked and without -1."""
+
+    query: str
+    bounds: Mapping[str, tuple[int, int]]
+    by: str
+
+
+@frozen(kw_only=True)
 class TimerFired(Event):
     """A timer that was set has come due."""
 
@@ -272,17 +325,20 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ExecutorExcluded,
     ExecutorUnexcluded,
     ExecutorDecommissioning,
+    ExecutorUsage,
     QuerySubmitted,
     QueryStarted,
     QueryProgress,
     QueryIdle,
     QueryStopped,
+    QueryFailed,
     QueryTerminated,
     StageCompleted,
     ActionDone,
     ActionFailed,
+    CancelRequested,
+    RequirementsRequested,
+    PolicyFileChanged,
+    PolicyFileRefused,
     TimerFired,
 )
-
-RUNTIME_EVENT_TYPES: tuple[type[Event], ...] = (PolicyFileChanged, PolicyFileRefused)
-"""What the runtime finds out by itself: part of the journal, not of the contract with the shim."""

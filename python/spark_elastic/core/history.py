@@ -1,7 +1,8 @@
 """What became of each rescale of a query, newest first, bounded.
 
 A record opens when a cause for a rescale comes up and closes with a reason. Causes that come up while one
-is open join it.
+is open join it, but for two: new bounds begin another record, and a failure becomes the cause of the one
+that is open, which begins anew.
 """
 
 from __future__ import annotations
@@ -11,22 +12,33 @@ from typing import Literal
 
 from attrs import define, field, frozen
 
-Cause = Literal["initial_schedule", "new_resources", "lost_resources", "load_changed"]
+Cause = Literal[
+    "initial_schedule",
+    "update_requirement",
+    "new_resources",
+    "lost_resources",
+    "load_changed",
+    "recoverable_failover",
+]
 TerminatedReason = Literal[
     "succeeded",
     "exception_occurred",
+    "resource_requirements_updated",
     "no_resources_or_parallelisms_change",
     "job_finished",
     "job_failed",
+    "job_canceled",
 ]
 Status = Literal["in_progress", "completed", "failed", "ignored"]
 
 _STATUS: Mapping[TerminatedReason, Status] = {
     "succeeded": "completed",
     "exception_occurred": "failed",
+    "resource_requirements_updated": "ignored",
     "no_resources_or_parallelisms_change": "ignored",
     "job_finished": "ignored",
     "job_failed": "ignored",
+    "job_canceled": "ignored",
 }
 
 
@@ -41,9 +53,14 @@ class Stay:
 
 @define(kw_only=True)
 class Rescale:
-    """One record. The first of a query has no `before` values. Times are epoch ms."""
+    """One record. The first of a query has no `before` values. Times are epoch ms.
+
+    `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
+    """
 
     number: int
+    requirements: int
+    attempt: int
     cause: Cause
     started: int
     slots_before: int | None
@@ -67,6 +84,8 @@ class History:
     limit: int
     records: list[Rescale] = field(factory=list)
     opened: int = 0
+    requirements: int = 1
+    attempts: int = 0
 
     @property
     def open_record(self) -> Rescale | None:
@@ -77,13 +96,20 @@ class History:
         self, cause: Cause, *, state: str, at: int, slots: int | None = None, partitions: int | None = None
     ) -> None:
         """Open a record, unless one is open already."""
-        if self.open_record is not None:
+        record = self.open_record
+        if record is not None:
+            if cause == "recoverable_failover":
+                record.cause = cause
+                record.stays = (Stay(state=state, entered=at),)
             return
         self.opened += 1
+        self.attempts += 1
         self.records.insert(
             0,
             Rescale(
                 number=self.opened,
+                requirements=self.requirements,
+                attempt=self.attempts,
                 cause=cause,
                 started=at,
                 slots_before=slots,
@@ -92,6 +118,12 @@ class History:
             ),
         )
         del self.records[self.limit :]
+
+    def bounds_changed(self, at: int, *, slots: int | None, partitions: int | None) -> None:
+        """Close what is open for the old bounds, and count from one again."""
+        self.close("resource_requirements_updated", at=at, slots=slots, partitions=partitions)
+        self.requirements += 1
+        self.attempts = 0
 
     def entered(self, state: str, at: int) -> None:
         """Note that the query has gone to another state."""

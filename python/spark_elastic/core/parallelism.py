@@ -46,7 +46,7 @@ class Situation:
 
     `partitions` is the count in force or, before a start, in the checkpoint (None if new). `restarts`
     counts the rescales of this query within the last horizon, `pending` says that the checkpoint's last
-    batch has to run first, `failed_target` is a count to which
+    batch has to run first, `recovering` that the last run has failed, `failed_target` is a count to which
     re-partitioning has just failed, `overdue` says that even too small an increase is to be carried out
     by now.
     """
@@ -62,6 +62,7 @@ class Situation:
     restart_cost_ms: int = RESTART_COST_MS
     restarts: int = 0
     pending: bool = False
+    recovering: bool = False
     failed_target: int | None = None
     overdue: bool = False
 
@@ -111,6 +112,15 @@ def choose_start(now: Situation) -> Choice:
     possible = _possible(now)
     if possible is None:
         return _nothing(now, "start_without_resources")
+    if now.facts.stateful and now.partitions is not None and now.recovering:
+        # Its last batch may have been started: that has to run with the partitions that it was planned for.
+        return Choice(
+            way="start",
+            reason="start_after_failure",
+            partitions=now.partitions,
+            before=now.partitions,
+            after=now.partitions,
+        )
     if now.facts.stateful and now.partitions is not None:
         return _choose_start_of_checkpoint(now, possible)
     numbers: dict[str, float | int | str] = {
@@ -129,7 +139,7 @@ def choose_running(now: Situation) -> Choice:
         return _nothing(now, untouched)
     possible = _possible(now)
     if possible is None:
-        return _nothing(now, "all_executors_lost")
+        return _nothing(now, "below_lower_bounds" if now.slots else "all_executors_lost")
     if not now.facts.stateful:
         return _choose_in_place(now, possible)
     if now.facts.trigger in _ENDING_TRIGGERS:
@@ -213,7 +223,7 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
     target = _target(now, possible)
     if target == now.partitions:
         return _nothing(now, "parallelism_fits", after=target)
-    gain = _gain(now, target)
+    gain = {**_gain(now, target), "lower": now.requirements.lower, "upper": now.requirements.upper}
     alternatives = _alternatives(now, target, possible)
 
     def hold(reason: str) -> Choice:
@@ -222,16 +232,18 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
     if target == now.failed_target:
         return hold("failed_before")
     always = now.settings.rescale_policy == "always"
-    shortfall = None if always else _shortfall(gain)
+    # Bounds are what somebody has asked for: whether they pay is not the question.
+    beyond = not now.requirements.lower <= now.partitions <= now.requirements.upper
+    shortfall = None if always or beyond else _shortfall(gain)
     if shortfall is not None:
         return hold(shortfall)
-    if not now.overdue and not is_increase_enough(
+    if not (now.overdue or beyond) and not is_increase_enough(
         now.partitions, target, now.settings.min_parallelism_increase
     ):
         return hold("increase_too_small")
     return Choice(
         way="restart",
-        reason="restart_always" if always else "restart_pays",
+        reason="restart_into_bounds" if beyond else "restart_always" if always else "restart_pays",
         partitions=target,
         repartition=True,
         before=now.partitions,
@@ -244,7 +256,8 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
 def _target(now: Situation, possible: int) -> int:
     if now.settings.rescale_policy == "always":
         return possible
-    return now.model.best_partitions(now.slots, possible, TOLERANCE)
+    best = now.model.best_partitions(now.slots, possible, TOLERANCE)
+    return max(best, min(now.requirements.lower, possible))
 
 
 def _gain(now: Situation, target: int) -> Mapping[str, float | int | str]:

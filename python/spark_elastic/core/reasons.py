@@ -59,6 +59,10 @@ REASONS: Mapping[str, Reason] = {
         "start",
         "Starts as it is: no resources came within {waited_ms:ms}, and Spark itself waits for executors.",
     ),
+    "start_after_failure": Reason(
+        "start",
+        "Starts again from its checkpoint with the {before:partition} that it had.",
+    ),
     # What is left alone, and why
     "untouched_fixed": Reason(
         "nothing_to_do",
@@ -125,6 +129,14 @@ REASONS: Mapping[str, Reason] = {
         "All executors are lost: the query is left running with {before:partition}, and Spark waits for "
         "executors.",
     ),
+    "below_lower_bounds": Reason(
+        "held",
+        "Keeps {before:partition} as it is: {slots:slot} cannot meet its lower bound.",
+    ),
+    "backing_off": Reason(
+        "held",
+        "Has failed; starts again from its checkpoint in {backoff_ms:ms}.",
+    ),
     "cooldown": Reason(
         "held",
         "Will look at a change from {before:partition} to {after:partition} when {cooldown_ms:ms} have "
@@ -138,6 +150,11 @@ REASONS: Mapping[str, Reason] = {
     "awaiting_batch": Reason(
         "held",
         "Goes from {before:partition} to {after:partition} at the end of the running micro-batch.",
+    ),
+    "recovering": Reason(
+        "held",
+        "Goes from {before:partition} to {after:partition} after a whole micro-batch without the executors "
+        "that were lost.",
     ),
     "increase_too_small": Reason(
         "held",
@@ -179,6 +196,11 @@ REASONS: Mapping[str, Reason] = {
         "Restarts with {after:partition} instead of {before} on {slots:slot}: "
         "spark.elastic.adaptiveScheduler.rescalePolicy is always.",
     ),
+    "restart_into_bounds": Reason(
+        "rescale_restart",
+        "Restarts with {after:partition} instead of {before} on {slots:slot}: its bounds are {lower} and "
+        "{upper} now.",
+    ),
     "rescaled": Reason(
         "info",
         "Runs with {after:partition} instead of {before}, {took_ms:ms} after the stop was ordered.",
@@ -196,6 +218,61 @@ REASONS: Mapping[str, Reason] = {
         "failed",
         "Could not be set to {after:partition} in place: {error}",
     ),
+    "end_failed": Reason("failed", "Could not be ended: {error}"),
+    # Failures
+    "failure_restart": Reason(
+        "failed",
+        "Failed and is to start again in {backoff_ms:ms}: {error}",
+    ),
+    "failure_no_restart": Reason(
+        "failed",
+        "Failed, and the restart strategy allows no further start: {error}",
+    ),
+    "failure_poison": Reason(
+        "failed",
+        "Failed {tries} times in the same way at the same offsets, {offsets}; another start would, too: "
+        "{error}",
+    ),
+    "failure_analysis": Reason("failed", "Failed for good, a new start would meet the same plan: {error}"),
+    "failure_incompatible_state": Reason(
+        "failed", "Failed for good, the query does not fit the state of its checkpoint: {error}"
+    ),
+    "failure_missing_checkpoint": Reason(
+        "failed", "Failed for good, files of its checkpoint are missing: {error}"
+    ),
+    "failure_fatal": Reason("failed", "Failed for good: {error}"),
+    "failure_no_resources": Reason(
+        "failed",
+        "Fails: it needs {needed:slot}, and after {waited_ms:ms} there are {slots}. Lower its lower bound, "
+        "or raise spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout.",
+    ),
+    "canceling": Reason("info", "Is being stopped for {by}."),
+    "canceled": Reason("finished", "Was stopped."),
+    # Bounds
+    "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
+    "policy_file_refused": Reason(
+        "failed", "The policy file {path} is left out, what counted before still does: {errors}"
+    ),
+    "bounds_refused": Reason(
+        "failed", "The bounds that are declared for this query cannot be used: {errors}"
+    ),
+    # Executors
+    "executors_requested": Reason(
+        "info",
+        "Asks the cluster for {wanted:executor} in all, {before} are here: so many are needed for the slots "
+        "that the queries have declared.",
+    ),
+    "executors_released": Reason(
+        "info",
+        "Gives executors {released} back: {wanted:executor} are enough for the slots that the queries have "
+        "declared.",
+    ),
+    "executors_left_alone": Reason(
+        "info",
+        "Neither requests nor releases executors: spark.dynamicAllocation.enabled does that already.",
+        once=True,
+    ),
+    "executors_refused": Reason("failed", "The cluster did not do what was asked: {error}"),
     "adopted": Reason(
         "info",
         "Found running with {before:partition}; goes on from there.",

@@ -66,3 +66,13 @@ class Requirements:
 
     vertices: tuple[Vertex, ...]
     bound_by: str
+
+    @property
+    def lower(self) -> int:
+        """The fewest partitions that a query may run with."""
+        return max(vertex.bounds.lower for vertex in self.vertices)
+
+    @property
+    def upper(self) -> int:
+        """The most partitions that a query may run with."""
+        return max(vertex.bounds.upper for vertex in self.vertices)

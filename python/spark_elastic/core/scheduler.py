@@ -24,37 +24,54 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field, frozen
 
+from spark_elastic.core import executors, reasons
 from spark_elastic.core.actions import (
     Action,
+    CancelQuery,
     CancelTimer,
     Configure,
     Decision,
+    DecommissionExecutors,
+    FailQuery,
+    KillExecutors,
+    Report,
+    RequestExecutors,
     SetParallelism,
     SetTimer,
     StartQuery,
     StopQuery,
 )
+from spark_elastic.core.declarations import Declarations
 from spark_elastic.core.events import (
+    ActionFailed,
     ActionOutcome,
+    CancelRequested,
     Event,
     ExecutorAdded,
     ExecutorDecommissioning,
     ExecutorExcluded,
     ExecutorRemoved,
     ExecutorUnexcluded,
+    ExecutorUsage,
+    PolicyFileChanged,
+    PolicyFileRefused,
     QueryEvent,
     QueryFacts,
     QueryInfo,
     QueryProgress,
     QueryStopped,
     QuerySubmitted,
+    RequirementsRequested,
     Snapshot,
     StageCompleted,
     TimerFired,
 )
+from spark_elastic.core.executors import ExecutorDemand
 from spark_elastic.core.history import Rescale
 from spark_elastic.core.query.machine import QueryMachine, Timer
-from spark_elastic.core.query.transitions import EXECUTING, WAITING_FOR_RESOURCES
+from spark_elastic.core.query.record import RunFailure
+from spark_elastic.core.query.transitions import EXECUTING, RESTARTING, WAITING_FOR_RESOURCES
+from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
 
@@ -64,6 +81,7 @@ _EXECUTOR_EVENTS = (
     ExecutorExcluded,
     ExecutorUnexcluded,
     ExecutorDecommissioning,
+    ExecutorUsage,
 )
 _FINISHED_KEPT = 100
 """Finished queries that can still be looked at."""
@@ -71,7 +89,10 @@ _FINISHED_KEPT = 100
 
 @frozen(kw_only=True)
 class QueryView:
-    """One query as it is now. `history` has its newest rescale first."""
+    """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
+
+    `history` and `exceptions` have the newest first.
+    """
 
     facts: QueryFacts
     run: str
@@ -80,7 +101,10 @@ class QueryView:
     target: int | None
     last_progress: QueryProgress | None
     last_decision: Decision | None
+    restarted: int
+    rescaled: int
     history: tuple[Rescale, ...]
+    exceptions: tuple[RunFailure, ...]
 
 
 @define
@@ -100,7 +124,10 @@ class _Queries(Mapping[str, QueryView]):
             target=record.target,
             last_progress=record.last_progress,
             last_decision=record.last_decision,
+            restarted=record.restarted,
+            rescaled=record.rescaled,
             history=tuple(record.history.records),
+            exceptions=record.exceptions,
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -117,12 +144,22 @@ class Scheduler:
     settings: CoreSettings
     slots: SlotPool = field(factory=SlotPool, init=False)
     _machines: dict[str, QueryMachine] = field(factory=dict, init=False)
+    _declarations: Declarations = field(init=False)
+    _demand: ExecutorDemand = field(init=False)
+    _may_ask_for_executors: bool = field(default=True, init=False)
+    _decommissions: bool = field(default=False, init=False)
+    _executor_orders: set[str] = field(factory=set, init=False)
+    _executor_timer: str | None = field(default=None, init=False)
     _timers: dict[str, str] = field(factory=dict, init=False)
     _orders: dict[str, str] = field(factory=dict, init=False)
     _now: int = field(default=0, init=False)
     _last_action: int = field(default=0, init=False)
     _last_decision: int = field(default=0, init=False)
     _last_timer: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._declarations = Declarations(self.settings)
+        self._demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
 
     @property
     def queries(self) -> Mapping[str, QueryView]:
@@ -140,8 +177,20 @@ class Scheduler:
                 self._timer_fired(timer, turn)
             case QuerySubmitted():
                 self._submitted(event, turn)
-            case QueryEvent(query=query) | QueryStopped(query=query):
+            case QueryEvent(query=query) | QueryStopped(query=query) | CancelRequested(query=query):
                 self._hand_over(query, event, turn)
+            case RequirementsRequested(query=query, bounds=bounds):
+                self._declarations.requested(query, bounds)
+                self._bounds_changed(turn)
+            case PolicyFileChanged():
+                known = {query: machine.record.facts for query, machine in self._machines.items()}
+                self._declarations.file_changed(event, known)
+                turn.report("policy_file_read", path=event.path)
+                self._bounds_changed(turn)
+            case PolicyFileRefused():
+                turn.report("policy_file_refused", path=event.path, errors="; ".join(event.errors))
+            case ActionOutcome(action=action) if action in self._executor_orders:
+                self._executors_answered(event, turn)
             case ActionOutcome(action=action):
                 self._hand_over(self._orders.pop(action, None), event, turn)
             case StageCompleted():
@@ -151,6 +200,7 @@ class Scheduler:
                 self._tell_slots(turn)
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
+        self._reconcile_executors(turn)
         return tuple(turn.actions)
 
     def _take_over(self, event: Snapshot, turn: _Turn) -> None:
@@ -166,7 +216,13 @@ class Scheduler:
                 advise_only=settings.advise_only,
             )
         )
-        self.slots.replace(event.executors, int(event.conf.get("spark.task.cpus", "1")))
+        task_cpus = int(event.conf.get("spark.task.cpus", "1"))
+        self.slots.replace(event.executors, task_cpus)
+        self._demand.usual_slots = max(1, int(event.conf.get("spark.executor.cores", "1")) // task_cpus)
+        self._decommissions = event.conf.get("spark.decommission.enabled", "false") == "true"
+        self._may_ask_for_executors = event.conf.get("spark.dynamicAllocation.enabled", "false") != "true"
+        if settings.mode == "adaptive" and not self._may_ask_for_executors:
+            turn.report("executors_left_alone")
         shown = {info.facts.query: info for info in event.queries}
         for query, machine in tuple(self._machines.items()):
             if not machine.is_finished and not _still_holds(machine, shown.get(query)):
@@ -176,7 +232,7 @@ class Scheduler:
         for query, info in shown.items():
             machine_now = self._machines.get(query)
             if machine_now is None or machine_now.is_finished:
-                self._take_up(QueryMachine.found(info, self._now, settings), turn)
+                self._take_up(info, turn)
 
     def _submitted(self, event: QuerySubmitted, turn: _Turn) -> None:
         machine = self._machines.get(event.query)
@@ -187,16 +243,20 @@ class Scheduler:
             machine.supersede(turn)
             self._settle(event.query, machine, turn)
         info = QueryInfo(facts=event.facts, run=event.run, phase="held")
-        self._take_up(QueryMachine.found(info, self._now, self.settings), turn)
+        self._take_up(info, turn)
 
-    def _take_up(self, machine: QueryMachine, turn: _Turn) -> None:
-        query = machine.record.facts.query
+    def _take_up(self, info: QueryInfo, turn: _Turn) -> None:
+        query = info.facts.query
+        requirements = self._requirements(info.facts, turn)
+        machine = QueryMachine.found(info, self._now, self.settings, requirements)
         self._machines.pop(query, None)
         self._machines[query] = machine
         machine.begin(turn)
         self._settle(query, machine, turn)
 
     def _timer_fired(self, timer: str, turn: _Turn) -> None:
+        if timer == self._executor_timer:
+            self._executor_timer = None  # what is due is done at the end of every turn
         # A timer that was cancelled while it fired is no longer known.
         query = self._timers.pop(timer, None)
         if query is not None:
@@ -219,10 +279,62 @@ class Scheduler:
                 machine.resources_changed(turn)
                 self._settle(query, machine, turn)
 
+    def _requirements(self, facts: QueryFacts, turn: _Turn) -> Requirements:
+        requirements, errors = self._declarations.requirements(facts)
+        if errors:
+            turn.report("bounds_refused", query=facts.query, errors="; ".join(errors))
+        return requirements
+
+    def _bounds_changed(self, turn: _Turn) -> None:
+        for query, machine in self._machines.items():
+            if machine.is_finished:
+                continue
+            requirements = self._requirements(machine.record.facts, turn)
+            if requirements != machine.requirements:
+                machine.requirements_changed(requirements, turn)
+                self._settle(query, machine, turn)
+
+    def _reconcile_executors(self, turn: _Turn) -> None:
+        """In adaptive mode, tell the cluster how many executors the queries want."""
+        if self.settings.mode != "adaptive" or not self._may_ask_for_executors:
+            return
+        live = [machine.requirements for machine in self._machines.values() if not machine.is_finished]
+        order = self._demand.reconcile(turn.now, self.slots, live, self.settings.max_parallelism)
+        if order is not None:
+            self._order_executors(order, turn)
+        due = self._demand.due
+        if self._executor_timer is None and due is not None:
+            self._last_timer += 1
+            self._executor_timer = f"t{self._last_timer}"
+            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=self._executor_timer, at=due))
+
+    def _order_executors(self, order: executors.Order, turn: _Turn) -> None:
+        here, release = len(self.slots.executors), order.release
+        reason = "executors_released" if release else "executors_requested"
+        turn.report(reason, before=here, after=order.wanted, released=", ".join(release), wanted=order.wanted)
+        if self.settings.advise_only:
+            return
+        action: Action
+        if order.request is not None:
+            action = RequestExecutors(id=turn.next_action(), cause=turn.cause, total=order.request)
+        elif self._decommissions:
+            action = DecommissionExecutors(id=turn.next_action(), cause=turn.cause, executors=release)
+        else:
+            action = KillExecutors(id=turn.next_action(), cause=turn.cause, executors=release)
+        self._executor_orders.add(action.id)
+        turn.emit(action)
+
+    def _executors_answered(self, event: ActionOutcome, turn: _Turn) -> None:
+        self._executor_orders.discard(event.action)
+        if isinstance(event, ActionFailed):
+            turn.report("executors_refused", error=event.error)
+            self._demand.refused()
+
     def _forget_finished(self) -> None:
         finished = [query for query, machine in self._machines.items() if machine.is_finished]
         for query in finished[:-_FINISHED_KEPT]:
             del self._machines[query]
+            self._declarations.forget(query)
 
     def _settle(self, query: str, machine: QueryMachine, turn: _Turn) -> None:
         """Bring the books in step with what the query's state says now."""
@@ -248,6 +360,8 @@ class Scheduler:
             machine.validate()
         timers = {machine.timer.id: query for query, machine in self._machines.items() if machine.timer}
         assert timers == self._timers, "a timer without an owner"
+        self._demand.validate()
+        assert (self._executor_timer is None) or self.settings.mode == "adaptive"
         orders = {
             order: query for query, machine in self._machines.items() for order in machine.record.orders
         }
@@ -259,7 +373,8 @@ def _still_holds(machine: QueryMachine, info: QueryInfo | None) -> bool:
     """Say whether a snapshot shows a query as its machine has it; what was under way is begun anew."""
     if info is None or machine.record.run != info.run:
         return False
-    return machine.record.gate == info.phase and machine.state.name in (EXECUTING, WAITING_FOR_RESOURCES)
+    states = (RESTARTING,) if info.phase == "failed" else (EXECUTING, WAITING_FOR_RESOURCES)
+    return machine.record.gate == info.phase and machine.state.name in states
 
 
 @define
@@ -288,8 +403,33 @@ class _Turn:
         self.scheduler._last_decision += 1
         return self.scheduler._last_decision
 
+    def report(
+        self,
+        reason: str,
+        *,
+        query: str | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        **numbers: float | int | str,
+    ) -> None:
+        """Publish a decision about the application, or about a query that is not known yet."""
+        values = {**numbers, "slots": self.slots}
+        decision = Decision(
+            number=self.next_decision(),
+            query=query,
+            at=self.now,
+            kind=reasons.REASONS[reason].kind,
+            reason=reason,
+            message=reasons.message(reason, **values, before=before, after=after),
+            cause=self.cause,
+            before=before,
+            after=after,
+            numbers=values,
+        )
+        self.emit(Report(id=self.next_action(), cause=self.cause, decision=decision))
+
     def emit(self, action: Action) -> None:
-        if isinstance(action, StartQuery | StopQuery | SetParallelism):
+        if isinstance(action, StartQuery | StopQuery | FailQuery | CancelQuery | SetParallelism):
             self.scheduler._orders[action.id] = action.query
         self.actions.append(action)
 

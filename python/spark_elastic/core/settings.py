@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from attrs import field, frozen
 
+from spark_elastic.core.declared import WantedBounds
 from spark_elastic.core.failures.strategy import NoRestart, RestartPolicy
 
-Mode = Literal["reactive"]
+Mode = Literal["reactive", "adaptive"]
 RescalePolicy = Literal["gain", "always"]
 ExplicitParallelism = Literal["fixed", "upperBound", "ignore"]
 StateStore = Literal["rescalable", "unchanged"]
@@ -32,6 +34,7 @@ class CoreSettings:
 
     resource_wait_ms: int = -1
     submission_stabilization_ms: int = 0
+    slot_idle_ms: int = 50_000
     cooldown_ms: int = 30_000
     executing_stabilization_ms: int = 10_000
     max_delay_ms: int | None = None
@@ -44,4 +47,5 @@ class CoreSettings:
     explicit_parallelism: ExplicitParallelism = "ignore"
     state_store: StateStore = "rescalable"
     max_parallelism: int = 32_768
+    bounds: Mapping[str, WantedBounds] = field(factory=dict)
     history_size: int = 100

@@ -18,6 +18,7 @@ from spark_elastic.core.events import (
     ExecutorInfo,
     ExecutorRemoved,
     ExecutorUnexcluded,
+    ExecutorUsage,
 )
 from spark_elastic.core.requirements import Vertex
 
@@ -29,6 +30,7 @@ class SlotPool:
     task_cpus: int = 1
     _executors: dict[str, ExecutorInfo] = field(factory=dict)
     _total: int = 0
+    _held: dict[str, int] = field(factory=dict)
 
     @property
     def total(self) -> int:
@@ -45,6 +47,10 @@ class SlotPool:
         if executor.excluded or executor.decommissioning:
             return 0
         return executor.cores // self.task_cpus
+
+    def held_bytes(self, executor: str) -> int:
+        """Count the bytes that would be lost with an executor, as far as it is known."""
+        return self._held.get(executor, 0)
 
     def replace(self, executors: Iterable[ExecutorInfo], task_cpus: int) -> None:
         """Forget everything and take over what a snapshot says."""
@@ -65,6 +71,8 @@ class SlotPool:
                 self._mark(executor, lambda info: evolve(info, excluded=True))
             case ExecutorUnexcluded(executor=executor):
                 self._mark(executor, lambda info: evolve(info, excluded=False))
+            case ExecutorUsage(executor=executor) if executor in self._executors:
+                self._held[executor] = event.cached_bytes + event.shuffle_bytes
             case ExecutorDecommissioning(executor=executor):
                 self._mark(executor, lambda info: evolve(info, decommissioning=True))
 
@@ -72,6 +80,7 @@ class SlotPool:
         gone = self._executors.pop(executor, None)
         if gone is not None:
             self._total -= self.slots_of(gone)
+            self._held.pop(executor, None)
 
     def _put(self, info: ExecutorInfo) -> None:
         self._drop(info.executor)
@@ -81,7 +90,9 @@ class SlotPool:
     def _mark(self, executor: str, change: Callable[[ExecutorInfo], ExecutorInfo]) -> None:
         info = self._executors.get(executor)
         if info is not None:
-            self._put(change(info))
+            changed = change(info)
+            self._total += self.slots_of(changed) - self.slots_of(info)
+            self._executors[executor] = changed
 
     def validate(self) -> None:
         """Check that the running total is the sum. Raises AssertionError."""

@@ -151,6 +151,12 @@ class Scene:
     def terminated(self, query: str = "counts", error: str | None = None) -> tuple[Action, ...]:
         return self.send(ev.QueryTerminated, query=query, run="r1", error=error)
 
+    def run_fails(
+        self, error: str = "disk full", query: str = "counts", offsets: str = "[7]", **fields: Any
+    ) -> tuple[Action, ...]:
+        failure = ev.Failure(error=error, offsets=offsets, **{"causes": ("java.io.IOException",), **fields})
+        return self.send(ev.QueryFailed, query=query, run="r1", failure=failure)
+
     def running(self, partitions: int, facts: ev.QueryFacts = STATEFUL, **change: Any) -> None:
         """Submit a query and see it running."""
         self.submit(facts, **change)

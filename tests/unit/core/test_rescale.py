@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.core.actions import SetParallelism, StartQuery, StopQuery
+from spark_elastic.core.actions import HoldQuery, SetParallelism, StartQuery, StopQuery
 from spark_elastic.core.events import (
     ExecutorDecommissioning,
     ExecutorExcluded,
@@ -225,8 +225,7 @@ class TestRestart:
         scene.until_stop()
         scene.lose("1")
         scene.lose("0")
-        actions = scene.stopped()
-        assert orders(actions) == []
+        assert [type(order) for order in orders(scene.stopped())] == [HoldQuery]
         assert scene.query().state == "WaitingForResources"
         actions = scene.executor("3", cores=2)
         assert only(actions, StartQuery).partitions is None
@@ -465,3 +464,33 @@ def test_finished_queries_are_kept_for_a_while_only(scene: Scene) -> None:
     assert len(scene.scheduler.queries) == 100
     assert "q104" in scene.scheduler.queries
     assert "q0" not in scene.scheduler.queries
+
+
+class TestLoss:
+    """Executors are lost: Spark makes up for it first, the rescale comes after that."""
+
+    def scene(self, stage: Stage) -> Scene:
+        scene = stage(cooldown_ms=0, executing_stabilization_ms=0, rescale_policy="always")
+        scene.start(2, 2)
+        scene.running(4)
+        scene.batches(300, 300, partitions=4)
+        return scene
+
+    def test_the_batch_that_met_the_loss_is_not_the_moment(self, stage: Stage) -> None:
+        scene = self.scene(stage)
+        scene.now += 100
+        assert reasons(scene.lose("1")) == ["recovering"]
+        scene.now += 900
+        assert orders(scene.batch(950, partitions=4)) == []
+        scene.now += 500
+        assert only(scene.batch(480, partitions=4), StopQuery)
+        assert scene.query().target == 2
+
+    def test_executors_that_are_replaced_meanwhile_cost_no_restart(self, stage: Stage) -> None:
+        scene = self.scene(stage)
+        scene.lose("1")
+        scene.now += 900
+        scene.executor("2", cores=2)
+        scene.batches(300, 300, 300, partitions=4)
+        assert orders(scene.advance(60_000)) == []
+        assert scene.query().state == "Executing"

@@ -312,11 +312,11 @@ class TestRestartedPolicy:
         start = only(scene.start(2, queries=[info]), StartQuery)
         assert (start.partitions, start.repartition, start.rescalable) == (2, True, False)
 
-    def test_without_slots_a_stopped_query_waits_and_its_application_is_not_asked(self, scene: Scene) -> None:
+    def test_without_slots_a_stopped_query_waits_and_says_so(self, scene: Scene) -> None:
         info = QueryInfo(facts=STATEFUL, run="r1", phase="stopped", partitions=2)
         actions = scene.start(queries=[info])
         assert reasons(actions) == ["waiting_for_resources"]
-        assert [type(action) for action in orders(actions)] == [Configure]
+        assert [type(action) for action in orders(actions)] == [Configure, HoldQuery]
 
     def test_a_running_query_without_a_known_count(self, scene: Scene) -> None:
         scene.start(2, queries=[QueryInfo(facts=STATELESS, run="r1", phase="running")])

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.history import History
+from spark_elastic.core.query.canceling import Canceling
 from spark_elastic.core.query.created import Created
 from spark_elastic.core.query.creating_execution_graph import CreatingExecutionGraph
 from spark_elastic.core.query.executing import Executing
+from spark_elastic.core.query.failing import Failing
 from spark_elastic.core.query.finished import Finished
 from spark_elastic.core.query.restarting import Restarting
 from spark_elastic.core.query.state import State
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
+from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene, reasons, snapshot
 
 STATES: tuple[type[State], ...] = (
@@ -26,9 +30,18 @@ STATES: tuple[type[State], ...] = (
     CreatingExecutionGraph,
     Executing,
     Restarting,
+    Failing,
+    Canceling,
     Finished,
 )
-WAITING, CREATING, EXECUTING, RESTARTING, FINISHED = (state.name for state in STATES[1:])
+WAITING, CREATING, EXECUTING, RESTARTING, FAILING, CANCELING, FINISHED = (state.name for state in STATES[1:])
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    scene = Scene(CoreSettings(restart=FixedDelay(attempts=1, delay_ms=1_000)))
+    yield scene
+    scene.check()
 
 
 def waiting(scene: Scene) -> None:
@@ -52,9 +65,31 @@ def restarting(scene: Scene) -> None:
     scene.until_stop()
 
 
+def failing(scene: Scene) -> None:
+    executing(scene)
+    fails_for_good(scene)
+
+
+def canceling(scene: Scene) -> None:
+    executing(scene)
+    is_canceled(scene)
+
+
 def finished(scene: Scene) -> None:
     executing(scene)
     scene.terminated()
+
+
+def fails(scene: Scene) -> None:
+    scene.run_fails()
+
+
+def fails_for_good(scene: Scene) -> None:
+    scene.run_fails(causes=("org.apache.spark.sql.AnalysisException",))
+
+
+def is_canceled(scene: Scene) -> None:
+    scene.send(ev.CancelRequested, query="counts", by="somebody")
 
 
 REACH: dict[str, Callable[[Scene], None]] = {
@@ -62,6 +97,8 @@ REACH: dict[str, Callable[[Scene], None]] = {
     CREATING: creating,
     EXECUTING: executing,
     RESTARTING: restarting,
+    FAILING: failing,
+    CANCELING: canceling,
     FINISHED: finished,
 }
 
@@ -81,12 +118,18 @@ def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
         ev.ExecutorExcluded: {"executor": "0"},
         ev.ExecutorUnexcluded: {"executor": "0"},
         ev.ExecutorDecommissioning: {"executor": "0"},
+        ev.ExecutorUsage: {"executor": "0", "cached_bytes": 1, "shuffle_bytes": 1},
+        ev.PolicyFileChanged: {"path": "policy.yaml"},
+        ev.PolicyFileRefused: {"path": "policy.yaml", "errors": ("line 1 is no YAML",)},
         ev.QuerySubmitted: {"facts": STATEFUL, "run": "r1"},
         ev.QueryStarted: {**QUERY, "partitions": 2},
         ev.QueryProgress: {**QUERY, "batch": 1, "started": 1, "duration_ms": 300, "partitions": 2},
         ev.QueryIdle: QUERY,
         ev.QueryStopped: {**QUERY, "action": order},
+        ev.QueryFailed: {**QUERY, "failure": ev.Failure(error="disk full")},
         ev.QueryTerminated: QUERY,
+        ev.CancelRequested: {"query": "counts", "by": "somebody"},
+        ev.RequirementsRequested: {"query": "counts", "bounds": {"shuffle": (1, 4)}, "by": "somebody"},
         ev.StageCompleted: {"stage": 1, "attempt": 0, "tasks": 2},
         ev.ActionDone: {"action": order, "took_ms": 1},
         ev.ActionFailed: {"action": order, "error": "no"},
@@ -95,25 +138,32 @@ def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
     return filled[kind]
 
 
-OUTCOMES: dict[type[ev.Event], tuple[str, str, str, str, str]] = {
-    #                    in:  Waiting    Creating   Executing  Restarting  Finished
-    ev.Snapshot:             (FINISHED,  FINISHED,  FINISHED,  FINISHED,   FINISHED),
-    ev.ExecutorAdded:        (CREATING,  CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.ExecutorRemoved:      (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.ExecutorExcluded:     (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.ExecutorUnexcluded:   (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.ExecutorDecommissioning: (WAITING, CREATING, EXECUTING, RESTARTING, FINISHED),
-    ev.QuerySubmitted:       (WAITING,   CREATING,  EXECUTING, RESTARTING, CREATING),
-    ev.QueryStarted:         (EXECUTING, EXECUTING, EXECUTING, EXECUTING,  FINISHED),
-    ev.QueryProgress:        (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.QueryIdle:            (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.QueryStopped:         (WAITING,   CREATING,  EXECUTING, CREATING,   FINISHED),
-    ev.QueryTerminated:      (FINISHED,  FINISHED,  FINISHED,  FINISHED,   FINISHED),
-    ev.StageCompleted:       (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.ActionDone:           (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
-    ev.ActionFailed:         (WAITING,   CREATING,  EXECUTING, EXECUTING,  FINISHED),
-    ev.TimerFired:           (WAITING,   CREATING,  EXECUTING, RESTARTING, FINISHED),
+OUTCOMES: dict[type[ev.Event], str] = {
+    #            in: Waiting, Creating (graph), Executing, Restarting, fAiling, caNceling, Finished
+    ev.Snapshot:                "F F F F F F F",
+    ev.ExecutorAdded:           "C C E R A N F",
+    ev.ExecutorRemoved:         "W C E R A N F",
+    ev.ExecutorExcluded:        "W C E R A N F",
+    ev.ExecutorUnexcluded:      "W C E R A N F",
+    ev.ExecutorDecommissioning: "W C E R A N F",
+    ev.ExecutorUsage:           "W C E R A N F",
+    ev.PolicyFileChanged:       "W C E R A N F",
+    ev.PolicyFileRefused:       "W C E R A N F",
+    ev.QuerySubmitted:          "W C E R A N C",
+    ev.QueryStarted:            "E E E E N N F",
+    ev.QueryProgress:           "W C E R A N F",
+    ev.QueryIdle:               "W C E R A N F",
+    ev.QueryStopped:            "W C E C A N F",
+    ev.QueryFailed:             "R R R R A N F",
+    ev.QueryTerminated:         "F F F F F F F",
+    ev.CancelRequested:         "N N N N N N F",
+    ev.RequirementsRequested:   "W C E R A N F",
+    ev.StageCompleted:          "W C E R A N F",
+    ev.ActionDone:              "W C E R A N F",
+    ev.ActionFailed:            "W C E E A N F",
+    ev.TimerFired:              "W C E R A N F",
 }  # fmt: skip
+LETTERS = dict(zip("WCERANF", REACH, strict=True))
 MAKES_NO_SENSE = {(WAITING, ev.QueryStopped), (CREATING, ev.QueryStopped), (EXECUTING, ev.QueryStopped)}
 
 
@@ -123,7 +173,7 @@ def test_what_an_event_does_in_a_state(scene: Scene, state: str, kind: type[ev.E
     REACH[state](scene)
     assert scene.query().state == state
     actions = scene.send(kind, **fields(kind, scene))
-    assert scene.query().state == OUTCOMES[kind][list(REACH).index(state)]
+    assert scene.query().state == LETTERS[OUTCOMES[kind].split()[list(REACH).index(state)]]
     assert ("unexpected" in reasons(actions)) == ((state, kind) in MAKES_NO_SENSE)
 
 
@@ -177,20 +227,57 @@ def loses_all(scene: Scene) -> None:
     scene.lose("1")
 
 
+def found_failed(error: str) -> Step:
+    failure = ev.Failure(error="disk full", causes=(error,))
+
+    def found(scene: Scene) -> None:
+        info = ev.QueryInfo(facts=STATEFUL, run="r1", phase="failed", partitions=2, failure=failure)
+        scene.start(2, queries=[info])
+
+    return found
+
+
+def waits_in_vain(scene: Scene) -> None:
+    scene.scheduler.settings = CoreSettings(mode="adaptive", resource_wait_ms=1_000)
+    scene.settings = scene.scheduler.settings
+    scene.start()
+    scene.submit()
+    scene.advance(1_000)
+
+
+def backoff_ends(scene: Scene) -> None:
+    scene.advance(1_000)
+
+
 STORIES: dict[tuple[str, str], tuple[Step, ...]] = {
     ("Created", WAITING): (waiting,),
     ("Created", EXECUTING): (adopted,),
+    ("Created", RESTARTING): (found_failed("java.io.IOException"),),
+    ("Created", FAILING): (found_failed("org.apache.spark.sql.AnalysisException"),),
     (WAITING, CREATING): (creating,),
+    (WAITING, RESTARTING): (waiting, fails),
+    (WAITING, FAILING): (waits_in_vain,),
+    (WAITING, CANCELING): (waiting, is_canceled),
     (WAITING, EXECUTING): (waiting, runs_unasked),
     (WAITING, FINISHED): (waiting, ends),
     (CREATING, EXECUTING): (executing,),
+    (CREATING, RESTARTING): (creating, fails),
+    (CREATING, FAILING): (creating, fails_for_good),
+    (CREATING, CANCELING): (creating, is_canceled),
     (CREATING, FINISHED): (creating, ends),
     (EXECUTING, RESTARTING): (restarting,),
+    (EXECUTING, FAILING): (failing,),
+    (EXECUTING, CANCELING): (canceling,),
     (EXECUTING, FINISHED): (finished,),
     (RESTARTING, CREATING): (restarting, stops),
     (RESTARTING, WAITING): (restarting, loses_all, stops),
     (RESTARTING, EXECUTING): (restarting, runs_unasked),
+    (RESTARTING, FAILING): (restarting, fails_for_good),
+    (RESTARTING, CANCELING): (restarting, is_canceled),
     (RESTARTING, FINISHED): (restarting, ends),
+    (FAILING, CANCELING): (failing, is_canceled),
+    (FAILING, FINISHED): (failing, ends),
+    (CANCELING, FINISHED): (canceling, ends),
 }
 
 

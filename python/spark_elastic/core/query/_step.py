@@ -15,7 +15,9 @@ from attrs import define, field
 from spark_elastic.core import reasons
 from spark_elastic.core.actions import (
     Action,
+    CancelQuery,
     Decision,
+    FailQuery,
     HoldQuery,
     Report,
     SetParallelism,
@@ -24,10 +26,12 @@ from spark_elastic.core.actions import (
 )
 from spark_elastic.core.events import (
     Event,
+    Failure,
     QueryProgress,
     QueryStarted,
     QueryTerminated,
 )
+from spark_elastic.core.failures.judge import Judgement, judge
 from spark_elastic.core.gain import fit
 from spark_elastic.core.history import Cause, TerminatedReason
 from spark_elastic.core.parallelism import (
@@ -39,10 +43,12 @@ from spark_elastic.core.parallelism import (
     choose_start,
     makes_rescalable,
 )
+from spark_elastic.core.query.canceling import Canceling
 from spark_elastic.core.query.creating_execution_graph import CreatingExecutionGraph
 from spark_elastic.core.query.executing import Executing
+from spark_elastic.core.query.failing import Failing
 from spark_elastic.core.query.finished import Finished
-from spark_elastic.core.query.record import Order, OrderKind, Record
+from spark_elastic.core.query.record import EXCEPTIONS_KEPT, Order, OrderKind, Record, RunFailure
 from spark_elastic.core.query.restarting import Restarting
 from spark_elastic.core.query.state import State
 from spark_elastic.core.query.transition_manager import Resources, TransitionManager
@@ -199,7 +205,37 @@ class Step:
         ordered = self.record.stop_ordered
         return None if ordered is None else self.now - ordered
 
+    @property
+    def may_start(self) -> bool:
+        # Reactive mode leaves it to Spark to wait for executors.
+        return self.settings.mode == "reactive" or self.slots >= self.needed_slots
+
     # Decide
+
+    def judge(self, failure: Failure) -> Judgement:
+        record = self.record
+        judgement = judge(failure, at=self.now, strategy=record.strategy, poison=record.poison)
+        record.gate = "failed"
+        record.recovering = True
+        record.target = None
+        record.stop_ordered = None
+        for order in tuple(record.orders):
+            self._give_up(order)
+        entry = RunFailure(at=self.now, failure=failure, reason=judgement.reason)
+        record.exceptions = (entry, *record.exceptions)[:EXCEPTIONS_KEPT]
+        if judgement.backoff_ms is not None:
+            self.open_rescale("recoverable_failover")
+        self.report(
+            judgement.reason,
+            before=record.partitions,
+            numbers={
+                "error": failure.error,
+                "offsets": failure.offsets,
+                "tries": judgement.tries,
+                "backoff_ms": judgement.backoff_ms or 0,
+            },
+        )
+        return judgement
 
     def choose_start(self) -> Choice:
         return choose_start(self._situation(self.record.partitions, overdue=False))
@@ -223,6 +259,7 @@ class Step:
             restart_cost_ms=RESTART_COST_MS if record.restart_cost_ms is None else record.restart_cost_ms,
             restarts=sum(at > since for at in record.restarts),
             pending=record.facts.pending and record.gate == "held",
+            recovering=record.recovering,
             failed_target=record.failed_target,
             overdue=overdue,
         )
@@ -268,11 +305,16 @@ class Step:
     def report_failure(self, order: Order, error: str) -> None:
         """Note that an order could not be carried out; its target is left alone until the slots change."""
         record = self.record
-        if order.kind != "stop":
+        if order.kind in ("start", "set"):
             record.failed_target = order.target
-        if record.target == order.target:
+        if order.target is not None and record.target == order.target:
             record.target = None
-        code = {"start": "start_failed", "stop": "stop_failed", "set": "in_place_failed"}[order.kind]
+        code = {
+            "start": "start_failed",
+            "stop": "stop_failed",
+            "set": "in_place_failed",
+            "end": "end_failed",
+        }[order.kind]
         self.report(code, before=record.partitions, after=order.target, numbers={"error": error})
 
     def report_unexpected(self, event: Event) -> None:
@@ -352,7 +394,7 @@ class Step:
         choice = Choice(way="nothing", reason=reason, before=record.partitions, numbers=numbers)
         said = record.last_decision
         self.report_hold(choice, until=until)
-        if record.gate == "held" and record.last_decision is not None and record.last_decision is not said:
+        if record.gate != "running" and record.last_decision is not None and record.last_decision is not said:
             self.world.emit(
                 HoldQuery(
                     id=self.world.next_action(),
@@ -367,6 +409,24 @@ class Step:
         self.record.stop_ordered = self.now
         action = StopQuery(id=self.world.next_action(), cause=self.world.cause, query=self.record.facts.query)
         self._ordered("stop", action, target)
+
+    def end_failed(self, message: str | None) -> None:
+        self._ordered(
+            "end",
+            FailQuery(
+                id=self.world.next_action(),
+                cause=self.world.cause,
+                query=self.record.facts.query,
+                message=message,
+            ),
+            None,
+        )
+
+    def stop_for_good(self) -> None:
+        action = CancelQuery(
+            id=self.world.next_action(), cause=self.world.cause, query=self.record.facts.query
+        )
+        self._ordered("end", action, None)
 
     def set_parallelism(self, choice: Choice) -> None:
         if self.settings.advise_only:
@@ -408,6 +468,7 @@ class Step:
             record.restarts = (*(at for at in record.restarts if at > since), self.now)
         record.run = event.run
         record.gate = "running"
+        record.recovering = False
         record.partitions = event.partitions or record.partitions or record.facts.session_partitions
         record.target = None
         record.stop_ordered = None
@@ -462,10 +523,37 @@ class Step:
         self._go(Executing(entered=self.now, manager=self.new_executing_manager()))
 
     def restart(self, target: int) -> None:
+        self.record.restarted += 1
+        self.record.rescaled += 1
         self._go(Restarting(entered=self.now, target=target))
 
+    def run_failed(self, failure: Failure) -> None:
+        judgement = self.judge(failure)
+        if judgement.backoff_ms is None:
+            self.fail()
+        else:
+            self.record.restarted += 1
+            end = self.now + judgement.backoff_ms
+            self._go(Restarting(entered=self.now, target=None, backoff_end=end))
+
+    def fail(self) -> None:
+        self._go(Failing(entered=self.now))
+
+    def fail_without_resources(self, waited_ms: int) -> None:
+        numbers = {"needed": self.needed_slots, "waited_ms": waited_ms}
+        self.report("failure_no_resources", before=self.record.partitions, numbers=numbers)
+        said = self.record.last_decision
+        assert said is not None
+        self._go(Failing(entered=self.now, message=said.message))
+
+    def cancel(self, by: str) -> None:
+        self.report("canceling", before=self.record.partitions, numbers={"by": by})
+        self._go(Canceling(entered=self.now))
+
     def finish(self, event: QueryTerminated) -> None:
-        if event.error is None:
+        if isinstance(self.machine.state, Canceling):
+            self.end("canceled", "job_canceled")
+        elif event.error is None:
             self.end("finished", "job_finished")
         else:
             self.end("query_failed", "job_failed", {"error": event.error})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from spark_elastic.core.events import QueryProgress, QueryStarted, QueryTerminated
+from spark_elastic.core.events import Failure, QueryProgress, QueryStarted, QueryTerminated
+from spark_elastic.core.failures.judge import Judgement
 from spark_elastic.core.history import Cause, TerminatedReason
 from spark_elastic.core.parallelism import Choice
 from spark_elastic.core.query.record import Order, Record
@@ -57,6 +58,11 @@ class Context(Protocol):
         ...
 
     @property
+    def may_start(self) -> bool:
+        """Whether the query may be started with the slots of now once it has waited in vain."""
+        ...
+
+    @property
     def order(self) -> Order | None:
         """The order whose outcome the event is, None for all other events."""
         ...
@@ -82,6 +88,10 @@ class Context(Protocol):
 
     def new_executing_manager(self) -> TransitionManager:
         """Begin a new cooldown."""
+        ...
+
+    def judge(self, failure: Failure) -> Judgement:
+        """Note the failure of a run, say what is to become of the query, and publish that."""
         ...
 
     # Say
@@ -117,6 +127,14 @@ class Context(Protocol):
 
     def stop(self, target: int) -> None:
         """Order the stop for a restart with `target`."""
+        ...
+
+    def end_failed(self, message: str | None) -> None:
+        """Order the end of a query that has failed, or that cannot be started."""
+        ...
+
+    def stop_for_good(self) -> None:
+        """Order the end of a query."""
         ...
 
     def set_parallelism(self, choice: Choice) -> None:
@@ -157,6 +175,22 @@ class Context(Protocol):
 
     def restart(self, target: int) -> None:
         """Go to Restarting."""
+        ...
+
+    def run_failed(self, failure: Failure) -> None:
+        """Go to Restarting with a backoff, or to Failing."""
+        ...
+
+    def fail(self) -> None:
+        """Go to Failing; the query ends with the exception of its run."""
+        ...
+
+    def fail_without_resources(self, waited_ms: int) -> None:
+        """Go to Failing; the query ends with an exception that says what it has waited for."""
+        ...
+
+    def cancel(self, by: str) -> None:
+        """Go to Canceling, as asked for."""
         ...
 
     def finish(self, event: QueryTerminated) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import Event
+from spark_elastic.core.events import Event, Failure
 from spark_elastic.core.query.context import Context
 from spark_elastic.core.query.state import State
 from spark_elastic.core.query.transitions import CREATED
@@ -15,17 +15,21 @@ from spark_elastic.core.query.transitions import CREATED
 
 @define(kw_only=True)
 class Created(State):
-    """A query that was submitted, or that a snapshot has shown."""
+    """A query that was submitted, or that a snapshot has shown, with the failure of its last run if any."""
 
     name: ClassVar[str] = CREATED
     handles: ClassVar[frozenset[type[Event]]] = frozenset()
     ignores: ClassVar[Mapping[type[Event], str]] = {}
 
+    failure: Failure | None = None
+
     def enter(self, context: Context) -> None:
-        """Go where the query is: a running one is adopted as it is, any other one waits for its start."""
+        """Go where the query is: one that runs is adopted as it is, any other one waits for its start."""
         if context.record.gate == "running":
             context.report("adopted", before=context.record.partitions)
             context.execute()
+        elif self.failure is not None:
+            context.run_failed(self.failure)
         else:
             context.open_rescale("initial_schedule")
             context.wait_for_resources()

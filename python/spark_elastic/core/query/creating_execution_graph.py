@@ -10,7 +10,9 @@ from attrs import define, evolve
 from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
+    CancelRequested,
     Event,
+    QueryFailed,
     QueryIdle,
     QueryProgress,
     QueryStarted,
@@ -31,7 +33,9 @@ class CreatingExecutionGraph(State):
     """
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
-    handles: ClassVar[frozenset[type[Event]]] = frozenset({QueryStarted, QueryTerminated, ActionFailed})
+    handles: ClassVar[frozenset[type[Event]]] = frozenset(
+        {CancelRequested, QueryStarted, QueryFailed, QueryTerminated, ActionFailed}
+    )
     ignores: ClassVar[Mapping[type[Event], str]] = {
         QuerySubmitted: "the answer is on its way",
         QueryProgress: "it is about a run that is over",
@@ -56,6 +60,10 @@ class CreatingExecutionGraph(State):
     def on(self, event: Event, context: Context) -> None:
         """Wait until the query runs, with the count that was ordered or another one."""
         match event:
+            case CancelRequested():
+                context.cancel(event.by)
+            case QueryFailed():
+                context.run_failed(event.failure)
             case QueryStarted():
                 self._started(event, context)
             case QueryTerminated():

@@ -15,7 +15,9 @@ from attrs import define, frozen
 from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
+    CancelRequested,
     Event,
+    QueryFailed,
     QueryIdle,
     QueryProgress,
     QueryStarted,
@@ -35,12 +37,21 @@ class Executing(State):
     """A running query.
 
     `batches` counts since it was started, `overdue_at` is when too small an increase is carried out all
-    the same.
+    the same. `lost_at` is when slots were last lost, None once a batch that began later is committed: until
+    then Spark is busy to make up for what was lost, and who is restarted now waits for that twice.
     """
 
     name: ClassVar[str] = EXECUTING
     handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {QueryStarted, QueryProgress, QueryTerminated, ActionDone, ActionFailed}
+        {
+            CancelRequested,
+            QueryStarted,
+            QueryProgress,
+            QueryFailed,
+            QueryTerminated,
+            ActionDone,
+            ActionFailed,
+        }
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
         QuerySubmitted: "it was answered, or the query would not run",
@@ -50,6 +61,7 @@ class Executing(State):
     manager: TransitionManager
     batches: int = 0
     overdue_at: int | None = None
+    lost_at: int | None = None
 
     @property
     def due(self) -> int | None:
@@ -63,7 +75,13 @@ class Executing(State):
     def resources_changed(self, context: Context) -> None:
         """Follow the slots."""
         more = context.slots > context.slots_before
+        if not more and context.record.facts.stateful:
+            self.lost_at = context.now
         self._reconsider(context, cause="new_resources" if more else "lost_resources")
+
+    def requirements_changed(self, context: Context) -> None:
+        """Follow the bounds."""
+        self._reconsider(context, cause="update_requirement")
 
     def due_reached(self, context: Context) -> None:
         """Go on to the next phase; what is due for its size alone is a change."""
@@ -86,6 +104,10 @@ class Executing(State):
             case QueryStarted():
                 context.started(event)
                 self.batches = 0
+            case CancelRequested():
+                context.cancel(event.by)
+            case QueryFailed():
+                context.run_failed(event.failure)
             case QueryTerminated():
                 context.finish(event)
             case ActionDone():
@@ -117,7 +139,10 @@ class Executing(State):
     def _batch_committed(self, event: QueryProgress, context: Context) -> None:
         # The first batch of a run loads classes and state: it says nothing about the next ones.
         context.measured(event, warm=self.batches > 0)
+        context.record.poison.progressed()
         self.batches += 1
+        if self.lost_at is not None and event.started >= self.lost_at:
+            self.lost_at = None
         if not context.record.facts.stateful:
             return
         resources = _Running(context, self)
@@ -174,7 +199,7 @@ class Executing(State):
             return
         if choice.way == "restart":
             reason = {"Cooldown": "cooldown", "Stabilizing": "stabilizing"}.get(
-                manager.phase, "awaiting_batch"
+                manager.phase, "awaiting_batch" if self.lost_at is None else "recovering"
             )
             context.report_hold(choice, reason=reason, until=manager.waits_until)
         elif aloud:
@@ -194,6 +219,8 @@ class _Running:
     state: Executing
 
     def sufficient(self) -> bool:
+        if self.state.lost_at is not None:
+            return False
         return self.context.choose_running(overdue=self.state.is_overdue(self.context)).way == "restart"
 
     def desired(self) -> bool:

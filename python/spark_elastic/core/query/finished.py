@@ -10,7 +10,9 @@ from attrs import define
 from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
+    CancelRequested,
     Event,
+    QueryFailed,
     QueryIdle,
     QueryProgress,
     QueryStarted,
@@ -35,6 +37,8 @@ class Finished(State):
         QueryProgress: _LATE,
         QueryIdle: _LATE,
         QueryStopped: _LATE,
+        QueryFailed: _LATE,
+        CancelRequested: "it is over already",
         QueryTerminated: "it says what is known",
         ActionDone: _LATE,
         ActionFailed: _LATE,

@@ -13,8 +13,8 @@ from spark_elastic.core.events import (
     Event,
     QueryInfo,
 )
+from spark_elastic.core.failures.strategy import new_strategy
 from spark_elastic.core.history import History
-from spark_elastic.core.policies import reactive
 from spark_elastic.core.query._step import MOST_ORDERS, Step, World
 from spark_elastic.core.query.created import Created
 from spark_elastic.core.query.executing import Executing
@@ -45,7 +45,9 @@ class QueryMachine:
     timer: Timer | None = None
 
     @classmethod
-    def found(cls, info: QueryInfo, at: int, settings: CoreSettings) -> QueryMachine:
+    def found(
+        cls, info: QueryInfo, at: int, settings: CoreSettings, requirements: Requirements
+    ) -> QueryMachine:
         """Take up a query as a snapshot shows it; one that was just submitted is held."""
         facts = info.facts
         partitions = info.partitions
@@ -61,8 +63,10 @@ class QueryMachine:
             provider=facts.provider,
             checkpoint_format=facts.checkpoint_format,
             history=History(limit=settings.history_size),
+            # Queries that fail together are not to come back together; the same query always draws the same.
+            strategy=new_strategy(settings.restart, int.from_bytes(facts.query.encode()[-8:], "big")),
         )
-        return cls(record, Created(entered=at), reactive.requirements(facts, settings))
+        return cls(record, Created(entered=at, failure=info.failure), requirements)
 
     @property
     def is_finished(self) -> bool:
@@ -93,6 +97,16 @@ class QueryMachine:
         step.catch_up()
         step.run(self.state.resources_changed)
 
+    def requirements_changed(self, requirements: Requirements, world: World) -> None:
+        """React to other bounds."""
+        step = Step(self, world)
+        step.catch_up()
+        self.requirements = requirements
+        record = self.record
+        record.failed_target = None
+        record.history.bounds_changed(world.now, slots=world.slots, partitions=record.partitions)
+        step.run(self.state.requirements_changed)
+
     def time_passed(self, world: World) -> None:
         """React to the time alone."""
         Step(self, world).catch_up()
@@ -108,8 +122,7 @@ class QueryMachine:
         assert state.name in TRANSITIONS
         state.validate()
         record.history.validate()
-        upper = max(vertex.bounds.upper for vertex in self.requirements.vertices)
-        assert record.target is None or 1 <= record.target <= upper
+        assert record.target is None or record.target >= 1
         assert len(record.orders) <= MOST_ORDERS
         assert all(order.action == key for key, order in record.orders.items())
         due = state.due
@@ -119,8 +132,9 @@ class QueryMachine:
             assert not record.orders
             assert record.history.open_record is None
         if isinstance(state, Restarting):
-            assert record.gate == "running"
-            assert record.stop_ordered is not None
+            stopping = state.target is not None
+            assert record.gate == ("running" if stopping else "failed")
+            assert (record.stop_ordered is not None) == stopping
         if isinstance(state, Executing):
             assert record.gate == "running"
             assert record.stop_ordered is None

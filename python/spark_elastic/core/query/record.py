@@ -7,12 +7,17 @@ from typing import Literal
 from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Decision
-from spark_elastic.core.events import Phase, Provider, QueryFacts, QueryProgress
+from spark_elastic.core.events import Failure, Phase, Provider, QueryFacts, QueryProgress
+from spark_elastic.core.failures.poison import PoisonWatch
+from spark_elastic.core.failures.strategy import RestartStrategy
 from spark_elastic.core.gain import Measurements
 from spark_elastic.core.history import History
 from spark_elastic.core.parallelism import REPARTITIONED_FORMAT
 
-OrderKind = Literal["start", "stop", "set"]
+OrderKind = Literal["start", "stop", "set", "end"]
+
+EXCEPTIONS_KEPT = 16
+"""Failures of one query that can still be looked at."""
 
 
 @frozen(kw_only=True)
@@ -25,11 +30,23 @@ class Order:
     at: int
 
 
+@frozen(kw_only=True)
+class RunFailure:
+    """A failure of a run, when it was heard of (epoch ms), and what was made of it."""
+
+    at: int
+    failure: Failure
+    reason: str
+
+
 @define(kw_only=True)
 class Record:
     """One query.
 
-    `gate` says where its stream thread is: held at its start, running, or stopped for a restart.
+    `gate` says where its stream thread is: held at its start, running, stopped for a restart, or ended by a
+    failure. `restarted` counts the restarts, `rescaled` those of them that were made for another count.
+    `recovering` is True from a failure until the next run has started. `exceptions` has the newest
+    failure first.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
     `becomes_rescalable` that its start changes them. `stop_ordered` is when the restart under way began,
@@ -44,6 +61,12 @@ class Record:
     provider: Provider
     checkpoint_format: int
     history: History
+    strategy: RestartStrategy
+    poison: PoisonWatch = field(factory=PoisonWatch)
+    exceptions: tuple[RunFailure, ...] = ()
+    recovering: bool = False
+    restarted: int = 0
+    rescaled: int = 0
     target: int | None = None
     measurements: Measurements = field(factory=Measurements)
     restart_cost_ms: int | None = None

@@ -1,4 +1,8 @@
-"""Restarting: the query is to stop at its next micro-batch boundary, to start again with another count."""
+"""Restarting: one run is over or about to be, the next one is to come.
+
+For a rescale the query stops at its next micro-batch boundary and starts again with another count. After a
+failure it has ended by itself, and starts again when the backoff of its restart strategy is over.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from attrs import define
 from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
+    CancelRequested,
     Event,
+    QueryFailed,
     QueryIdle,
     QueryProgress,
     QueryStarted,
@@ -25,11 +31,23 @@ from spark_elastic.core.query.transitions import RESTARTING
 
 @define(kw_only=True)
 class Restarting(State):
-    """A query that is stopping. `target` is the count that the restart is for."""
+    """A query between two runs.
+
+    `target` is the count that the restart is for, None after a failure; then `backoff_end` is when the next
+    run may start (epoch ms).
+    """
 
     name: ClassVar[str] = RESTARTING
     handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {QueryProgress, QueryStopped, QueryStarted, QueryTerminated, ActionFailed}
+        {
+            CancelRequested,
+            QueryFailed,
+            QueryProgress,
+            QueryStopped,
+            QueryStarted,
+            QueryTerminated,
+            ActionFailed,
+        }
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
         QuerySubmitted: "it was answered, or the query would not run",
@@ -37,22 +55,39 @@ class Restarting(State):
         ActionDone: "the query has stopped when it says so",
     }
 
-    target: int
+    target: int | None
+    backoff_end: int | None = None
+
+    @property
+    def due(self) -> int | None:
+        """The end of the backoff."""
+        return self.backoff_end
 
     def enter(self, context: Context) -> None:
-        """Order the stop."""
-        context.stop(self.target)
+        """Order the stop of a run that is not over yet, or say until when a failed query waits."""
+        if self.target is not None:
+            context.stop(self.target)
+        else:
+            self._back_off(context)
 
     def resources_changed(self, context: Context) -> None:
-        """Leave it out: the slots are looked at again when the query has stopped."""
+        """Leave it out: the slots are looked at again when the query may start."""
+
+    def due_reached(self, context: Context) -> None:
+        """Start again, as soon as there are resources."""
+        context.wait_for_resources()
 
     def on(self, event: Event, context: Context) -> None:
         """Wait for the stop, and look again at the slots when it has come."""
         match event:
+            case CancelRequested():
+                context.cancel(event.by)
             case QueryProgress() if event.run == context.record.run:
                 context.measured(event, warm=True)
             case QueryStopped():
                 self._stopped(context)
+            case QueryFailed():
+                self._failed(event, context)
             case QueryStarted():
                 context.started(event)
                 context.close_rescale("exception_occurred")
@@ -60,18 +95,38 @@ class Restarting(State):
             case QueryTerminated():
                 context.finish(event)
             case ActionFailed():
-                self._failed(context)
+                self._stop_failed(context)
+
+    def _back_off(self, context: Context) -> None:
+        assert self.backoff_end is not None
+        context.hold(
+            "backing_off", until=self.backoff_end, numbers={"backoff_ms": self.backoff_end - context.now}
+        )
 
     def _stopped(self, context: Context) -> None:
         context.record.gate = "stopped"
-        if context.choose_start().partitions == self.target:
+        if self.target is not None and context.choose_start().partitions == self.target:
             context.create_execution_graph(planned=self.target)
         else:
             context.wait_for_resources()
 
-    def _failed(self, context: Context) -> None:
+    def _failed(self, event: QueryFailed, context: Context) -> None:
+        # It failed on its way to the stop: there is nothing left to stop, and the rescale is off.
+        judgement = context.judge(event.failure)
+        if judgement.backoff_ms is None:
+            context.fail()
+        else:
+            self.target = None
+            self.backoff_end = context.now + judgement.backoff_ms
+            self._back_off(context)
+
+    def _stop_failed(self, context: Context) -> None:
         order = context.order
         if order is not None and order.kind == "stop":
             context.record.stop_ordered = None
             context.close_rescale("exception_occurred")
             context.execute()
+
+    def validate(self) -> None:
+        """Check that it waits for one thing. Raises AssertionError."""
+        assert (self.target is None) != (self.backoff_end is None)

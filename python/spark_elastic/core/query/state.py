@@ -45,6 +45,10 @@ class State(ABC):
     def resources_changed(self, context: Context) -> None:
         """React to another number of slots."""
 
+    def requirements_changed(self, context: Context) -> None:
+        """React to other bounds."""
+        self.resources_changed(context)
+
     def due_reached(self, context: Context) -> None:
         """React to the time that `due` has named."""
         raise AssertionError(f"{self.name} is never due")

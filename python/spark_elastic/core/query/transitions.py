@@ -13,6 +13,8 @@ WAITING_FOR_RESOURCES = "WaitingForResources"
 CREATING_EXECUTION_GRAPH = "CreatingExecutionGraph"
 EXECUTING = "Executing"
 RESTARTING = "Restarting"
+FAILING = "Failing"
+CANCELING = "Canceling"
 FINISHED = "Finished"
 
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
@@ -21,29 +23,50 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
             "The query was submitted, or a policy that started anew finds it held or stopped."
         ),
         EXECUTING: "A policy that started anew finds the query running.",
+        RESTARTING: "A policy that started anew finds a failed query, and starts it again.",
+        FAILING: "A policy that started anew finds a failed query, and lets it end.",
     },
     WAITING_FOR_RESOURCES: {
         CREATING_EXECUTION_GRAPH: "There are enough slots, or the query has waited as long as it may.",
         EXECUTING: "The shim had no start in time and let the query run as it was.",
+        RESTARTING: "A run that the shim had started by itself has failed, and is started again.",
+        FAILING: "The slots have stayed below the lower bounds for as long as the query may wait.",
+        CANCELING: "Somebody wants the query to end.",
         FINISHED: "The application stopped the query while it was held.",
     },
     CREATING_EXECUTION_GRAPH: {
         EXECUTING: "The query has passed the gate, re-partitioned before if that was ordered.",
-        FINISHED: "The query could not be started, or was stopped by the application.",
+        RESTARTING: "The start has failed, and the restart strategy allows another one.",
+        FAILING: "The start has failed for good.",
+        CANCELING: "Somebody wants the query to end.",
+        FINISHED: "The query was stopped by the application.",
     },
     EXECUTING: {
         RESTARTING: (
-            "Another partition count pays, and the query is to stop at the next micro-batch boundary."
+            "Another partition count pays, and the query is to stop at the next micro-batch boundary; or it "
+            "has failed, and the restart strategy allows another start."
         ),
-        FINISHED: "The query came to its end, failed, or was stopped by the application.",
+        FAILING: "The query has failed for good.",
+        CANCELING: "Somebody wants the query to end.",
+        FINISHED: "The query came to its end, or was stopped by the application.",
     },
     RESTARTING: {
         CREATING_EXECUTION_GRAPH: "The query has stopped, and the slots still call for the planned count.",
-        WAITING_FOR_RESOURCES: "The query has stopped, and meanwhile the slots have changed.",
-        EXECUTING: "The query could not be stopped, or was let run again: it runs as before.",
-        FINISHED: (
-            "The query ended, failed or was stopped by the application before the restart was through."
+        WAITING_FOR_RESOURCES: (
+            "The query has stopped, and meanwhile the slots have changed; or the backoff after its failure "
+            "is over."
         ),
+        EXECUTING: "The query could not be stopped, or was let run again: it runs as before.",
+        FAILING: "The query has failed for good before the restart was through.",
+        CANCELING: "Somebody wants the query to end.",
+        FINISHED: "The query ended or was stopped by the application before the restart was through.",
+    },
+    FAILING: {
+        CANCELING: "Somebody wants the query to end before it has.",
+        FINISHED: "The query has ended with its exception.",
+    },
+    CANCELING: {
+        FINISHED: "The query has stopped.",
     },
     FINISHED: {},
 }

@@ -10,7 +10,9 @@ from attrs import define
 from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
+    CancelRequested,
     Event,
+    QueryFailed,
     QueryIdle,
     QueryProgress,
     QueryStarted,
@@ -29,7 +31,9 @@ class WaitingForResources(State):
     """A query without a start: `deadline` is when it goes on regardless (epoch ms), None for never."""
 
     name: ClassVar[str] = WAITING_FOR_RESOURCES
-    handles: ClassVar[frozenset[type[Event]]] = frozenset({QuerySubmitted, QueryStarted, QueryTerminated})
+    handles: ClassVar[frozenset[type[Event]]] = frozenset(
+        {CancelRequested, QuerySubmitted, QueryStarted, QueryFailed, QueryTerminated}
+    )
     ignores: ClassVar[Mapping[type[Event], str]] = {
         QueryProgress: "it is about a run that is over",
         QueryIdle: "it is about a run that is over",
@@ -61,9 +65,13 @@ class WaitingForResources(State):
             self._say(context)
 
     def due_reached(self, context: Context) -> None:
-        """Go on, with what there is by now."""
+        """Go on, with what there is by now: below its lower bounds an adaptive query fails."""
         if self.deadline is not None and context.now >= self.deadline:
-            context.create_execution_graph(waited_ms=context.now - self.entered)
+            waited_ms = context.now - self.entered
+            if context.may_start:
+                context.create_execution_graph(waited_ms=waited_ms)
+            else:
+                context.fail_without_resources(waited_ms)
         elif self.manager.advance(context.now, context.submission_resources()):
             context.create_execution_graph()
         else:
@@ -72,6 +80,10 @@ class WaitingForResources(State):
     def on(self, event: Event, context: Context) -> None:
         """Answer a repeated question, or follow a start that was not ours."""
         match event:
+            case CancelRequested():
+                context.cancel(event.by)
+            case QueryFailed():
+                context.run_failed(event.failure)
             case QuerySubmitted():
                 context.record.last_hold = None
                 self._say(context)

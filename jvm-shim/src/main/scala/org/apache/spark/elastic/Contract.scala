@@ -34,7 +34,19 @@ private[spark] case class QueryFacts(
     inPlace: Boolean,
     repartition: Boolean)
 
-private[spark] case class QueryView(facts: QueryFacts, run: String, phase: String, partitions: Option[Int])
+/** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */
+private[spark] case class QueryFailure(
+    error: String,
+    errorClass: Option[String],
+    causes: Seq[String],
+    offsets: String)
+
+private[spark] case class QueryView(
+    facts: QueryFacts,
+    run: String,
+    phase: String,
+    partitions: Option[Int],
+    failure: Option[QueryFailure])
 
 private[spark] case class Snapshot(
     application: String,
@@ -70,6 +82,7 @@ private[spark] case class QueryProgress(
     extends Event
 private[spark] case class QueryIdle(query: String, run: String) extends Event
 private[spark] case class QueryStopped(query: String, run: String, action: String) extends Event
+private[spark] case class QueryFailed(query: String, run: String, failure: QueryFailure) extends Event
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
 
@@ -103,6 +116,8 @@ private[spark] case class StartQuery(
     extends Action
 private[spark] case class HoldQuery(id: String, query: String, message: String) extends Action
 private[spark] case class StopQuery(id: String, query: String) extends Action
+private[spark] case class FailQuery(id: String, query: String, message: Option[String]) extends Action
+private[spark] case class CancelQuery(id: String, query: String) extends Action
 private[spark] case class SetParallelism(id: String, query: String, partitions: Int) extends Action
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
@@ -123,6 +138,8 @@ private[spark] object Contract {
     classOf[StartQuery],
     classOf[HoldQuery],
     classOf[StopQuery],
+    classOf[FailQuery],
+    classOf[CancelQuery],
     classOf[SetParallelism],
     classOf[RequestExecutors],
     classOf[KillExecutors],

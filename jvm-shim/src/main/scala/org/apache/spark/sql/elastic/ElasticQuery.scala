@@ -2,14 +2,16 @@ package org.apache.spark.sql.elastic
 
 import java.util.UUID
 import java.util.concurrent.{CountDownLatch, LinkedBlockingQueue, TimeUnit}
+import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.collection.mutable
 import scala.concurrent.Await
 import scala.concurrent.duration.Duration
 import scala.util.control.NonFatal
 
-import org.apache.spark.elastic.{ActionDone, ActionFailed, QueryFacts, QueryIdle, QueryStarted, QueryStopped}
-import org.apache.spark.elastic.{QuerySubmitted, QueryTerminated, QueryView}
+import org.apache.spark.SparkThrowable
+import org.apache.spark.elastic.{ActionDone, ActionFailed, QueryFacts, QueryFailed, QueryFailure, QueryIdle}
+import org.apache.spark.elastic.{QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryWrapper, TERMINATED}
@@ -45,14 +47,18 @@ private[elastic] final class ElasticQuery(
   @volatile private var facts: Option[QueryFacts] = None
   @volatile private var partitions: Option[Int] = None
   @volatile private var failure: Option[StreamingQueryException] = None
+  @volatile private var failed: Option[StreamingQueryException] = None // the last run, and nobody has decided yet
   @volatile private var pausedFor = ""
   @volatile private var atGateNow: Option[Launch] = None
-  @volatile private var stoppedAt = 0L
+  @volatile private var endedAt = 0L
+  @volatile private var backingOff = false
   @volatile private var stopAsked = false
   @volatile private var asking = false
+  @volatile private var refused = false
 
   private val answers = new LinkedBlockingQueue[StartPlan]
   private val earlier = mutable.ArrayDeque.empty[StreamingQueryProgress]
+  private val closing = new AtomicBoolean // a failed run's own thread and who ends the query may come at once
   private val over = new CountDownLatch(1)
 
   // ---- what the application sees
@@ -76,7 +82,7 @@ private[elastic] final class ElasticQuery(
 
   /** The present run's progress, unless it is over and kept already. */
   private def ownProgress: Array[StreamingQueryProgress] =
-    if (phase == Stopped || phase == Launching) Array.empty[StreamingQueryProgress]
+    if (phase == Stopped || phase == Failed || phase == Launching) Array.empty[StreamingQueryProgress]
     else execution.recentProgress.map(rename)
 
   override def awaitTermination(): Unit = {
@@ -100,7 +106,10 @@ private[elastic] final class ElasticQuery(
     while (!done) {
       failure.foreach(e => throw e)
       val run = execution
-      if (phase == Running || phase == Stopping) run.processAllAvailable()
+      if (phase == Running || phase == Stopping) {
+        try run.processAllAvailable()
+        catch { case _: StreamingQueryException => } // the query's failure only if it is not started again
+      }
       done = lock.synchronized {
         if (phase == Terminated) true
         else if (phase == Running && (run eq execution) && run.isActive) true
@@ -116,7 +125,7 @@ private[elastic] final class ElasticQuery(
   override def stop(): Unit = {
     val between = lock.synchronized {
       stopAsked = true
-      phase == Stopped
+      phase == Stopped || phase == Failed
     }
     if (between) finish(None)
     else if (phase != Terminated && phase != Launching) execution.stop()
@@ -155,7 +164,13 @@ private[elastic] final class ElasticQuery(
     bringUp(attempt, Some(execution.resolvedCheckpointRoot)) { e =>
       logError(s"spark-elastic: query $id could not be started again", e)
       plan.action.foreach(id => control.events.offer(ActionFailed(id, String.valueOf(e.getMessage))))
-      finish(Some(restartFailed(e)))
+      val cause = restartFailed(e)
+      lock.synchronized {
+        phase = Failed
+        failed = Some(cause)
+        endedAt = System.nanoTime()
+      }
+      if (stopAsked) finish(None) else tellFailure(cause)
     }
   }
 
@@ -228,6 +243,10 @@ private[elastic] final class ElasticQuery(
         logError(s"spark-elastic: query ${run.id} starts as in plain Spark", e)
         answer(plan, Some(String.valueOf(e.getMessage)), from)
     }
+    plan.flatMap(_.refusal).foreach { message =>
+      refused = true
+      throw new IllegalStateException(message) // in Spark's eyes the run fails as it starts
+    }
     lock.synchronized {
       phase = Running
       lock.notifyAll()
@@ -266,8 +285,9 @@ private[elastic] final class ElasticQuery(
   def start(plan: StartPlan): Unit = lock.synchronized {
     phase match {
       case Held => answers.put(plan)
-      case Stopped =>
+      case Stopped | Failed =>
         phase = Launching
+        failed = None
         startNext(plan)
       case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, it cannot be started")
     }
@@ -275,6 +295,7 @@ private[elastic] final class ElasticQuery(
 
   def hold(message: String): Unit = {
     pausedFor = message
+    backingOff = true
     atGateNow.foreach(_.released.trySuccess(()))
   }
 
@@ -306,6 +327,25 @@ private[elastic] final class ElasticQuery(
     }
   }
 
+  /** Ends a query whose run has failed, or that waits for its start; without a message with the run's exception. */
+  def fail(message: Option[String]): Unit = phase match {
+    case Failed => finish(failed.map(e => message.fold(e)(m => restartFailed(new IllegalStateException(m, e)))))
+    case Held =>
+      val text = message.getOrElse("refused by the scheduler")
+      answers.put(StartPlan(None, repartition = false, rescalable = false, action = None, refusal = Some(text)))
+    case Stopped => finish(Some(restartFailed(new IllegalStateException(message.getOrElse("refused by the scheduler")))))
+    case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, it has not failed")
+  }
+
+  /** Stops the query for good, as the application would. */
+  def cancel(action: String): Unit = context.start("elastic-cancel") {
+    val from = System.nanoTime()
+    try {
+      stop()
+      control.events.offer(ActionDone(action, (System.nanoTime() - from) / 1000000L))
+    } catch { case NonFatal(e) => control.events.offer(ActionFailed(action, String.valueOf(e.getMessage))) }
+  }
+
   def setPartitions(count: Int): Unit = {
     if (phase != Running) throw new IllegalStateException(s"query $id is ${phase.toString.toLowerCase}, not running")
     if (stateful)
@@ -319,23 +359,50 @@ private[elastic] final class ElasticQuery(
   /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
   def runEnded(run: StreamExecution): Unit = if (run eq execution) {
     val kept = run.recentProgress.map(rename)
-    val ends = lock.synchronized {
-      val ends = phase != Terminated && (phase != Stopping || stopAsked || run.exception.nonEmpty)
-      if (ends) {
-        failure = run.exception
-        phase = Terminated
-      } else if (phase == Stopping) {
-        earlier.synchronized {
-          earlier ++= kept
-          earlier.dropInPlace(earlier.size - session.sessionState.conf.streamingProgressRetention)
-        }
-        stoppedAt = System.nanoTime()
-        phase = Stopped
+    lock.synchronized {
+      if (phase != Terminated) {
+        val error = run.exception
+        phase =
+          if (stopAsked || refused || (error.nonEmpty && !control.isOn)) Terminated
+          else if (error.nonEmpty) Failed
+          else if (phase == Stopping) Stopped
+          else Terminated
+        if (phase == Terminated) failure = error else keep(kept)
+        failed = error
+        backingOff = false
+        pausedFor = "The last run has failed"
+        endedAt = System.nanoTime()
       }
       lock.notifyAll()
-      ends
     }
-    if (ends) manager.ended(this, failure)
+    if (phase == Terminated) manager.ended(this, failure)
+    if (phase == Failed) {
+      val thread = Thread.currentThread
+      // The next run can begin only when this one's thread is through with its end.
+      context.start("elastic-failed") {
+        thread.join()
+        if (phase == Failed) run.exception.foreach(tellFailure)
+      }
+    }
+  }
+
+  private def keep(progress: Array[StreamingQueryProgress]): Unit = earlier.synchronized {
+    earlier ++= progress
+    earlier.dropInPlace(earlier.size - session.sessionState.conf.streamingProgressRetention)
+  }
+
+  private def tellFailure(e: StreamingQueryException): Unit =
+    control.events.offer(QueryFailed(id.toString, firstRun.toString, describe(e)))
+
+  private def describe(e: StreamingQueryException): QueryFailure = {
+    val causes = Iterator.iterate[Throwable](e.cause)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
+    val conditions = causes.collect { case t: SparkThrowable if t.getCondition != null => t.getCondition }
+    QueryFailure(
+      String.valueOf(causes.lastOption.getOrElse(e).getMessage).take(MaxErrorText),
+      conditions.filterNot(_.contains("UNCATEGORIZED")).lastOption.orElse(conditions.lastOption),
+      causes.map(_.getClass.getName),
+      // Until a batch is planned the end is that of the last one, which is committed.
+      if (e.startOffset == e.endOffset) "" else String.valueOf(e.endOffset).take(MaxErrorText))
   }
 
   /** What observers get to see of an event of a run: nothing of restarts, and always the same run id. */
@@ -389,12 +456,13 @@ private[elastic] final class ElasticQuery(
     }
     if (mine) {
       manager.ended(this, failure)
-      close(failure.map(e => Utils.exceptionString(e.cause)), None)
+      val condition = failure.map(_.cause).collect { case t: SparkThrowable => t.getCondition }
+      close(failure.map(e => Utils.exceptionString(e.cause)), condition.filter(_ != null))
     }
   }
 
   /** The last that anybody hears of the query. */
-  private def close(error: Option[String], errorClass: Option[String]): Unit = {
+  private def close(error: Option[String], errorClass: Option[String]): Unit = if (closing.compareAndSet(false, true)) {
     manager.post(new QueryTerminatedEvent(id, firstRun, error, errorClass))
     if (failure.isEmpty || session.sessionState.conf.getConf(SQLConf.FORCE_DELETE_TEMP_CHECKPOINT_LOCATION)) {
       location.foreach(_.deleteIfTemporary(session))
@@ -421,7 +489,8 @@ private[elastic] final class ElasticQuery(
 
   /** Called now and then: what must not wait for anybody else to notice it. */
   def check(): Unit = phase match {
-    case Stopped if !control.isOn || System.nanoTime() - stoppedAt > control.startWaitMs * 1000000L =>
+    case Failed if !control.isOn || (!backingOff && overdue) => finish(failed)
+    case Stopped if !control.isOn || overdue =>
       logWarning(s"spark-elastic: no answer from the policy, query $id goes on as it was")
       try start(AsItIs)
       catch { case _: IllegalStateException => } // the answer came just now
@@ -433,15 +502,18 @@ private[elastic] final class ElasticQuery(
     case _ =>
   }
 
+  private def overdue: Boolean = System.nanoTime() - endedAt > control.startWaitMs * 1000000L
+
   /** How the policy is told of this query when it reads the world anew; without locks, see above. */
   def view: Option[QueryView] =
     facts.filter(_ => phase != Terminated).map { known =>
       val shown = phase match {
         case Held if asking => "held"
         case Stopped => "stopped"
+        case Failed => "failed"
         case _ => "running" // or about to be, or about to stop: an event says so when it is
       }
-      QueryView(known, firstRun.toString, shown, partitions)
+      QueryView(known, firstRun.toString, shown, partitions, failed.filter(_ => shown == "failed").map(describe))
     }
 }
 
@@ -452,10 +524,12 @@ private[elastic] object ElasticQuery {
   private case object Running extends Phase
   private case object Stopping extends Phase
   private case object Stopped extends Phase
+  private case object Failed extends Phase
   private case object Terminated extends Phase
 
   /** Longer texts are for the driver's log; the policy only shows them. */
   private val MaxErrorText = 2000
+  private val MaxCauses = 20
 
   private val AsItIs = StartPlan(None, repartition = false, rescalable = false, action = None)
 }

@@ -19,12 +19,16 @@ private[elastic] final class Launch(val query: ElasticQuery, val plan: Option[St
   @volatile var execution: Option[StreamExecution] = None
 }
 
-/** How a run is to start; all of it may be "as it is". `action` is what asked for it, to be answered. */
+/**
+ * How a run is to start; all of it may be "as it is". `action` is what asked for it, to be answered. With a `refusal` it
+ * is not to start at all, and fails with that text.
+ */
 private[elastic] case class StartPlan(
     partitions: Option[Int],
     repartition: Boolean,
     rescalable: Boolean,
-    action: Option[String])
+    action: Option[String],
+    refusal: Option[String] = None)
 
 private[elastic] object Launch {
   private val inherited = new InheritableThreadLocal[Launch]

@@ -40,6 +40,10 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
 
   def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, graceMs)
 
+  def fail(a: FailQuery): Unit = find(a.query).fail(a.message)
+
+  def cancel(a: CancelQuery): Unit = find(a.query).cancel(a.id)
+
   def setParallelism(a: SetParallelism): Unit = find(a.query).setPartitions(a.partitions)
 
   private def find(id: String): ElasticQuery =

@@ -1,0 +1,71 @@
+"""Who has declared which bounds for which query.
+
+Bounds come from the application's settings, from the policy file and from requests, in this order: what
+was said later counts. A change of the file that says something about a query takes the place of an earlier
+request. What cannot be applied to a query is left out, and said; the bounds before it stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field
+
+from spark_elastic.core.declared import Declared, Refused, WantedBounds, declare_some
+from spark_elastic.core.events import PolicyFileChanged, QueryFacts
+from spark_elastic.core.policies import declared, reactive
+from spark_elastic.core.requirements import Bounds, Requirements
+from spark_elastic.core.settings import CoreSettings
+
+
+@define
+class Declarations:
+    """The declared bounds of one application; in reactive mode there are none."""
+
+    settings: CoreSettings
+    _file: PolicyFileChanged | None = None
+    _requested: dict[str, Mapping[str, Bounds]] = field(factory=dict)
+
+    def file_changed(self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]) -> None:
+        """Take over the policy file; `queries` are those that are known, by id."""
+        self._file = event
+        for query, facts in queries.items():
+            if declared.wanted_by_file(facts, self.settings, event):
+                self._requested.pop(query, None)
+
+    def requested(self, query: str, bounds: Mapping[str, tuple[int, int]]) -> None:
+        """Take over what somebody asked for; it has been checked."""
+        self._requested[query] = {
+            vertex: Bounds(lower=lower, upper=upper) for vertex, (lower, upper) in bounds.items()
+        }
+
+    def forget(self, query: str) -> None:
+        """Let go of a query that is long over."""
+        self._requested.pop(query, None)
+
+    def requirements(self, facts: QueryFacts) -> tuple[Requirements, tuple[str, ...]]:
+        """Give what a query may have, and what was wrong with its bounds in the file."""
+        settings = self.settings
+        if settings.mode == "reactive":
+            return reactive.requirements(facts, settings), ()
+        if facts.query in self._requested:
+            return declared.requirements(facts, settings, self._requested[facts.query]), ()
+        wanted = {**self._from_settings(facts), **self._from_file(facts)}
+        if not wanted:
+            return declared.requirements(facts, settings, None), ()
+        default = declared.requirements(facts, settings, None)
+        kept = {vertex.id: vertex.bounds for vertex in default.vertices}
+        match declare_some(declared.max_parallelism(settings), wanted, kept):
+            case Refused(problems=problems):
+                return default, tuple(problem.message for problem in problems)
+            case Declared(vertices=vertices):
+                return declared.requirements(facts, settings, vertices), ()
+
+    def _from_settings(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
+        bounds = None if facts.name is None else self.settings.bounds.get(facts.name)
+        return {} if bounds is None else dict.fromkeys(declared.max_parallelism(self.settings), bounds)
+
+    def _from_file(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
+        if self._file is None:
+            return {}
+        return declared.wanted_by_file(facts, self.settings, self._file)

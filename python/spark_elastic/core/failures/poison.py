@@ -1,0 +1,54 @@
+"""Notice a batch that cannot be processed: it fails in the same way each time it is tried."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import define
+
+from spark_elastic.core.events import Failure
+
+MOST_TRIES = 3
+"""So many failures of the same kind at the same offsets in a row, and the batch is to blame."""
+
+# What differs between two failures of one kind: UUIDs, object identities, hashes; ids, ports, times.
+_CHANGING = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|@[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+",
+    re.IGNORECASE,
+)
+
+_Kind = tuple[tuple[str, ...], str, str]
+
+
+@define(kw_only=True)
+class PoisonWatch:
+    """Count how often in a row one query failed in the same way at the same offsets."""
+
+    last: _Kind | None = None
+    times: int = 0
+
+    def note(self, failure: Failure) -> bool:
+        """Take in a failure and say whether its batch is poison.
+
+        Before the first batch is planned there is none to blame.
+        """
+        kind = (failure.causes, _CHANGING.sub("#", failure.error), failure.offsets)
+        self.times = self.times + 1 if kind == self.last else 1
+        self.last = kind
+        return _planned(failure.offsets) and self.times >= MOST_TRIES
+
+    def progressed(self) -> None:
+        """Forget everything: a batch was committed."""
+        self.last = None
+        self.times = 0
+
+    def validate(self) -> None:
+        """Check that there is a failure if and only if one was counted. Raises AssertionError."""
+        assert self.times >= 0
+        assert (self.times == 0) == (self.last is None)
+
+
+def _planned(offsets: str) -> bool:
+    """Say whether any source has an offset; Spark writes - for one without, maybe after its name."""
+    sources = offsets.strip("[]{}").split(", ")
+    return any(source and source != "-" and not source.endswith(": -") for source in sources)

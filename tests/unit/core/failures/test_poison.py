@@ -1,0 +1,61 @@
+"""A batch that fails in the same way again and again is noticed, and nothing else is."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from spark_elastic.core.events import Failure
+from spark_elastic.core.failures.poison import MOST_TRIES, PoisonWatch
+
+FAILURE = Failure(
+    error="Task 0 in stage 3.0 failed 4 times (TID 17) (10.0.0.5 executor 1): Row@1fab of "
+    "/tmp/spark-0b5d8a4e-4a6c-4a56-9c6e-0d1f2a3b4c5d/x is no number",
+    causes=("org.apache.spark.SparkException", "java.lang.NumberFormatException"),
+    offsets='[{"topic":{"0":12}}]',
+)
+AGAIN = evolve(
+    FAILURE,
+    error="Task 1 in stage 12.0 failed 4 times (TID 230) (10.0.0.17 executor 2): Row@cafe of "
+    "/tmp/spark-ffffffff-4a6c-4a56-9c6e-aaaaaaaaaaaa/x is no number",
+)
+
+
+def noted(*failures: Failure) -> list[bool]:
+    watch = PoisonWatch()
+    result = []
+    for failure in failures:
+        result.append(watch.note(failure))
+        watch.validate()
+    return result
+
+
+def test_the_third_failure_of_one_kind_at_one_place_is_poison() -> None:
+    assert MOST_TRIES == 3
+    assert noted(FAILURE, AGAIN, FAILURE, AGAIN) == [False, False, True, True]
+
+
+def test_another_error_or_another_place_begins_anew() -> None:
+    others = (
+        evolve(FAILURE, error="Connection reset"),
+        evolve(FAILURE, causes=FAILURE.causes[:1]),
+        evolve(FAILURE, offsets='[{"topic":{"0":13}}]'),
+    )
+    for other in others:
+        assert noted(FAILURE, FAILURE, other, FAILURE, FAILURE) == [False] * 5
+
+
+def test_progress_begins_anew() -> None:
+    watch = PoisonWatch()
+    assert not watch.note(FAILURE)
+    assert not watch.note(FAILURE)
+    watch.progressed()
+    watch.validate()
+    assert not watch.note(FAILURE)
+    assert watch.times == 1
+
+
+def test_there_is_no_poison_before_a_batch_is_planned() -> None:
+    for offsets in ("", "[]", "[-]", "[-, -]", "{0: -, orders: -}"):
+        assert noted(*[evolve(FAILURE, offsets=offsets)] * 5) == [False] * 5
+    for offsets in ("[-, 5]", "{0: -, orders: 7}", "0"):
+        assert noted(*[evolve(FAILURE, offsets=offsets)] * 3)[-1]

@@ -1,0 +1,77 @@
+"""A stand-in for the shim that does what it is told, at once, until nothing is left to do."""
+
+from __future__ import annotations
+
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from tests.unit.core.builder import Scene
+
+_MOST_ROUNDS = 50
+_BATCH_MS = 300
+_ORDERS = (
+    "StartQuery",
+    "StopQuery",
+    "SetParallelism",
+    "FailQuery",
+    "CancelQuery",
+    "RequestExecutors",
+    "DecommissionExecutors",
+    "KillExecutors",
+)
+
+
+def settle(scene: Scene, wait_ms: int = 120_000) -> None:
+    """Carry out orders, commit micro-batches and let `wait_ms` pass, until nothing more follows from it."""
+    end = scene.now + wait_ms
+    for _ in range(_MOST_ROUNDS):
+        while order := _open_order(scene):
+            _carry_out(scene, order)
+        for query, view in scene.scheduler.queries.items():
+            if view.state == "Executing" and view.partitions is not None:
+                scene.now += _BATCH_MS
+                scene.batch(_BATCH_MS, view.partitions, query)
+        if _open_order(scene) is None:
+            due = min(scene.timers.values(), default=None)
+            if due is None or due > end:
+                return
+            scene.advance(max(0, due - scene.now))
+    raise AssertionError("it does not come to rest")
+
+
+def running(scene: Scene, query: str = "counts") -> int | None:
+    """Return the partitions in force, None if the query does not run."""
+    view = scene.query(query)
+    return view.partitions if view.state == "Executing" else None
+
+
+def _open_order(scene: Scene) -> ac.Action | None:
+    for kind in _ORDERS:
+        order = scene.last_order(kind)
+        if order is not None:
+            return order
+    return None
+
+
+def _carry_out(scene: Scene, order: ac.Action) -> None:
+    match order:
+        case ac.StartQuery(query=query, partitions=partitions):
+            view = scene.query(query)
+            count = partitions or view.partitions or view.facts.session_partitions
+            scene.send(ev.ActionDone, action=order.id, took_ms=100)
+            scene.send(ev.QueryStarted, query=query, run=view.run, partitions=count)
+        case ac.StopQuery(query=query):
+            scene.send(ev.QueryStopped, query=query, run=scene.query(query).run, action=order.id)
+            scene.send(ev.ActionDone, action=order.id, took_ms=100)
+        case ac.FailQuery(query=query, message=message):
+            scene.send(ev.ActionDone, action=order.id, took_ms=0)
+            scene.terminated(query, message or "the exception of its run")
+        case ac.CancelQuery(query=query):
+            scene.send(ev.ActionDone, action=order.id, took_ms=0)
+            scene.terminated(query)
+        case ac.DecommissionExecutors(executors=executors) | ac.KillExecutors(executors=executors):
+            scene.send(ev.ActionDone, action=order.id, took_ms=0)
+            for executor in executors:
+                scene.lose(executor)
+        case _:
+            # A request is only noted: nobody has machines to give here.
+            scene.send(ev.ActionDone, action=order.id, took_ms=0)

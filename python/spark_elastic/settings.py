@@ -8,14 +8,14 @@ prints the table that the README shows.
 from __future__ import annotations
 
 import difflib
-import math
-import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 import attrs
 from attrs import frozen
 
+from spark_elastic import query_bounds
+from spark_elastic.core.declared import WantedBounds
 from spark_elastic.core.failures.strategy import (
     ExponentialDelay,
     FailureRate,
@@ -24,7 +24,20 @@ from spark_elastic.core.failures.strategy import (
     RestartPolicy,
 )
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.durations import format_duration, format_size, parse_duration, parse_size
+from spark_elastic.durations import format_duration
+from spark_elastic.setting_kinds import (
+    BOOL,
+    NONE,
+    Kind,
+    any_text,
+    camel,
+    choice,
+    duration,
+    number,
+    or_none,
+    size,
+    whole,
+)
 
 __all__ = ["PREFIX", "Key", "Settings", "SettingsError", "keys", "load", "markdown_table", "spellings"]
 
@@ -32,7 +45,6 @@ PREFIX = "spark.elastic."
 
 # A policy process that is silent for so long hangs. Not a key: nobody has a reason to choose another.
 _HANG_MS = 10_000
-_NONE = "none"
 
 
 class SettingsError(ValueError):
@@ -44,28 +56,16 @@ class SettingsError(ValueError):
 
 
 @frozen(kw_only=True)
-class Kind:
-    """How the values of a key are read, checked and written.
-
-    `allowed` says in words what may be typed, `example` is one such text, `choices` is all there is to choose
-    from, empty if that has no end.
-    """
-
-    name: str
-    parse: Callable[[str], Any]
-    format: Callable[[Any], str]
-    allowed: str
-    example: str
-    choices: tuple[str, ...] = ()
-
-
-@frozen(kw_only=True)
 class Key:
-    """One setting; `name` is without the prefix, `aliases` are its older names."""
+    """One setting; `name` is without the prefix, `aliases` are its older names.
+
+    `default` is that of reactive mode, `adaptive` that of adaptive mode.
+    """
 
     name: str
     kind: Kind
     default: Any
+    adaptive: Any
     doc: str
     aliases: tuple[str, ...] = ()
 
@@ -76,120 +76,16 @@ class Key:
 
     def format(self, value: Any) -> str:
         """Return `value` as a user would type it."""
-        return _NONE if value is None else self.kind.format(value)
+        return NONE if value is None else self.kind.format(value)
 
 
-def _duration(low: int = 0, *, forever: bool = False) -> Kind:
-    def parse(text: str) -> int:
-        value = parse_duration(text)
-        if value < low and not (forever and value < 0):
-            raise ValueError(text)
-        return max(value, -1)
-
-    limits = f", at least {format_duration(low)}" if low else ""
-    return Kind(
-        name="duration",
-        parse=parse,
-        format=format_duration,
-        allowed=f"a duration such as 500ms, 30s or 5min{limits}{', or -1 for no limit' if forever else ''}",
-        example="30s",
-    )
+_SAME = object()
 
 
-def _whole(low: int, high: int | None = None) -> Kind:
-    def parse(text: str) -> int:
-        value = int(text)
-        if value < low or (high is not None and value > high):
-            raise ValueError(text)
-        return value
-
-    limits = f"from {low} to {high}" if high is not None else f"from {low} up"
-    return Kind(name="int", parse=parse, format=str, allowed=f"a whole number {limits}", example=str(low))
-
-
-def _number(limits: str, fits: Callable[[float], bool], example: str) -> Kind:
-    def parse(text: str) -> float:
-        value = float(text)
-        if not (math.isfinite(value) and fits(value)):
-            raise ValueError(text)
-        return value
-
-    return Kind(name="number", parse=parse, format=str, allowed=f"a number {limits}", example=example)
-
-
-def _size(low: int) -> Kind:
-    def parse(text: str) -> int:
-        value = parse_size(text)
-        if value < low:
-            raise ValueError(text)
-        return value
-
-    return Kind(
-        name="size",
-        parse=parse,
-        format=format_size,
-        allowed=f"a size such as 64m or 1g, at least {format_size(low)}",
-        example="64m",
-    )
-
-
-def _choice(*choices: str, also: Mapping[str, str] | None = None) -> Kind:
-    """Allow `choices`, and what `also` says to mean one of them, in any case."""
-    by_spelling = {spelling.lower(): choice for choice in choices for spelling in (choice, _kebab(choice))}
-    by_spelling.update(also or {})
-
-    def parse(text: str) -> str:
-        if text.lower() not in by_spelling:
-            raise ValueError(text)
-        return by_spelling[text.lower()]
-
-    return Kind(
-        name=" \\| ".join(f"`{choice}`" for choice in choices),
-        parse=parse,
-        format=str,
-        allowed="one of " + ", ".join(choices),
-        example=choices[0],
-        choices=choices,
-    )
-
-
-def _text(what: str, example: str) -> Kind:
-    def parse(text: str) -> str:
-        if not text:
-            raise ValueError(text)
-        return text
-
-    return Kind(name=what, parse=parse, format=str, allowed=f"a {what}", example=example)
-
-
-def _or_none(kind: Kind) -> Kind:
-    return attrs.evolve(
-        kind,
-        parse=lambda text: None if text.lower() == _NONE else kind.parse(text),
-        allowed=f"{kind.allowed}, or {_NONE}",
-    )
-
-
-def _kebab(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "-" + match[1].lower(), name)
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"-([a-z0-9])", lambda match: match[1].upper(), name)
-
-
-_BOOL = Kind(
-    name="bool",
-    parse=lambda text: {"true": True, "false": False}[text.lower()],
-    format=lambda value: str(value).lower(),
-    allowed="true or false",
-    example="true",
-)
-
-
-def _key(name: str, kind: Kind, default: Any, doc: str, *aliases: str) -> Any:
+def _key(name: str, kind: Kind, default: Any, doc: str, *aliases: str, adaptive: Any = _SAME) -> Any:
     """Declare a field of `Settings` with its key."""
-    key = Key(name=name, kind=kind, default=default, doc=doc, aliases=aliases)
+    in_adaptive = default if adaptive is _SAME else adaptive
+    key = Key(name=name, kind=kind, default=default, adaptive=in_adaptive, doc=doc, aliases=aliases)
     return attrs.field(default=default, metadata={"key": key})
 
 
@@ -199,102 +95,107 @@ class Settings:
 
     scheduler_mode: str = _key(
         "schedulerMode",
-        _choice("reactive", "off"),
+        choice("reactive", "adaptive", "off"),
         "reactive",
-        "`reactive`: queries use all slots that are there. `off`: the plugin does nothing.",
+        "`reactive`: queries use all slots that are there. `adaptive`: queries keep within the bounds that "
+        "are declared for them, and executors are requested for that. `off`: the plugin does nothing.",
     )
     python: str | None = _key(
         "python",
-        _text("command", "python3"),
+        any_text("command", "python3"),
         None,
         "Python that runs the policy process. None: the driver's own (`spark.pyspark.driver.python`, "
         "`spark.pyspark.python`, their environment variables, `python3`).",
     )
     graceful_stop_timeout_ms: int = _key(
         "gracefulStopTimeout",
-        _duration(),
+        duration(),
         30_000,
         "How long a query may take to end its micro-batch before it is interrupted for a rescale.",
     )
     start_timeout_ms: int = _key(
         "startTimeout",
-        _duration(),
+        duration(),
         10_000,
         "How long a query's start waits for the policy's answer before it starts as in plain Spark.",
     )
     resource_wait_timeout_ms: int = _key(
         "adaptiveScheduler.submission.resourceWaitTimeout",
-        _duration(forever=True),
+        duration(forever=True),
         -1,
-        "How long a query waits for its first executors before it starts regardless.",
+        "How long a query waits for the slots that its lower bound needs. Then it starts regardless "
+        "(reactive), or fails (adaptive).",
         "adaptiveScheduler.resourceWaitTimeout",
+        adaptive=300_000,
     )
     submission_stabilization_timeout_ms: int = _key(
         "adaptiveScheduler.submission.resourceStabilizationTimeout",
-        _duration(),
+        duration(),
         0,
         "How long a query's start waits for more executors once it has enough to run.",
         "adaptiveScheduler.resourceStabilizationTimeout",
+        adaptive=10_000,
     )
     cooldown_after_rescaling_ms: int = _key(
         "adaptiveScheduler.executing.cooldownAfterRescaling",
-        _duration(),
+        duration(),
         30_000,
         "Shortest time between two rescales that restart a query.",
         "adaptiveScheduler.scalingInterval.min",
     )
     executing_stabilization_timeout_ms: int = _key(
         "adaptiveScheduler.executing.resourceStabilizationTimeout",
-        _duration(),
+        duration(),
         10_000,
         "How long a rescale that restarts a query waits for more executors to come.",
     )
     rescale_trigger_max_delay_ms: int | None = _key(
         "adaptiveScheduler.rescaleTrigger.maxDelay",
-        _or_none(_duration()),
+        or_none(duration()),
         None,
         "Longest time between a change of the executors and its evaluation. None: three trigger intervals.",
     )
     min_parallelism_increase: int = _key(
         "adaptiveScheduler.minParallelismIncrease",
-        _whole(1),
+        whole(1),
         1,
         "Smallest growth that is worth a restart.",
     )
     scaling_interval_max_ms: int | None = _key(
         "adaptiveScheduler.scalingInterval.max",
-        _or_none(_duration()),
+        or_none(duration()),
         None,
         "After this time since the last rescale any growth is worth a restart. None: never.",
     )
     rescale_policy: str = _key(
         "adaptiveScheduler.rescalePolicy",
-        _choice("gain", "always"),
+        choice("gain", "always"),
         "gain",
         "`gain`: restart a query only if that saves more than it costs. `always`: whenever the slots change.",
     )
     explicit_parallelism: str = _key(
         "explicitParallelism",
-        _choice("fixed", "upperBound", "ignore"),
+        choice("fixed", "upperBound", "ignore"),
         "ignore",
         "What the user's own `spark.sql.shuffle.partitions` means: never touched, the most to use, nothing.",
+        adaptive="upperBound",
     )
     state_store: str = _key(
         "stateStore",
-        _choice("rescalable", "unchanged"),
+        choice("rescalable", "unchanged"),
         "rescalable",
         "`rescalable`: new queries whose user chose no state store get RocksDB and checkpoint format 2, so "
         "that their state can be re-partitioned.",
     )
     max_parallelism: int = _key(
         "maxParallelism",
-        _whole(1, 32_768),
+        whole(1, 32_768),
         32_768,
         "Most partitions that a query is given.",
     )
     restart_strategy: str = _key(
         "restartStrategy.type",
-        _choice(
+        choice(
             "none",
             "fixed-delay",
             "failure-rate",
@@ -309,102 +210,117 @@ class Settings:
         ),
         "none",
         "Whether a query that fails is started again, and when; the keys below say more of each. `none`: "
-        "never, as in plain Spark; that is the default for now.",
+        "never, as in plain Spark.",
         "restartStrategy",
+        adaptive="exponential-delay",
     )
     fixed_delay_attempts: int = _key(
         "restartStrategy.fixedDelay.attempts",
-        _whole(0),
+        whole(0),
         1,
         "`fixed-delay`: how often a query is started again.",
     )
     fixed_delay_ms: int = _key(
         "restartStrategy.fixedDelay.delay",
-        _duration(),
+        duration(),
         1_000,
         "`fixed-delay`: time from a failure to the next start.",
     )
     failure_rate_max_failures: int = _key(
         "restartStrategy.failureRate.maxFailuresPerInterval",
-        _whole(1),
+        whole(1),
         1,
         "`failure-rate`: most failures in an interval after which a query is still started again.",
     )
     failure_rate_interval_ms: int = _key(
         "restartStrategy.failureRate.failureRateInterval",
-        _duration(1),
+        duration(1),
         60_000,
         "`failure-rate`: the interval in which failures are counted.",
     )
     failure_rate_delay_ms: int = _key(
         "restartStrategy.failureRate.delay",
-        _duration(),
+        duration(),
         1_000,
         "`failure-rate`: time from a failure to the next start.",
     )
     initial_backoff_ms: int = _key(
         "restartStrategy.exponentialDelay.initialBackoff",
-        _duration(1),
+        duration(1),
         1_000,
         "`exponential-delay`: time from the first failure to the next start; later ones are longer.",
     )
     max_backoff_ms: int = _key(
         "restartStrategy.exponentialDelay.maxBackoff",
-        _duration(1),
+        duration(1),
         60_000,
         "`exponential-delay`: longest time from a failure to the next start.",
     )
     backoff_multiplier: float = _key(
         "restartStrategy.exponentialDelay.backoffMultiplier",
-        _number("above 1", lambda value: value > 1, "1.5"),
+        number("above 1", lambda value: value > 1, "1.5"),
         1.5,
         "`exponential-delay`: by what the time grows with each failure.",
     )
     reset_backoff_threshold_ms: int = _key(
         "restartStrategy.exponentialDelay.resetBackoffThreshold",
-        _duration(1),
+        duration(1),
         3_600_000,
         "`exponential-delay`: after so long without a failure the time is the initial one again.",
     )
     jitter_factor: float = _key(
         "restartStrategy.exponentialDelay.jitterFactor",
-        _number("from 0 to 1", lambda value: 0 <= value <= 1, "0.1"),
+        number("from 0 to 1", lambda value: 0 <= value <= 1, "0.1"),
         0.1,
         "`exponential-delay`: share of the time by which it is made longer or shorter at random, so that "
         "queries do not all start at once.",
     )
     attempts_before_reset_backoff: int | None = _key(
         "restartStrategy.exponentialDelay.attemptsBeforeResetBackoff",
-        _or_none(_whole(1)),
+        or_none(whole(1)),
         None,
         "`exponential-delay`: how often a query is started again before a time without failures. None: "
         "without limit.",
     )
+    policy_file: str | None = _key(
+        "policyFile",
+        or_none(any_text("local file", "/etc/spark-elastic/policy.yaml")),
+        None,
+        "YAML file with the bounds of queries by name, for adaptive mode; it is read again when it changes.",
+    )
+    slot_idle_timeout_ms: int = _key(
+        "slotIdleTimeout",
+        duration(),
+        50_000,
+        "How long executors beyond those that the declared bounds call for are kept (adaptive mode).",
+    )
     history_size: int = _key(
         "history.size",
-        _whole(1),
+        whole(1),
         100,
         "Number of rescales kept per query.",
     )
     journal_dir: str | None = _key(
         "journal.dir",
-        _or_none(_text("local folder", "/var/log/spark-elastic")),
+        or_none(any_text("local folder", "/var/log/spark-elastic")),
         None,
         "Where the decision journal is written. None: `spark-elastic/` in `spark.eventLog.dir` if event logs "
         "are on and that is a local folder, else no journal.",
     )
     journal_max_size: int = _key(
         "journal.maxSize",
-        _size(64 << 10),
+        size(64 << 10),
         64 << 20,
         "Most room that an application's journal takes; the oldest part goes first.",
     )
     advise_only: bool = _key(
         "adviseOnly",
-        _BOOL,
+        BOOL,
         False,
         "Decide and report as usual, but change nothing.",
     )
+
+    bounds: Mapping[str, WantedBounds] = attrs.field(factory=dict)
 
     def core(self) -> CoreSettings:
         """Return the part that the scheduler looks at."""
@@ -415,6 +331,7 @@ class Settings:
             advise_only=self.advise_only,
             resource_wait_ms=self.resource_wait_timeout_ms,
             submission_stabilization_ms=self.submission_stabilization_timeout_ms,
+            slot_idle_ms=self.slot_idle_timeout_ms,
             cooldown_ms=self.cooldown_after_rescaling_ms,
             executing_stabilization_ms=self.executing_stabilization_timeout_ms,
             max_delay_ms=self.rescale_trigger_max_delay_ms,
@@ -425,6 +342,8 @@ class Settings:
             state_store=self.state_store,  # type: ignore[arg-type]
             max_parallelism=self.max_parallelism,
             history_size=self.history_size,
+            mode=self.scheduler_mode,  # type: ignore[arg-type]  # a policy that is off has no core
+            bounds=self.bounds,
             restart=self.restart_policy(),
         )
 
@@ -454,10 +373,13 @@ class Settings:
     def as_conf(self) -> dict[str, str]:
         """Return the value of every key that has one as text; `load` reads it back to equal settings."""
         values = ((key, getattr(self, name)) for name, key in _FIELDS.items())
-        return {key.full_name: key.format(value) for key, value in values if value is not None}
+        ours = {key.full_name: key.format(value) for key, value in values if value is not None}
+        return {**ours, **query_bounds.write(self.bounds)}
 
 
-_FIELDS: dict[str, Key] = {field.name: field.metadata["key"] for field in attrs.fields(Settings)}
+_FIELDS: dict[str, Key] = {
+    field.name: field.metadata["key"] for field in attrs.fields(Settings) if "key" in field.metadata
+}
 # Two durations of which the second may not be shorter than the first, and what to call the first.
 _ORDERED = (
     ("cooldown_after_rescaling_ms", "scaling_interval_max_ms", "cooldown after rescaling"),
@@ -481,10 +403,12 @@ def load(conf: Mapping[str, str]) -> Settings:
     values: dict[str, Any] = {}
     typed: dict[str, tuple[str, str]] = {}
     refused: set[str] = set()
+    bounds, wrong = query_bounds.read(conf)
+    errors.extend(wrong)
     for name, text in sorted(conf.items()):
-        if not name.startswith(PREFIX):
+        if not name.startswith(PREFIX) or query_bounds.is_one(name):
             continue
-        field = _NAMES.get(_camel(name.removeprefix(PREFIX)))
+        field = _NAMES.get(camel(name.removeprefix(PREFIX)))
         if field is None:
             errors.append(_unknown(name))
             continue
@@ -507,17 +431,20 @@ def load(conf: Mapping[str, str]) -> Settings:
             continue
         values[field] = value
         typed[field] = (name, text)
-    errors.extend(_cross_check(Settings(**values), refused))
+    if values.get("scheduler_mode") == "adaptive":
+        values = {**{field: key.adaptive for field, key in _FIELDS.items()}, **values}
+    settings = Settings(**values, bounds=bounds)
+    errors.extend(_cross_check(settings, refused))
     if errors:
         raise SettingsError(tuple(errors))
-    return Settings(**values)
+    return settings
 
 
 def spellings(conf: Mapping[str, str], full_name: str) -> tuple[str, ...]:
     """Return the names under which `conf` sets the key `full_name`, whatever their spelling."""
     wanted = _NAMES[full_name.removeprefix(PREFIX)]
     ours = (name for name in conf if name.startswith(PREFIX))
-    return tuple(name for name in ours if _NAMES.get(_camel(name.removeprefix(PREFIX))) == wanted)
+    return tuple(name for name in ours if _NAMES.get(camel(name.removeprefix(PREFIX))) == wanted)
 
 
 def _cross_check(settings: Settings, refused: Set[str]) -> list[str]:
@@ -536,7 +463,7 @@ def _cross_check(settings: Settings, refused: Set[str]) -> list[str]:
 
 
 def _unknown(name: str) -> str:
-    typed = _camel(name.removeprefix(PREFIX)).lower()
+    typed = camel(name.removeprefix(PREFIX)).lower()
 
     def likeness(known: str) -> float:
         # People leave out the long middle of a name, so its last parts are compared as well.
@@ -561,7 +488,13 @@ def markdown_table() -> str:
     lines = ["| Setting (`spark.elastic.…`) | Value | Default | What it does |", "|---|---|---|---|"]
     for key in keys():
         older = "".join(f" Older name: `{alias}`." for alias in key.aliases)
-        lines.append(f"| `{key.name}` | {key.kind.name} | {key.format(key.default)} | {key.doc}{older} |")
+        default = key.format(key.default)
+        if key.adaptive != key.default:
+            default += f" (adaptive: {key.format(key.adaptive)})"
+        lines.append(f"| `{key.name}` | {key.kind.name} | {default} | {key.doc}{older} |")
+    lines += [
+        f"| `{query_bounds.EXAMPLES[0]}`, `….{query_bounds.EXAMPLES[1]}` | int | none | {query_bounds.DOC} |"
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,7 @@ import sys
 import attrs
 import pytest
 
+from spark_elastic.core.declared import WantedBounds
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.settings import PREFIX, Settings, SettingsError, keys, load, markdown_table
 
@@ -32,13 +33,14 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         executing_stabilization_timeout_ms=6, rescale_trigger_max_delay_ms=7, min_parallelism_increase=8,
         scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",
         state_store="unchanged", max_parallelism=10, history_size=11, restart_strategy="fixed-delay",
+        scheduler_mode="adaptive", slot_idle_timeout_ms=12, bounds={"counts": WantedBounds(upper=4)},
     ).core()  # fmt: skip
     same = [
         field.name
         for field in attrs.fields(CoreSettings)
         if getattr(changed, field.name) == getattr(CoreSettings(), field.name)
     ]
-    assert same == ["mode", "hang_ms"]
+    assert same == ["hang_ms"]
 
 
 def test_flinks_spelling_is_accepted_for_every_key() -> None:
@@ -46,8 +48,7 @@ def test_flinks_spelling_is_accepted_for_every_key() -> None:
     assert load({short: "5 min"}).resource_wait_timeout_ms == 300_000
     assert load({"spark.elastic.scheduler-mode": "REACTIVE"}).scheduler_mode == "reactive"
     assert load({"spark.elastic.explicit-parallelism": "upper-bound"}).explicit_parallelism == "upperBound"
-    for field in attrs.fields(Settings):
-        key = field.metadata["key"]
+    for key in keys():
         kebab = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in key.name)
         text = key.kind.example
         assert load({PREFIX + kebab: text}) == load({key.full_name: text})
@@ -98,7 +99,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(name: str, nearest
         (
             "schedulerMode",
             "reactiv",
-            ("'reactiv'", "one of reactive, off", "set spark.elastic.schedulerMode=reactive"),
+            ("'reactiv'", "one of reactive, adaptive, off", "set spark.elastic.schedulerMode=reactive"),
         ),
         ("gracefulStopTimeout", "-1", ("'-1'", "a duration such as", "=30s")),
         ("startTimeout", "soon", ("'soon'", "a duration such as", "=10s")),
@@ -151,8 +152,9 @@ def test_settings_written_as_conf_are_read_back() -> None:
 
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
-    assert len(table) == 2 + len(keys())
-    for key, row in zip(keys(), table[2:], strict=True):
+    assert len(table) == 3 + len(keys())
+    assert table[-1].startswith("| `query.NAME.lowerBound`")
+    for key, row in zip(keys(), table[2:-1], strict=True):
         assert row.startswith(f"| `{key.name}` |")
         assert row.endswith(". |")
 

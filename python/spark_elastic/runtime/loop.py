@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
 from spark_elastic.core.events import Event, Snapshot, TimerFired
@@ -14,6 +15,9 @@ from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.timers import Timers
 from spark_elastic.settings import Settings, SettingsError, load
 from spark_elastic.wire import WireError, decode_event, encode_action, encode_event
+
+if TYPE_CHECKING:
+    from spark_elastic.runtime.policy_watch import PolicyWatch
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +65,8 @@ class Loop:
         self._journal: Journal | None = None
         self._outgoing: list[JsonObject] = []
         self._off = False
-        self._fired = 0
+        self._own_events = 0
+        self._watch: PolicyWatch | None = None
         self._lost_logged = 0
         self.handled = 0
         self.skipped = 0
@@ -80,6 +85,7 @@ class Loop:
                 self._count_lost(reply)
                 for value in reply.events:
                     self._take(value)
+                self._look_at_policy_file()
                 self._fire_timers()
                 if self._journal is not None:
                     self._journal.end_batch()
@@ -106,6 +112,8 @@ class Loop:
                 return
             self._begin(event)
         self._handle(event)
+        if isinstance(event, Snapshot):
+            self._look_at_policy_file()  # before any query that comes in the same batch
 
     def _begin(self, snapshot: Snapshot) -> None:
         try:
@@ -118,6 +126,11 @@ class Loop:
             return
         self._journal = self._open_journal(settings, snapshot)
         self._policy = self._make_policy(settings.core())
+        if settings.policy_file is not None:
+            # Imported only where it is needed: reading YAML would take a third of the process's start.
+            from spark_elastic.runtime.policy_watch import PolicyWatch
+
+            self._watch = PolicyWatch(Path(settings.policy_file), self._next_id)
 
     def _turn_off(self, cause: Event, message: str) -> None:
         self._off = True
@@ -146,8 +159,16 @@ class Loop:
             timer = self._timers.pop_due(now)
             if timer is None:
                 return
-            self._fired += 1
-            self._handle(TimerFired(id=f"r{self._fired}", at=now, timer=timer))
+            self._handle(TimerFired(id=self._next_id(), at=now, timer=timer))
+
+    def _look_at_policy_file(self) -> None:
+        event = None if self._watch is None else self._watch.poll(self._clock.now())
+        if event is not None:
+            self._handle(event)
+
+    def _next_id(self) -> str:
+        self._own_events += 1
+        return f"r{self._own_events}"
 
     def _skip(self, why: str) -> None:
         self.skipped += 1

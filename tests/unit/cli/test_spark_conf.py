@@ -68,7 +68,7 @@ def test_a_policy_python_that_is_set_stays() -> None:
     ("existing", "mode", "says"),
     [
         ({"spark.elastic.nonsense": "1"}, None, "spark.elastic.nonsense is no setting"),
-        ({}, "turbo", "'turbo', allowed is one of reactive, off"),
+        ({}, "turbo", "'turbo', allowed is one of reactive, adaptive, off"),
         ({JARS: "/old/spark-elastic_4.2_2.13-0.0.9.jar"}, None, "0.0.9.jar, this installation needs"),
     ],
 )

@@ -1,0 +1,60 @@
+"""Bounds of single queries among the settings, and what adaptive mode changes about the defaults."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_elastic.core.declared import WantedBounds
+from spark_elastic.settings import PREFIX, SettingsError, keys, load
+
+
+def bounds(**conf: str) -> dict[str, str]:
+    return {f"{PREFIX}query.{name.replace('__', '.')}": value for name, value in conf.items()}
+
+
+def test_both_bounds_or_one() -> None:
+    conf = bounds(counts__lowerBound="2", counts__upperBound="6", orders__upperBound=" 4 ")
+    assert load(conf).bounds == {
+        "counts": WantedBounds(lower=2, upper=6),
+        "orders": WantedBounds(lower=-1, upper=4),
+    }
+
+
+def test_a_name_may_have_dots_and_dashes() -> None:
+    name = "eu-west.order-counts"
+    settings = load({f"{PREFIX}query.{name}.upper-bound": "3"})
+    assert settings.bounds == {name: WantedBounds(upper=3)}
+    assert load(settings.as_conf()) == settings
+
+
+@pytest.mark.parametrize(
+    ("conf", "words"),
+    [
+        ({"counts__upperBound": "many"}, "'many', allowed is a whole number from 1 up, or -1"),
+        ({"counts__upperBound": "0"}, "'0', allowed is a whole number from 1 up, or -1"),
+        ({"counts__upper": "3"}, "set spark.elastic.query.counts.upperBound"),
+        ({"upperBound": "3"}, "set spark.elastic.query.NAME.upperBound"),
+        ({"counts__lowerBound": "9", "counts__upperBound": "3"}, "allowed is at most the upper bound, '3'"),
+    ],
+)
+def test_what_is_wrong_is_said(conf: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        load(bounds(**conf))
+    assert words in str(refusal.value)
+
+
+def test_adaptive_mode_has_defaults_of_its_own_where_nothing_is_set() -> None:
+    adaptive = load({f"{PREFIX}schedulerMode": "adaptive"})
+    assert adaptive.resource_wait_timeout_ms == 300_000
+    assert adaptive.submission_stabilization_timeout_ms == 10_000
+    assert adaptive.explicit_parallelism == "upperBound"
+    assert adaptive.restart_strategy == "exponential-delay"
+    assert load({}).restart_strategy == "none"
+    chosen = load({f"{PREFIX}schedulerMode": "adaptive", f"{PREFIX}explicitParallelism": "fixed"})
+    assert chosen.explicit_parallelism == "fixed"
+    assert {key.name for key in keys() if key.adaptive != key.default} == {
+        "adaptiveScheduler.submission.resourceWaitTimeout",
+        "adaptiveScheduler.submission.resourceStabilizationTimeout",
+        "explicitParallelism",
+        "restartStrategy.type",
+    }

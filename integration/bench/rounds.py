@@ -18,7 +18,7 @@ from spark_elastic.demo.processes import ProcessFailure
 # Enough batches after a change to see its wake: the first ones on a new executor are slow.
 _SETTLE_BATCHES = 8
 _SETTLE_TIMEOUT_S = 300.0
-# Before its hundredth batch or so a driver still compiles, and takes longer for a batch than the trigger's interval.
+# Before its hundredth batch or so a driver still compiles: a batch takes longer than the trigger's interval.
 _WARM_UP_BATCHES = 100
 
 

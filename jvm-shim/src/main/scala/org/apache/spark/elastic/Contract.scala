@@ -35,11 +35,7 @@ private[spark] case class QueryFacts(
     repartition: Boolean)
 
 /** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */
-private[spark] case class QueryFailure(
-    error: String,
-    errorClass: Option[String],
-    causes: Seq[String],
-    offsets: String)
+private[spark] case class QueryFailure(error: String, errorClass: Option[String], causes: Seq[String], offsets: String)
 
 private[spark] case class QueryView(
     facts: QueryFacts,
@@ -61,6 +57,7 @@ private[spark] case class ExecutorAdded(executor: String, host: String, cores: I
 private[spark] case class ExecutorRemoved(executor: String, reason: String) extends Event
 private[spark] case class ExecutorExcluded(executor: String, reason: String) extends Event
 private[spark] case class ExecutorUnexcluded(executor: String) extends Event
+private[spark] case class ExecutorUsage(executor: String, cachedBytes: Long, shuffleBytes: Long) extends Event
 private[spark] case class ExecutorDecommissioning(executor: String, reason: String) extends Event
 
 private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event

@@ -66,6 +66,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private lazy val policy: PolicyProcess =
       new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
     private val ticker = daemon("elastic-tick")
+    private var ticks = 0L
     private val clusterCalls = daemon("elastic-executors")
 
     def start(): Unit = {
@@ -77,6 +78,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         try {
           listener.checkDecommissioning()
           queries.tick()
+          ticks += 1
+          if (ticks % TicksPerUsage == 0) executors.changedUsage().foreach(events.offer(_))
         } catch { case NonFatal(e) => logDebug("spark-elastic: tick failed", e) } // e.g. the context is stopping
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
     }
@@ -147,6 +150,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   }
 
   private val TickMs = 250L
+  private val TicksPerUsage = 40L
 }
 
 /** What the shim knows before the policy process has told it more. */
@@ -175,6 +179,8 @@ private[spark] object Shim {
 
   private val others = Set(
     "spark.task.cpus",
+    "spark.executor.cores",
+    "spark.decommission.enabled",
     "spark.master",
     "spark.sql.shuffle.partitions",
     "spark.dynamicAllocation.enabled",

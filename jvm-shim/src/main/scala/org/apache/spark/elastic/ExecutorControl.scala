@@ -6,6 +6,19 @@ import org.apache.spark.scheduler.ExecutorDecommissionInfo
 
 /** Asks the cluster manager for executors, and gives them back. Calls may take as long as the manager does. */
 private[spark] final class ExecutorControl(sc: SparkContext) {
+  private var told = Map.empty[String, ExecutorUsage]
+
+  /** What would be lost with each executor, where that is not what it was when this was last asked. */
+  def changedUsage(): Seq[ExecutorUsage] = {
+    val now = sc.statusStore
+      .executorList(activeOnly = true)
+      .filter(_.id != SparkContext.DRIVER_IDENTIFIER)
+      .map(e => e.id -> ExecutorUsage(e.id, e.memoryUsed + e.diskUsed, e.totalShuffleWrite))
+      .toMap
+    val changed = now.values.filterNot(usage => told.get(usage.executor).contains(usage)).toSeq
+    told = now
+    changed
+  }
 
   private def client: ExecutorAllocationClient = sc.schedulerBackend match {
     case client: ExecutorAllocationClient => client

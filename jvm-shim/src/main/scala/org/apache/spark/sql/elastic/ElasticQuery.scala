@@ -106,13 +106,14 @@ private[elastic] final class ElasticQuery(
     while (!done) {
       failure.foreach(e => throw e)
       val run = execution
+      var failing = false // the query's failure only if it is not started again
       if (phase == Running || phase == Stopping) {
         try run.processAllAvailable()
-        catch { case _: StreamingQueryException => } // the query's failure only if it is not started again
+        catch { case _: StreamingQueryException => failing = true }
       }
       done = lock.synchronized {
         if (phase == Terminated) true
-        else if (phase == Running && (run eq execution) && run.isActive) true
+        else if (phase == Running && (run eq execution) && run.isActive && !failing) true
         else {
           lock.wait(100)
           false
@@ -333,7 +334,8 @@ private[elastic] final class ElasticQuery(
     case Held =>
       val text = message.getOrElse("refused by the scheduler")
       answers.put(StartPlan(None, repartition = false, rescalable = false, action = None, refusal = Some(text)))
-    case Stopped => finish(Some(restartFailed(new IllegalStateException(message.getOrElse("refused by the scheduler")))))
+    case Stopped =>
+      finish(Some(restartFailed(new IllegalStateException(message.getOrElse("refused by the scheduler")))))
     case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, it has not failed")
   }
 
@@ -490,7 +492,7 @@ private[elastic] final class ElasticQuery(
   /** Called now and then: what must not wait for anybody else to notice it. */
   def check(): Unit = phase match {
     case Failed if !control.isOn || (!backingOff && overdue) => finish(failed)
-    case Stopped if !control.isOn || overdue =>
+    case Stopped if !control.isOn || (!backingOff && overdue) =>
       logWarning(s"spark-elastic: no answer from the policy, query $id goes on as it was")
       try start(AsItIs)
       catch { case _: IllegalStateException => } // the answer came just now

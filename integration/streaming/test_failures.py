@@ -1,0 +1,219 @@
+"""Runs that fail, beneath the real policy: started again, or ended with the exception of plain Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+PREFIX = "spark.elastic.restartStrategy"
+QUICK = {
+    "fixed-delay": {f"{PREFIX}.fixedDelay.attempts": "3", f"{PREFIX}.fixedDelay.delay": "100ms"},
+    "failure-rate": {
+        f"{PREFIX}.failureRate.maxFailuresPerInterval": "3",
+        f"{PREFIX}.failureRate.failureRateInterval": "5min",
+        f"{PREFIX}.failureRate.delay": "100ms",
+    },
+    "exponential-delay": {
+        f"{PREFIX}.exponentialDelay.initialBackoff": "100ms",
+        f"{PREFIX}.exponentialDelay.attemptsBeforeResetBackoff": "3",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("failures") / "driver") as started:
+        yield started
+
+
+@contextmanager
+def session(jvm: Driver, strategy: str, **more: str) -> Iterator[SparkSession]:
+    conf: Mapping[str, str] = {
+        **PLUGIN,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.elastic.schedulerMode": "adaptive",
+        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+        f"{PREFIX}.type": strategy,
+        **QUICK.get(strategy, {}),
+        **more,
+    }
+    with jvm.session(conf) as spark:
+        yield spark
+
+
+class Flaky:
+    """A sink that fails as often as it is told, each time in another way unless `same`."""
+
+    def __init__(self, failures: int, *, same: bool = False) -> None:
+        self.left = failures
+        self.failed = 0
+        self.batches: dict[int, dict[int, tuple[int, int]]] = {}
+        self._same = same
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        if self.left > 0:
+            self.left -= 1
+            self.failed += 1
+            # Words, not numbers: two messages that differ in a number only are taken for the same.
+            raise ValueError("the sink is " + ("ill" if self._same else "very " * self.failed + "ill"))
+        self.batches[number] = {row.key: (row.n, row.total) for row in batch.collect()}
+
+    def result(self) -> dict[int, tuple[int, int]]:
+        """Return the newest totals of each key."""
+        merged: dict[int, tuple[int, int]] = {}
+        for _, batch in sorted(self.batches.items()):
+            merged.update(batch)
+        return merged
+
+
+def start(
+    spark: SparkSession, inbox: Inbox, sink: Callable[[DataFrame, int], None], **to: Any
+) -> StreamingQuery:
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
+    totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    writer = totals.writeStream.outputMode("update").foreachBatch(sink)
+    for option, value in to.items():
+        writer = writer.option(option, value)
+    return writer.start()
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Inbox:
+    return Inbox(tmp_path / "in")
+
+
+@pytest.mark.parametrize("strategy", QUICK)
+def test_a_sink_that_recovers_is_met_again_and_nothing_is_lost(
+    jvm: Driver, inbox: Inbox, tmp_path: Path, strategy: str
+) -> None:
+    sink = Flaky(failures=2)
+    with session(jvm, strategy) as spark:
+        inbox.put(3)
+        query = start(spark, inbox, sink, checkpointLocation=str(tmp_path / "checkpoint"))
+        run = query.runId
+        eventually(lambda: sink.failed == 2, "two failures")
+        query.processAllAvailable()
+        assert sink.result() == inbox.totals()
+        assert query.isActive
+        assert query.exception() is None
+        assert query.runId == run
+        inbox.put(1)
+        query.processAllAvailable()
+        assert sink.result() == inbox.totals()
+        query.stop()
+
+
+def test_without_a_strategy_it_fails_as_in_plain_spark(jvm: Driver, inbox: Inbox) -> None:
+    with session(jvm, "none") as spark:
+        inbox.put(1)
+        query = start(spark, inbox, Flaky(failures=1))
+        with pytest.raises(StreamingQueryException, match="the sink is very ill"):
+            query.awaitTermination()
+        assert not query.isActive
+        assert "the sink is very ill" in str(query.exception())
+
+
+@pytest.mark.parametrize("strategy", QUICK)
+def test_when_the_attempts_are_used_up_it_fails_with_its_own_exception(
+    jvm: Driver, inbox: Inbox, strategy: str
+) -> None:
+    sink = Flaky(failures=100)
+    with session(jvm, strategy) as spark:
+        inbox.put(1)
+        query = start(spark, inbox, sink)
+        with pytest.raises(StreamingQueryException, match="the sink is very very very very ill"):
+            query.awaitTermination()
+        assert sink.failed == 4
+        assert spark.streams.active == []
+
+
+def test_a_poison_batch_ends_the_query_and_no_other_one(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    poison, healthy = Flaky(failures=100, same=True), Flaky(failures=0)
+    other = Inbox(tmp_path / "other")
+    with session(
+        jvm, "exponential-delay", **{f"{PREFIX}.exponentialDelay.attemptsBeforeResetBackoff": "50"}
+    ) as spark:
+        well = start(spark, other, healthy)
+        inbox.put(1)
+        ill = start(spark, inbox, poison)
+        with pytest.raises(StreamingQueryException, match="the sink is ill"):
+            ill.awaitTermination()
+        assert poison.failed == 3
+        assert [line for line in jvm.said() if "Failed 3 times in the same way at the same offsets" in line]
+        other.put(2)
+        well.processAllAvailable()
+        assert healthy.result() == other.totals()
+        assert well.isActive
+        well.stop()
+
+
+def test_what_a_start_cannot_mend_is_not_tried(jvm: Driver, inbox: Inbox) -> None:
+    tries: list[int] = []
+
+    def wrong(batch: DataFrame, number: int) -> None:
+        tries.append(number)
+        batch.select("no_such_column").collect()
+
+    with session(jvm, "exponential-delay") as spark:
+        inbox.put(1)
+        query = start(spark, inbox, wrong)
+        with pytest.raises(StreamingQueryException, match="no_such_column"):
+            query.awaitTermination()
+        assert tries == [0]
+
+
+def test_the_application_can_stop_a_query_that_waits_for_its_next_start(jvm: Driver, inbox: Inbox) -> None:
+    with session(jvm, "fixed-delay", **{f"{PREFIX}.fixedDelay.delay": "1h"}) as spark:
+        inbox.put(1)
+        sink = Flaky(failures=1)
+        query = start(spark, inbox, sink)
+        eventually(lambda: "starts again from its checkpoint in" in query.status["message"], "the backoff")
+        waiter = threading.Thread(target=query.awaitTermination, daemon=True)
+        waiter.start()
+        query.stop()
+        waiter.join(60)
+        assert not waiter.is_alive()
+        assert not query.isActive
+        assert query.exception() is None
+
+
+def test_a_policy_process_that_dies_during_the_backoff_takes_no_query_with_it(
+    jvm: Driver, inbox: Inbox
+) -> None:
+    with session(jvm, "fixed-delay", **{f"{PREFIX}.fixedDelay.delay": "3s"}) as spark:
+        inbox.put(1)
+        sink = Flaky(failures=1)
+        query = start(spark, inbox, sink)
+        eventually(lambda: "starts again" in query.status["message"], "the backoff")
+        (policy,) = policies_of(jvm.pid)
+        os.kill(policy.pid, signal.SIGKILL)
+        query.processAllAvailable()
+        assert sink.result() == inbox.totals()
+        query.stop()
+
+
+def test_below_its_lower_bound_it_waits_and_then_fails_with_the_reason(jvm: Driver, inbox: Inbox) -> None:
+    wait = {"spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout": "2s"}
+    with session(jvm, "none", **wait, **{"spark.elastic.query.hungry.lowerBound": "64"}) as spark:
+        inbox.put(1)
+        query = start(spark, inbox, Flaky(failures=0), queryName="hungry")
+        assert "Waits for resources: 2 slots, 64 needed" in query.status["message"]
+        with pytest.raises(StreamingQueryException, match="it needs 64 slots, and after 2 s there are 2"):
+            query.awaitTermination()

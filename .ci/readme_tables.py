@@ -1,4 +1,4 @@
-"""Put the tables that are generated into README.md, or with --check tell whether they are there.
+"""Put what is generated into README.md and ARCHITECTURE.md, or with --check tell whether it is there.
 
 usage: python .ci/readme_tables.py [--check]
 """
@@ -6,15 +6,15 @@ usage: python .ci/readme_tables.py [--check]
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "jvm-shim"))
 
 import spark_versions  # noqa: E402  # found by the line above
+from spark_elastic.core.query.transitions import TRANSITIONS  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
-
-README = ROOT / "README.md"
 
 
 def versions_table() -> str:
@@ -27,22 +27,41 @@ def versions_table() -> str:
     return "\n".join(rows)
 
 
+def states_diagram() -> str:
+    """Draw the table of transitions, and say under it when each happens."""
+    edges = [(start, goal, when) for start, goals in TRANSITIONS.items() for goal, when in goals.items()]
+    drawn = "\n".join(f"    {start} --> {goal}" for start, goal, _ in edges)
+    rows = "\n".join(f"| {start} | {goal} | {when} |" for start, goal, when in edges)
+    return f"```mermaid\nstateDiagram-v2\n{drawn}\n```\n\n| from | to | when |\n|---|---|---|\n{rows}"
+
+
+GENERATED = {
+    "README.md": {"settings": markdown_table, "versions": versions_table},
+    "ARCHITECTURE.md": {"states": states_diagram},
+}
+
+
 def main() -> int:
-    """Write README.md, or return 1 if --check finds that it is not up to date."""
-    text = README.read_text(encoding="utf-8")
+    """Write the files, or return 1 if --check finds one that is not up to date."""
+    return max(bring_up_to_date(ROOT / name, parts) for name, parts in GENERATED.items())
+
+
+def bring_up_to_date(file: Path, parts: dict[str, Callable[[], str]]) -> int:
+    """Write the generated parts of a file, or compare them."""
+    text = file.read_text(encoding="utf-8")
     wanted = text
-    for name, table in (("settings", markdown_table()), ("versions", versions_table())):
+    for name, make in parts.items():
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         head, found, rest = wanted.partition(begin)
         _, closed, tail = rest.partition(end)
         if not found or not closed:
-            print(f"README.md has no place for the table '{name}': add {begin} {end}")
+            print(f"{file.name} has no place for '{name}': add {begin} {end}")
             return 1
-        wanted = f"{head}{begin}\n{table.strip()}\n{end}{tail}"
+        wanted = f"{head}{begin}\n{make().strip()}\n{end}{tail}"
     if "--check" not in sys.argv[1:]:
-        README.write_text(wanted, encoding="utf-8")
+        file.write_text(wanted, encoding="utf-8")
     elif wanted != text:
-        print("README.md: the tables are not up to date, type `make format`")
+        print(f"{file.name} is not up to date, type `make format`")
         return 1
     return 0
 

@@ -30,13 +30,15 @@ class ExecutorDemand:
     """The demand of one application.
 
     `usual_slots` is what an executor is expected to have while none is there to be looked at. `requested` is
-    the total that was asked for last, `surplus_since` when there were first more executors than wanted
-    (epoch ms), `releasing` those that were given back and are not gone yet.
+    the total that was asked for last, `refused_with` how many executors were there when that was refused (it
+    is asked again when there are more or fewer). `surplus_since` is when there were first more executors
+    than wanted (epoch ms), `releasing` are those that were given back and are not gone yet.
     """
 
     idle_ms: int
     usual_slots: int = 1
     requested: int | None = None
+    refused_with: int | None = None
     surplus_since: int | None = None
     releasing: frozenset[str] = field(factory=frozenset)
 
@@ -56,16 +58,20 @@ class ExecutorDemand:
             return None
         if wanted > len(here):
             self.surplus_since = None
-            if wanted == self.requested:
+            if wanted == self.requested and self.refused_with in (None, len(here)):
                 return None
-            self.requested = wanted
+            self.requested, self.refused_with = wanted, None
             return Order(wanted=wanted, request=wanted)
         return self._surplus(at, pool, here, wanted)
 
-    def refused(self) -> None:
-        """Note that the cluster did not do what was asked; it is asked again at the next change."""
-        self.requested = None
+    def refused(self, pool: SlotPool) -> None:
+        """Note that the cluster did not do what was asked.
+
+        A request is made again when the number of executors is another one, a release when the surplus has
+        lasted once more.
+        """
         self.releasing = frozenset()
+        self.refused_with = sum(pool.slots_of(info) > 0 for info in pool.executors.values())
 
     def _wanted(self, here: Mapping[str, int], queries: tuple[Requirements, ...], most: int) -> int | None:
         """Count the executors that are wanted, None if nobody has said how many."""

@@ -24,18 +24,15 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field, frozen
 
-from spark_elastic.core import executors, reasons
+from spark_elastic.core import reasons
 from spark_elastic.core.actions import (
     Action,
     CancelQuery,
     CancelTimer,
     Configure,
     Decision,
-    DecommissionExecutors,
     FailQuery,
-    KillExecutors,
     Report,
-    RequestExecutors,
     SetParallelism,
     SetTimer,
     StartQuery,
@@ -43,7 +40,6 @@ from spark_elastic.core.actions import (
 )
 from spark_elastic.core.declarations import Declarations
 from spark_elastic.core.events import (
-    ActionFailed,
     ActionOutcome,
     CancelRequested,
     Event,
@@ -66,7 +62,6 @@ from spark_elastic.core.events import (
     StageCompleted,
     TimerFired,
 )
-from spark_elastic.core.executors import ExecutorDemand
 from spark_elastic.core.history import Rescale
 from spark_elastic.core.query.machine import QueryMachine, Timer
 from spark_elastic.core.query.record import RunFailure
@@ -74,6 +69,7 @@ from spark_elastic.core.query.transitions import EXECUTING, RESTARTING, WAITING_
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
+from spark_elastic.core.supply import Supply
 
 _EXECUTOR_EVENTS = (
     ExecutorAdded,
@@ -145,11 +141,7 @@ class Scheduler:
     slots: SlotPool = field(factory=SlotPool, init=False)
     _machines: dict[str, QueryMachine] = field(factory=dict, init=False)
     _declarations: Declarations = field(init=False)
-    _demand: ExecutorDemand = field(init=False)
-    _may_ask_for_executors: bool = field(default=True, init=False)
-    _decommissions: bool = field(default=False, init=False)
-    _executor_orders: set[str] = field(factory=set, init=False)
-    _executor_timer: str | None = field(default=None, init=False)
+    _supply: Supply = field(init=False)
     _timers: dict[str, str] = field(factory=dict, init=False)
     _orders: dict[str, str] = field(factory=dict, init=False)
     _now: int = field(default=0, init=False)
@@ -159,7 +151,7 @@ class Scheduler:
 
     def __attrs_post_init__(self) -> None:
         self._declarations = Declarations(self.settings)
-        self._demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
+        self._supply = Supply(self.settings)
 
     @property
     def queries(self) -> Mapping[str, QueryView]:
@@ -189,10 +181,9 @@ class Scheduler:
                 self._bounds_changed(turn)
             case PolicyFileRefused():
                 turn.report("policy_file_refused", path=event.path, errors="; ".join(event.errors))
-            case ActionOutcome(action=action) if action in self._executor_orders:
-                self._executors_answered(event, turn)
             case ActionOutcome(action=action):
-                self._hand_over(self._orders.pop(action, None), event, turn)
+                if not self._supply.answered(event, self.slots, turn):
+                    self._hand_over(self._orders.pop(action, None), event, turn)
             case StageCompleted():
                 pass  # Reactive mode decides by slots and batches alone.
             case _ if isinstance(event, _EXECUTOR_EVENTS):
@@ -200,7 +191,8 @@ class Scheduler:
                 self._tell_slots(turn)
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
-        self._reconcile_executors(turn)
+        live = (machine.requirements for machine in self._machines.values() if not machine.is_finished)
+        self._supply.reconcile(self.slots, live, turn)
         return tuple(turn.actions)
 
     def _take_over(self, event: Snapshot, turn: _Turn) -> None:
@@ -218,11 +210,7 @@ class Scheduler:
         )
         task_cpus = int(event.conf.get("spark.task.cpus", "1"))
         self.slots.replace(event.executors, task_cpus)
-        self._demand.usual_slots = max(1, int(event.conf.get("spark.executor.cores", "1")) // task_cpus)
-        self._decommissions = event.conf.get("spark.decommission.enabled", "false") == "true"
-        self._may_ask_for_executors = event.conf.get("spark.dynamicAllocation.enabled", "false") != "true"
-        if settings.mode == "adaptive" and not self._may_ask_for_executors:
-            turn.report("executors_left_alone")
+        self._supply.begin(event.conf, task_cpus, turn)
         shown = {info.facts.query: info for info in event.queries}
         for query, machine in tuple(self._machines.items()):
             if not machine.is_finished and not _still_holds(machine, shown.get(query)):
@@ -255,8 +243,8 @@ class Scheduler:
         self._settle(query, machine, turn)
 
     def _timer_fired(self, timer: str, turn: _Turn) -> None:
-        if timer == self._executor_timer:
-            self._executor_timer = None  # what is due is done at the end of every turn
+        if self._supply.timer_fired(timer):
+            return
         # A timer that was cancelled while it fired is no longer known.
         query = self._timers.pop(timer, None)
         if query is not None:
@@ -294,42 +282,6 @@ class Scheduler:
                 machine.requirements_changed(requirements, turn)
                 self._settle(query, machine, turn)
 
-    def _reconcile_executors(self, turn: _Turn) -> None:
-        """In adaptive mode, tell the cluster how many executors the queries want."""
-        if self.settings.mode != "adaptive" or not self._may_ask_for_executors:
-            return
-        live = [machine.requirements for machine in self._machines.values() if not machine.is_finished]
-        order = self._demand.reconcile(turn.now, self.slots, live, self.settings.max_parallelism)
-        if order is not None:
-            self._order_executors(order, turn)
-        due = self._demand.due
-        if self._executor_timer is None and due is not None:
-            self._last_timer += 1
-            self._executor_timer = f"t{self._last_timer}"
-            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=self._executor_timer, at=due))
-
-    def _order_executors(self, order: executors.Order, turn: _Turn) -> None:
-        here, release = len(self.slots.executors), order.release
-        reason = "executors_released" if release else "executors_requested"
-        turn.report(reason, before=here, after=order.wanted, released=", ".join(release), wanted=order.wanted)
-        if self.settings.advise_only:
-            return
-        action: Action
-        if order.request is not None:
-            action = RequestExecutors(id=turn.next_action(), cause=turn.cause, total=order.request)
-        elif self._decommissions:
-            action = DecommissionExecutors(id=turn.next_action(), cause=turn.cause, executors=release)
-        else:
-            action = KillExecutors(id=turn.next_action(), cause=turn.cause, executors=release)
-        self._executor_orders.add(action.id)
-        turn.emit(action)
-
-    def _executors_answered(self, event: ActionOutcome, turn: _Turn) -> None:
-        self._executor_orders.discard(event.action)
-        if isinstance(event, ActionFailed):
-            turn.report("executors_refused", error=event.error)
-            self._demand.refused()
-
     def _forget_finished(self) -> None:
         finished = [query for query, machine in self._machines.items() if machine.is_finished]
         for query in finished[:-_FINISHED_KEPT]:
@@ -347,8 +299,7 @@ class Scheduler:
             machine.timer = None
             turn.emit(CancelTimer(id=turn.next_action(), cause=turn.cause, timer=timer.id))
         if due is not None and machine.timer is None:
-            self._last_timer += 1
-            machine.timer = Timer(id=f"t{self._last_timer}", at=due)
+            machine.timer = Timer(id=turn.next_timer(), at=due)
             self._timers[machine.timer.id] = query
             turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=machine.timer.id, at=due))
 
@@ -360,8 +311,7 @@ class Scheduler:
             machine.validate()
         timers = {machine.timer.id: query for query, machine in self._machines.items() if machine.timer}
         assert timers == self._timers, "a timer without an owner"
-        self._demand.validate()
-        assert (self._executor_timer is None) or self.settings.mode == "adaptive"
+        self._supply.validate()
         orders = {
             order: query for query, machine in self._machines.items() for order in machine.record.orders
         }
@@ -398,6 +348,10 @@ class _Turn:
     def next_action(self) -> str:
         self.scheduler._last_action += 1
         return f"a{self.scheduler._last_action}"
+
+    def next_timer(self) -> str:
+        self.scheduler._last_timer += 1
+        return f"t{self.scheduler._last_timer}"
 
     def next_decision(self) -> int:
         self.scheduler._last_decision += 1

@@ -1,0 +1,140 @@
+"""The conversation with the cluster about executors: what is ordered, what came back, when to look again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from attrs import define, field
+
+from spark_elastic.core.actions import (
+    Action,
+    DecommissionExecutors,
+    KillExecutors,
+    RequestExecutors,
+    SetTimer,
+)
+from spark_elastic.core.events import ActionFailed, ActionOutcome
+from spark_elastic.core.executors import ExecutorDemand, Order
+from spark_elastic.core.requirements import Requirements
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.slots import SlotPool
+
+
+class Turn(Protocol):
+    """One event's turn, as far as executors are concerned."""
+
+    @property
+    def now(self) -> int:
+        """The time of the event, epoch ms."""
+        ...
+
+    @property
+    def cause(self) -> str:
+        """The id of the event."""
+        ...
+
+    def next_action(self) -> str:
+        """Give the id for an action."""
+        ...
+
+    def next_timer(self) -> str:
+        """Give the id for a timer."""
+        ...
+
+    def emit(self, action: Action) -> None:
+        """Send an action out."""
+        ...
+
+    def report(
+        self,
+        reason: str,
+        *,
+        query: str | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        **numbers: float | int | str,
+    ) -> None:
+        """Publish a decision, `query` None for one about the application."""
+        ...
+
+
+@define
+class Supply:
+    """The executors of one application; only adaptive mode asks for any.
+
+    `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
+    been answered yet, `timer` is the one that is set.
+    """
+
+    settings: CoreSettings
+    demand: ExecutorDemand = field(init=False)
+    allowed: bool = True
+    decommissions: bool = False
+    orders: set[str] = field(factory=set)
+    timer: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self.demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
+
+    def begin(self, conf: Mapping[str, str], task_cpus: int, turn: Turn) -> None:
+        """Take in what Spark's own settings say about executors."""
+        self.demand.usual_slots = max(1, int(conf.get("spark.executor.cores", "1")) // task_cpus)
+        self.decommissions = conf.get("spark.decommission.enabled", "false") == "true"
+        self.allowed = conf.get("spark.dynamicAllocation.enabled", "false") != "true"
+        if self.settings.mode == "adaptive" and not self.allowed:
+            turn.report("executors_left_alone")
+
+    def reconcile(self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn) -> None:
+        """Order what is missing or too much, and say when to look again."""
+        if self.settings.mode != "adaptive" or not self.allowed:
+            return
+        order = self.demand.reconcile(turn.now, pool, queries, self.settings.max_parallelism)
+        if order is not None:
+            self._order(order, len(pool.executors), turn)
+        due = self.demand.due
+        if self.timer is None and due is not None:
+            self.timer = turn.next_timer()
+            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer, at=due))
+
+    def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> bool:
+        """Take in what became of an order; return whether it was one of these."""
+        if event.action not in self.orders:
+            return False
+        self.orders.discard(event.action)
+        if isinstance(event, ActionFailed):
+            turn.report("executors_refused", error=event.error)
+            self.demand.refused(pool)
+        return True
+
+    def timer_fired(self, timer: str) -> bool:
+        """Return whether it was this one's timer: what is due is done at the end of every turn."""
+        if timer != self.timer:
+            return False
+        self.timer = None
+        return True
+
+    def _order(self, order: Order, here: int, turn: Turn) -> None:
+        released = ", ".join(order.release)
+        reason = "executors_released" if order.release else "executors_requested"
+        turn.report(reason, before=here, after=order.wanted, wanted=order.wanted, released=released)
+        if self.settings.advise_only:
+            return
+        action = self._action(order, turn)
+        self.orders.add(action.id)
+        turn.emit(action)
+
+    def _action(self, order: Order, turn: Turn) -> Action:
+        id, cause = turn.next_action(), turn.cause
+        if order.request is not None:
+            return RequestExecutors(id=id, cause=cause, total=order.request)
+        if self.decommissions:
+            return DecommissionExecutors(id=id, cause=cause, executors=order.release)
+        return KillExecutors(id=id, cause=cause, executors=order.release)
+
+    def validate(self) -> None:
+        """Check that nothing is under way where nothing may be. Raises AssertionError."""
+        self.demand.validate()
+        if self.settings.mode != "adaptive":
+            assert not self.orders
+            assert self.timer is None

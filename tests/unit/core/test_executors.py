@@ -1,0 +1,186 @@
+"""Adaptive mode asks the cluster for the executors that the bounds call for, and gives others back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from spark_elastic.core.declared import WantedBounds
+from tests.unit.core.builder import STATEFUL, Scene, only, orders, reasons
+
+Stage = Callable[..., Scene]
+IDLE_MS = 50_000
+
+
+def scene(stage: Stage, upper: int = 4, lower: int = 1, **settings: Any) -> Scene:
+    bounds = {"counts": WantedBounds(lower=lower, upper=upper)}
+    return stage(mode="adaptive", bounds=bounds, submission_stabilization_ms=0, **settings)
+
+
+def executor_orders(actions: tuple[ac.Action, ...]) -> list[ac.Action]:
+    kinds = (ac.RequestExecutors, ac.KillExecutors, ac.DecommissionExecutors)
+    return [action for action in actions if isinstance(action, kinds)]
+
+
+def test_what_is_missing_is_requested_once(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1)
+    actions = world.submit()
+    assert only(actions, ac.RequestExecutors).total == 4
+    assert "executors_requested" in reasons(actions)
+    assert executor_orders(world.executor("7")) == []
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_executors_with_several_slots_count_for_as_many(stage: Stage) -> None:
+    world = scene(stage, upper=7)
+    world.start(2)
+    assert only(world.submit(), ac.RequestExecutors).total == 4
+
+
+def test_an_executor_that_is_lost_is_replaced_by_the_standing_request(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1, 1, 1, 1)
+    assert executor_orders(world.submit()) == []
+    assert only(world.lose("0"), ac.RequestExecutors).total == 4
+
+
+def test_surplus_is_given_back_when_it_has_lasted(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1, spark_decommission_enabled="true")
+    world.submit()
+    world.started(2)
+    world.send(ev.ExecutorUsage, executor="1", cached_bytes=0, shuffle_bytes=10)
+    world.send(ev.ExecutorUsage, executor="2", cached_bytes=500, shuffle_bytes=10)
+    world.send(ev.ExecutorUsage, executor="0", cached_bytes=9, shuffle_bytes=10)
+    assert executor_orders(world.advance(IDLE_MS - 1)) == []
+    assert only(world.advance(1), ac.DecommissionExecutors).executors == ("1",)
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_where_nothing_can_be_decommissioned_executors_are_killed(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    assert only(world.advance(IDLE_MS), ac.KillExecutors).executors == ("2",)
+
+
+def test_a_surplus_that_passes_costs_nothing(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    world.advance(IDLE_MS - 1)
+    world.lose("1")
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_what_the_cluster_refused_is_asked_again_at_the_next_change(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1)
+    request = only(world.submit(), ac.RequestExecutors)
+    assert reasons(world.fail(request, "not now"))[0] == "executors_refused"
+    assert executor_orders(world.batches(300, partitions=1)) == []
+    assert only(world.executor("7"), ac.RequestExecutors).total == 4
+
+
+def test_a_release_that_was_refused_is_tried_again_when_the_surplus_has_lasted_once_more(
+    stage: Stage,
+) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    kill = only(world.advance(IDLE_MS), ac.KillExecutors)
+    assert executor_orders(world.fail(kill, "it is busy")) == []
+    assert executor_orders(world.advance(IDLE_MS - 1)) == []
+    assert only(world.advance(1), ac.KillExecutors).executors == ("2",)
+
+
+def test_queries_add_up_and_leave_what_they_no_longer_need(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    world.started(2)
+    other = evolve(STATEFUL, query="q2", name="counts")
+    assert only(world.submit(other), ac.RequestExecutors).total == 4
+    world.executor("8")
+    world.executor("9")
+    world.terminated("q2")
+    assert len(only(world.advance(IDLE_MS), ac.KillExecutors).executors) == 2
+
+
+def test_for_a_query_without_a_bound_nothing_is_requested_or_released(stage: Stage) -> None:
+    world = scene(stage, upper=1)
+    world.start(1, 1)
+    actions = world.submit(evolve(STATEFUL, query="q2", name="unbounded"))
+    actions += world.submit()
+    assert executor_orders(actions + world.advance(600_000)) == []
+
+
+@pytest.mark.parametrize("mode", ["reactive", "dynamic allocation", "advice"])
+def test_nobody_is_asked(stage: Stage, mode: str) -> None:
+    world = stage(
+        mode="reactive" if mode == "reactive" else "adaptive",
+        advise_only=mode == "advice",
+        bounds={"counts": WantedBounds(upper=4)},
+    )
+    allocation = str(mode == "dynamic allocation").lower()
+    said = reasons(world.start(1, spark_dynamicAllocation_enabled=allocation))
+    assert ("executors_left_alone" in said) == (mode == "dynamic allocation")
+    assert executor_orders(world.submit() + world.advance(600_000)) == []
+
+
+class TestBounds:
+    """Bounds that change while queries run."""
+
+    def change(self, world: Scene, lower: int, upper: int) -> tuple[ac.Action, ...]:
+        bounds = {"shuffle": (lower, upper)}
+        return world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
+
+    def running(self, stage: Stage, **settings: Any) -> Scene:
+        world = scene(stage, cooldown_ms=0, executing_stabilization_ms=0, **settings)
+        world.start(1, 1, 1, 1)
+        world.submit()
+        world.started(4)
+        world.batches(900, 300, 300, partitions=4)
+        return world
+
+    def test_above_its_upper_bound_a_query_shrinks_whether_that_pays_or_not(self, stage: Stage) -> None:
+        world = self.running(stage)
+        assert "awaiting_batch" in reasons(self.change(world, 1, 3))
+        world.now += 500
+        actions = world.batch(300, 4)
+        assert "restart_into_bounds" in reasons(actions)
+        assert world.query().target == 3
+        assert world.query().history[0].cause == "update_requirement"
+
+    def test_a_lower_bound_that_cannot_be_met_stops_no_running_query(self, stage: Stage) -> None:
+        world = self.running(stage)
+        assert "below_lower_bounds" in reasons(self.change(world, 8, 8))
+        assert orders(world.batches(300, 300, partitions=4)) == []
+        assert world.query().state == "Executing"
+
+    def test_the_policy_file_counts_more_than_the_settings(self, stage: Stage) -> None:
+        world = self.running(stage)
+        file = {"counts": {"shuffle": WantedBounds(lower=1, upper=2)}}
+        actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
+        assert "policy_file_read" in reasons(actions)
+        world.now += 500
+        world.batch(300, 4)
+        assert world.query().target == 2
+
+    def test_bounds_for_a_vertex_that_is_not_there_are_said_and_left_out(self, stage: Stage) -> None:
+        world = self.running(stage)
+        file = {"counts": {"source-9": WantedBounds(upper=2)}}
+        actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
+        assert "bounds_refused" in reasons(actions)
+
+    def test_a_file_that_is_refused_changes_nothing(self, stage: Stage) -> None:
+        world = self.running(stage)
+        actions = world.send(ev.PolicyFileRefused, path="p.yaml", errors=("line 3: no",))
+        assert reasons(actions) == ["policy_file_refused"]
+        assert orders(actions) == []

@@ -18,10 +18,9 @@ from spark_elastic.core.slots import SlotPool, desired_slots
 
 @frozen(kw_only=True)
 class Order:
-    """What to do: ask for `request` executors in all, or give `release` back; `wanted` is why."""
+    """Ask for `wanted` executors in all, and give `release` back."""
 
     wanted: int
-    request: int | None = None
     release: tuple[str, ...] = ()
 
 
@@ -61,7 +60,7 @@ class ExecutorDemand:
             if wanted == self.requested and self.refused_with in (None, len(here)):
                 return None
             self.requested, self.refused_with = wanted, None
-            return Order(wanted=wanted, request=wanted)
+            return Order(wanted=wanted)
         return self._surplus(at, pool, here, wanted)
 
     def refused(self, pool: SlotPool) -> None:

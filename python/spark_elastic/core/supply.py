@@ -120,17 +120,15 @@ class Supply:
         turn.report(reason, before=here, after=order.wanted, wanted=order.wanted, released=released)
         if self.settings.advise_only:
             return
-        action = self._action(order, turn)
+        # The new total first: who only releases would have the cluster manager replace what is released.
+        self._emit(RequestExecutors(id=turn.next_action(), cause=turn.cause, total=order.wanted), turn)
+        if order.release:
+            release = DecommissionExecutors if self.decommissions else KillExecutors
+            self._emit(release(id=turn.next_action(), cause=turn.cause, executors=order.release), turn)
+
+    def _emit(self, action: Action, turn: Turn) -> None:
         self.orders.add(action.id)
         turn.emit(action)
-
-    def _action(self, order: Order, turn: Turn) -> Action:
-        id, cause = turn.next_action(), turn.cause
-        if order.request is not None:
-            return RequestExecutors(id=id, cause=cause, total=order.request)
-        if self.decommissions:
-            return DecommissionExecutors(id=id, cause=cause, executors=order.release)
-        return KillExecutors(id=id, cause=cause, executors=order.release)
 
     def validate(self) -> None:
         """Check that nothing is under way where nothing may be. Raises AssertionError."""

@@ -59,7 +59,11 @@ def test_surplus_is_given_back_when_it_has_lasted(stage: Stage) -> None:
     world.send(ev.ExecutorUsage, executor="2", cached_bytes=500, shuffle_bytes=10)
     world.send(ev.ExecutorUsage, executor="0", cached_bytes=9, shuffle_bytes=10)
     assert executor_orders(world.advance(IDLE_MS - 1)) == []
-    assert only(world.advance(1), ac.DecommissionExecutors).executors == ("1",)
+    total, release = executor_orders(world.advance(1))
+    assert isinstance(total, ac.RequestExecutors)
+    assert total.total == 2
+    assert isinstance(release, ac.DecommissionExecutors)
+    assert release.executors == ("1",)
     assert executor_orders(world.advance(600_000)) == []
 
 

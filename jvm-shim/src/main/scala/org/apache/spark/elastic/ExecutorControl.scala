@@ -33,8 +33,9 @@ private[spark] final class ExecutorControl(sc: SparkContext) {
     }
   }
 
+  // The total is always requested by itself: Spark would count it down from 0 if it had never been.
   def kill(executors: Seq[String]): Unit =
-    expect(executors, client.killExecutors(executors, adjustTargetNumExecutors = true, countFailures = false))
+    expect(executors, client.killExecutors(executors, adjustTargetNumExecutors = false, countFailures = false))
 
   def decommission(executors: Seq[String]): Unit = {
     val info = ExecutorDecommissionInfo("released by spark-elastic")
@@ -42,7 +43,7 @@ private[spark] final class ExecutorControl(sc: SparkContext) {
       executors,
       client.decommissionExecutors(
         executors.map(_ -> info).toArray,
-        adjustTargetNumExecutors = true,
+        adjustTargetNumExecutors = false,
         triggeredByExecutor = false))
   }
 

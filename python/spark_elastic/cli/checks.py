@@ -18,6 +18,7 @@ from attrs import frozen
 from spark_elastic import __version__
 from spark_elastic.demo.prerequisites import java_problem, java_version
 from spark_elastic.jar import JarNotFoundError, jar_path
+from spark_elastic.policy_file import PolicyFileError, load_policy
 from spark_elastic.settings import PREFIX, SettingsError, load, spellings
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS, has_jar, has_plugin
 
@@ -104,6 +105,24 @@ def settings(conf: Mapping[str, str], file: Path) -> list[Check]:
         return [Check.fail("settings", found, change) for found, _, change in parts]
     count = sum(name.startswith(PREFIX) for name in conf)
     return [Check.ok("settings", f"{count} of spark-elastic in {file}")]
+
+
+def policy_file(conf: Mapping[str, str]) -> list[Check]:
+    """Check the file of bounds, if one is named."""
+    try:
+        name = load(conf).policy_file
+    except SettingsError:
+        return []  # said by the check of the settings
+    if name is None:
+        return []
+    try:
+        found = load_policy(Path(name).read_bytes())
+    except OSError as error:
+        return [Check.fail("policy file", f"{name} cannot be read ({error.strerror})", "name another file")]
+    except PolicyFileError as error:
+        parts = (sentence.rpartition(": ") for sentence in error.errors)
+        return [Check.fail("policy file", found, change) for found, _, change in parts]
+    return [Check.ok("policy file", f"{name} names {', '.join(found.queries) or 'no query'}")]
 
 
 def plugin(conf: Mapping[str, str], file: Path) -> Check:

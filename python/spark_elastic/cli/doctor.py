@@ -52,6 +52,7 @@ def _settings(file: Path | None) -> list[checks.Check]:
         ]
     return [
         *checks.settings(conf, file),
+        *checks.policy_file(conf),
         checks.plugin(conf, file),
         *checks.class_path(conf, spark_version()),
         checks.dynamic_allocation(conf),

@@ -56,12 +56,16 @@ class Action:
 
 @frozen(kw_only=True)
 class Configure(Action):
-    """Tell the shim its time limits; the first answer to a snapshot."""
+    """Tell the shim its limits; the first answer to a snapshot.
+
+    `restarts` says that runs that fail are to be asked about: without it their queries end at once.
+    """
 
     grace_ms: int
     hang_ms: int
     start_wait_ms: int
     advise_only: bool
+    restarts: bool
 
 
 @frozen(kw_only=True)

@@ -62,6 +62,7 @@ from spark_elastic.core.events import (
     StageCompleted,
     TimerFired,
 )
+from spark_elastic.core.failures.strategy import NoRestart
 from spark_elastic.core.history import Rescale
 from spark_elastic.core.query.machine import QueryMachine, Timer
 from spark_elastic.core.query.record import RunFailure
@@ -206,6 +207,7 @@ class Scheduler:
                 hang_ms=settings.hang_ms,
                 start_wait_ms=settings.start_wait_ms,
                 advise_only=settings.advise_only,
+                restarts=not (settings.advise_only or isinstance(settings.restart, NoRestart)),
             )
         )
         task_cpus = int(event.conf.get("spark.task.cpus", "1"))

@@ -151,6 +151,26 @@ def test_doctor_fails_on_each_bad_setting_and_says_what_to_type(tmp_path: Path, 
     assert "set spark.elastic.adviseOnly=false" in said
 
 
+@pytest.mark.parametrize(
+    ("text", "state", "words"),
+    [
+        ("version: 1\nqueries: {counts: {upperBound: 4}}\n", "ok", "names counts"),
+        ("version: 1\nqueries: {counts: {upperBound: 0}}\n", "fail", "queries.counts.upperBound"),
+        (None, "fail", "cannot be read (No such file or directory)"),
+    ],
+)
+def test_doctor_reads_the_policy_file(
+    tmp_path: Path, installation: Path, text: str | None, state: str, words: str
+) -> None:
+    file = tmp_path / "policy.yaml"
+    if text is not None:
+        file.write_text(text)
+    conf = good(installation, **{"spark.elastic.policyFile": str(file)})
+    _, states, said = doctor("--properties-file", properties(tmp_path, **conf))
+    assert states["policy file"] == [state]
+    assert words in said
+
+
 def test_doctor_warns_of_others_that_scale(tmp_path: Path, installation: Path) -> None:
     conf = good(installation, **{"spark.dynamicAllocation.enabled": "true"})
     _, states, said = doctor("--properties-file", properties(tmp_path, **conf))

@@ -10,17 +10,22 @@ from attrs import evolve
 
 from spark_elastic.core.actions import Configure, HoldQuery, StartQuery
 from spark_elastic.core.events import ExecutorInfo, QueryInfo
+from spark_elastic.core.failures.strategy import FixedDelay
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, decisions, only, orders, reasons
 
 Stage = Callable[..., Scene]
 
 
 def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
-    scene = stage(grace_ms=5000, hang_ms=7000, start_wait_ms=9000)
+    scene = stage(grace_ms=5000, hang_ms=7000, start_wait_ms=9000, restart=FixedDelay())
     (action,) = scene.start(2)
-    assert action == Configure(
-        id="a1", cause="s1", grace_ms=5000, hang_ms=7000, start_wait_ms=9000, advise_only=False
-    )
+    limits = {"grace_ms": 5000, "hang_ms": 7000, "start_wait_ms": 9000}
+    assert action == Configure(id="a1", cause="s1", **limits, advise_only=False, restarts=True)
+
+
+def test_runs_that_fail_are_asked_about_only_where_they_may_be_started_again(stage: Stage) -> None:
+    assert not only(stage().start(2), Configure).restarts
+    assert not only(stage(restart=FixedDelay(), advise_only=True).start(2), Configure).restarts
 
 
 def test_a_new_stateful_query_gets_one_partition_per_slot_and_a_rescalable_checkpoint(scene: Scene) -> None:

@@ -101,7 +101,13 @@ private[spark] case class ActionFailed(action: String, error: String) extends Ev
 
 private[spark] sealed trait Action { def id: String }
 
-private[spark] case class Configure(id: String, graceMs: Long, hangMs: Long, startWaitMs: Long, adviseOnly: Boolean)
+private[spark] case class Configure(
+    id: String,
+    graceMs: Long,
+    hangMs: Long,
+    startWaitMs: Long,
+    adviseOnly: Boolean,
+    restarts: Boolean)
     extends Action
 private[spark] case class TurnOff(id: String, message: String) extends Action
 private[spark] case class StartQuery(

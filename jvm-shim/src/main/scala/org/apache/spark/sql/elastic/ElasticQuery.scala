@@ -171,7 +171,9 @@ private[elastic] final class ElasticQuery(
         failed = Some(cause)
         endedAt = System.nanoTime()
       }
-      if (stopAsked) finish(None) else tellFailure(cause)
+      if (stopAsked) finish(None)
+      else if (control.asksAboutFailures) tellFailure(cause)
+      else finish(Some(cause))
     }
   }
 
@@ -365,7 +367,7 @@ private[elastic] final class ElasticQuery(
       if (phase != Terminated) {
         val error = run.exception
         phase =
-          if (stopAsked || refused || (error.nonEmpty && !control.isOn)) Terminated
+          if (stopAsked || refused || (error.nonEmpty && !control.asksAboutFailures)) Terminated
           else if (error.nonEmpty) Failed
           else if (phase == Stopping) Stopped
           else Terminated

@@ -18,9 +18,13 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
   @volatile private var on = true
   @volatile private var waitMs = 10000L
   @volatile private var graceMs = 30000L
+  @volatile private var restarts = false
 
   /** Whether there is a policy to ask. Without one, queries run as in plain Spark, those under way as they are. */
   def isOn: Boolean = on
+
+  /** Whether the policy is asked about a run that has failed. If not, its query ends there and then, as in plain Spark. */
+  def asksAboutFailures: Boolean = on && restarts
   def startWaitMs: Long = waitMs
 
   def off(): Unit = on = false
@@ -28,6 +32,7 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
   def configure(c: Configure): Unit = {
     waitMs = c.startWaitMs
     graceMs = c.graceMs
+    restarts = c.restarts
   }
 
   def start(a: StartQuery): Unit =

@@ -18,6 +18,7 @@ private[spark] final class EventStream {
   private var sequence = 0L
   private var snapshot: Option[() => Snapshot] = None
   private var snapshotDue = false
+  private var readers = 0
   private var firstLazy = 0L
   private var urgent = false
   private var merged = 0L
@@ -100,6 +101,7 @@ private[spark] final class EventStream {
 
   /** The policy is new: what it gets next is the world as it is now, then what happens from now on. */
   def restart(): Unit = synchronized {
+    readers += 1
     entries.clear()
     snapshotDue = true
     urgent = true
@@ -114,20 +116,26 @@ private[spark] final class EventStream {
 
   /**
    * The next events, at most `BatchEvents`: at once when one of them is urgent, else when the oldest has waited
-   * `BatchMs`; none after `waitMs`.
+   * `BatchMs`; none after `waitMs`. A call that a policy process has left behind when it died gets nothing: what it
+   * took would be lost to the next one.
    */
   def take(waitMs: Long): Batch = synchronized {
+    val reader = readers
     val deadline = System.currentTimeMillis() + waitMs
     var left = waitMs
     // Nothing before the first snapshot, and no snapshot before there is an application to describe.
     def early = snapshotDue && snapshot.isEmpty
-    while (left > 0 && (early || (!urgent && entries.size < BatchEvents))) {
+    while (left > 0 && reader == readers && (early || (!urgent && entries.size < BatchEvents))) {
       if (firstLazy != 0L && !early) left = math.min(left, firstLazy + BatchMs - System.currentTimeMillis())
       if (left > 0) {
         wait(left)
         left = deadline - System.currentTimeMillis()
       }
     }
+    if (reader == readers) takeNow(early) else Batch(Nil, merged, dropped)
+  }
+
+  private def takeNow(early: Boolean): Batch = {
     val world =
       if (snapshotDue) snapshot.map { read =>
         snapshotDue = false

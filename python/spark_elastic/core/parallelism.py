@@ -204,7 +204,8 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     gain = _gain(now, target)
     if target == now.failed_target:
         return _nothing(now, "failed_before", after=target, numbers=gain)
-    if now.settings.rescale_policy == "gain" and _shortfall(gain) is not None:
+    pays = now.settings.rescale_policy == "always" or _shortfall(gain) is None
+    if not pays and not _is_beyond_bounds(now):
         return _nothing(now, "start_checkpoint_kept", after=target, numbers=gain)
     return Choice(
         way="start",
@@ -232,8 +233,7 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
     if target == now.failed_target:
         return hold("failed_before")
     always = now.settings.rescale_policy == "always"
-    # Bounds are what somebody has asked for: whether they pay is not the question.
-    beyond = not now.requirements.lower <= now.partitions <= now.requirements.upper
+    beyond = _is_beyond_bounds(now)
     shortfall = None if always or beyond else _shortfall(gain)
     if shortfall is not None:
         return hold(shortfall)
@@ -251,6 +251,12 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
         numbers=gain,
         alternatives=alternatives,
     )
+
+
+def _is_beyond_bounds(now: Situation) -> bool:
+    """Say whether the count is one that nobody wants: then it is not the question whether another one pays."""
+    assert now.partitions is not None
+    return not now.requirements.lower <= now.partitions <= now.requirements.upper
 
 
 def _target(now: Situation, possible: int) -> int:

@@ -160,6 +160,8 @@ class TestBounds:
         actions = world.batch(300, 4)
         assert "restart_into_bounds" in reasons(actions)
         assert world.query().target == 3
+        start = only(world.stopped(), ac.StartQuery)
+        assert (start.partitions, start.repartition) == (3, True)
         assert world.query().history[0].cause == "update_requirement"
 
     def test_a_lower_bound_that_cannot_be_met_stops_no_running_query(self, stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""Random lives of executors and queries, with a stand-in for the shim that answers late or badly."""
+"""Random lives of executors, bounds and queries, with a stand-in for the shim that answers late or badly."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ FACTS = st.sampled_from(
 )
 SETTINGS = st.builds(
     CoreSettings,
+    mode=st.sampled_from(["reactive", "adaptive"]),
     advise_only=st.sampled_from([False, False, False, True]),
     resource_wait_ms=st.sampled_from([-1, 0, 5_000]),
     submission_stabilization_ms=st.sampled_from([0, 2_000]),
@@ -70,7 +71,7 @@ FAILURES = st.builds(
 )
 
 
-class Reactive(RuleBasedStateMachine):
+class Lives(RuleBasedStateMachine):
     """The shim's side: where each query is, which orders are open, how many partitions are in force."""
 
     def __init__(self) -> None:
@@ -81,6 +82,8 @@ class Reactive(RuleBasedStateMachine):
         self.partitions: dict[str, int] = {}
         self.open: list[Action] = []
         self.failures: dict[str, ev.Failure] = {}
+        self.bounds: dict[str, tuple[int, int]] = {}
+        self.changes: set[str] = set()
         self.runs = 0
 
     @initialize(given=SETTINGS, cores=st.integers(0, 3))
@@ -114,14 +117,25 @@ class Reactive(RuleBasedStateMachine):
                 self.open.append(action)
 
     def check_bounds(self, action: StartQuery | SetParallelism) -> None:
+        given = self.scene.settings
+        # What was due before the bounds changed is done first, by the old ones.
+        held = given.mode == "adaptive" and not given.advise_only
+        if held and isinstance(action, StartQuery) and action.cause not in self.changes:
+            lower = self.scene.scheduler._machines[action.query].requirements.lower
+            assert self.scene.scheduler.slots.total >= lower, "started below its lower bound"
         if action.partitions is not None:
-            given, facts = self.scene.settings, self.facts[action.query]
-            assert 1 <= action.partitions <= given.max_parallelism
+            facts = self.facts[action.query]
             # After a failure it starts with what it had.
             if action.partitions == self.partitions.get(action.query):
                 return
+            assert 1 <= action.partitions <= given.max_parallelism
             assert action.partitions <= self.scene.scheduler.slots.total
-            if facts.explicit_partitions is not None:
+            adaptive = given.mode == "adaptive"
+            if action.cause in self.changes:
+                return
+            if adaptive and action.query in self.bounds and facts.query in self.scene.scheduler.queries:
+                assert action.partitions <= self.bounds[action.query][1]
+            elif facts.explicit_partitions is not None:
                 assert given.explicit_parallelism != "fixed"
                 if given.explicit_parallelism == "upperBound":
                     assert action.partitions <= facts.explicit_partitions
@@ -224,6 +238,14 @@ class Reactive(RuleBasedStateMachine):
             self.failures[query] = failure
             self.send(ev.QueryFailed, query=query, run=f"r{query}", failure=failure)
 
+    @rule(query=QUERIES, lower=st.integers(1, 3), more=st.integers(0, 4))
+    def bounds_change(self, query: str, lower: int, more: int) -> None:
+        most = self.scene.settings.max_parallelism
+        bounds = (min(lower, most), min(lower + more, most))
+        self.bounds[query] = bounds
+        self.changes.add(f"s{len(self.scene.log) + 1}")
+        self.send(ev.RequirementsRequested, query=query, bounds={"shuffle": bounds}, by="somebody")
+
     @rule(query=QUERIES)
     def somebody_cancels(self, query: str) -> None:
         self.send(ev.CancelRequested, query=query, by="somebody")
@@ -270,6 +292,8 @@ class Reactive(RuleBasedStateMachine):
         ]
         executors = tuple(slots.executors.values())
         self.open.clear()
+        self.changes.clear()
+        self.bounds.clear()  # requests are nowhere written down
         self.scene = Scene(self.scene.settings, self.scene.now)
         self.send(ev.Snapshot, **snapshot(executors, queries))
 
@@ -281,19 +305,21 @@ class Reactive(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_for_what_is_there(self) -> None:
-        patient = self.scene.settings.submission_stabilization_ms > 0
-        if self.scene.scheduler.slots.total > 0 and not patient:
-            for query in self.phase:
-                assert self.scene.query(query).state != "WaitingForResources"
+        if self.scene.settings.submission_stabilization_ms > 0 or self.scene.settings.advise_only:
+            return
+        for query in self.phase:
+            machine = self.scene.scheduler._machines[query]
+            if self.scene.scheduler.slots.total >= machine.requirements.lower:
+                assert machine.state.name != "WaitingForResources"
 
     def teardown(self) -> None:
         self.scene.check()
 
 
-Reactive.TestCase.settings = settings(
+Lives.TestCase.settings = settings(
     max_examples=40,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-TestReactive = Reactive.TestCase
+TestLives = Lives.TestCase

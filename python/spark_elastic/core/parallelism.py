@@ -254,7 +254,7 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
 
 
 def _is_beyond_bounds(now: Situation) -> bool:
-    """Say whether the count is one that nobody wants: then it is not the question whether another one pays."""
+    """Say whether nobody wants the present count: then it is not the question whether another one pays."""
     assert now.partitions is not None
     return not now.requirements.lower <= now.partitions <= now.requirements.upper
 

@@ -82,6 +82,8 @@ class Driver:
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:
         """Give a session of a new context on local[2]."""
+        # PySpark keeps the gateway that it met first, and takes no other while it has one.
+        SparkContext._gateway = SparkContext._jvm = None
         settings = SparkConf(loadDefaults=False).setAll(
             [
                 ("spark.master", "local[2]"),

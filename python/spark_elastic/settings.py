@@ -290,7 +290,7 @@ class Settings:
     )
     slot_idle_timeout_ms: int = _key(
         "slotIdleTimeout",
-        duration(),
+        duration(1_000),
         50_000,
         "How long executors beyond those that the declared bounds call for are kept (adaptive mode).",
     )

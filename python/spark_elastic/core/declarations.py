@@ -50,16 +50,18 @@ class Declarations:
             return reactive.requirements(facts, settings), ()
         if facts.query in self._requested:
             return declared.requirements(facts, settings, self._requested[facts.query]), ()
-        wanted = {**self._from_settings(facts), **self._from_file(facts)}
-        if not wanted:
-            return declared.requirements(facts, settings, None), ()
-        default = declared.requirements(facts, settings, None)
-        kept = {vertex.id: vertex.bounds for vertex in default.vertices}
-        match declare_some(declared.max_parallelism(settings), wanted, kept):
-            case Refused(problems=problems):
-                return default, tuple(problem.message for problem in problems)
-            case Declared(vertices=vertices):
-                return declared.requirements(facts, settings, vertices), ()
+        bounds: Mapping[str, Bounds] | None = None
+        problems: list[str] = []
+        for wanted in (self._from_settings(facts), self._from_file(facts)):
+            if wanted:
+                vertices = declared.requirements(facts, settings, bounds).vertices
+                kept = {vertex.id: vertex.bounds for vertex in vertices}
+                match declare_some(declared.max_parallelism(settings), wanted, kept):
+                    case Refused(problems=found):
+                        problems += (problem.message for problem in found)
+                    case Declared(vertices=accepted):
+                        bounds = accepted
+        return declared.requirements(facts, settings, bounds), tuple(problems)
 
     def _from_settings(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
         bounds = None if facts.name is None else self.settings.bounds.get(facts.name)

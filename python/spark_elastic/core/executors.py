@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from attrs import define, field, frozen
 
 from spark_elastic.core.requirements import Requirements
-from spark_elastic.core.slots import SlotPool, desired_slots
+from spark_elastic.core.slots import SlotPool, desired_slots, needed_slots
 
 
 @frozen(kw_only=True)
@@ -52,9 +52,15 @@ class ExecutorDemand:
         self.releasing &= usable.keys()
         here = {id: slots for id, slots in usable.items() if id not in self.releasing}
         wanted = self._wanted(here, tuple(queries), most)
-        if wanted is None or wanted == len(here):
+        if wanted is None:
             self.surplus_since = None
             return None
+        if wanted == len(here):
+            self.surplus_since = None
+            if self.requested is None or self.requested <= wanted:
+                return None
+            self.requested = wanted  # those that have not come yet are not wanted any more
+            return Order(wanted=wanted)
         if wanted > len(here):
             self.surplus_since = None
             if wanted == self.requested and self.refused_with in (None, len(here)):
@@ -75,9 +81,12 @@ class ExecutorDemand:
     def _wanted(self, here: Mapping[str, int], queries: tuple[Requirements, ...], most: int) -> int | None:
         """Count the executors that are wanted, None if nobody has said how many."""
         bounded = [query for query in queries if query.upper < most]
-        if not bounded:
-            return None
+        # Of a query without an upper bound it is known what it needs, if not what it could use.
+        needy = [query for query in queries if query.upper >= most and query.lower > 1]
         slots = sum(desired_slots(query.vertices) for query in bounded)
+        slots += sum(needed_slots(query.vertices) for query in needy)
+        if slots == 0:
+            return None
         wanted = -(-slots // max(here.values(), default=self.usual_slots))
         return wanted if len(bounded) == len(queries) else max(wanted, len(here))
 

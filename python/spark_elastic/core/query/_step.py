@@ -208,7 +208,8 @@ class Step:
     @property
     def may_start(self) -> bool:
         # Reactive mode leaves it to Spark to wait for executors.
-        return self.settings.mode == "reactive" or self.slots >= self.needed_slots
+        untouched = self.settings.advise_only or self.settings.mode == "reactive"
+        return untouched or self.slots >= self.needed_slots
 
     # Decide
 
@@ -368,7 +369,9 @@ class Step:
     def start(self, choice: Choice) -> None:
         record = self.record
         advise_only = self.settings.advise_only
-        rescalable = record.gate == "held" and makes_rescalable(record.facts, self.settings)
+        # A run that failed before its first batch has left nothing of this in the checkpoint.
+        fresh = record.gate == "held" or (record.began_rescalable and record.last_progress is None)
+        rescalable = fresh and makes_rescalable(record.facts, self.settings)
         if choice.partitions is not None and record.facts.explicit_partitions is not None:
             self._say_how_explicit_counts()
         partitions = None if advise_only else choice.partitions
@@ -460,6 +463,7 @@ class Step:
         record = self.record
         if record.becomes_rescalable:
             record.becomes_rescalable = False
+            record.began_rescalable = True
             record.note_rescalable()
         if record.gate == "stopped":
             if record.stop_ordered is not None:

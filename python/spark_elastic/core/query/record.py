@@ -49,9 +49,10 @@ class Record:
     failure first.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
-    `becomes_rescalable` that its start changes them. `stop_ordered` is when the restart under way began,
-    `restarts` when the last ones ended. `advised` is the last change (before, after, slots) that was only
-    advised. `failed_target` is a count that could not be brought about. All times are epoch ms.
+    `becomes_rescalable` says that its start changes them, `began_rescalable` that one has. `stop_ordered`
+    is when the restart under way began, `restarts` when the last ones ended. `advised` is the last change
+    (before, after, slots) that was only advised. `failed_target` is a count that could not be brought
+    about. All times are epoch ms.
     """
 
     facts: QueryFacts
@@ -71,6 +72,7 @@ class Record:
     measurements: Measurements = field(factory=Measurements)
     restart_cost_ms: int | None = None
     becomes_rescalable: bool = False
+    began_rescalable: bool = False
     stop_ordered: int | None = None
     restarts: tuple[int, ...] = ()
     failed_target: int | None = None

@@ -111,6 +111,8 @@ class Restarting(State):
             context.wait_for_resources()
 
     def _failed(self, event: QueryFailed, context: Context) -> None:
+        if self.target is None:
+            return  # told twice, by a snapshot and by an event of its own
         # It failed on its way to the stop: there is nothing left to stop, and the rescale is off.
         judgement = context.judge(event.failure)
         if judgement.backoff_ms is None:

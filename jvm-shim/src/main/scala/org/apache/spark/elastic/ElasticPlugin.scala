@@ -88,6 +88,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       ElasticExtensions.disable(sc)
       queries.off()
       ticker.shutdownNow()
+      // Nobody answers any more: a query between two runs ends now, and so does who waits for it.
+      try queries.tick()
+      catch { case NonFatal(e) => logDebug("spark-elastic: the last tick failed", e) }
       clusterCalls.shutdownNow()
       policy.stop()
       gateway.shutdown()

@@ -167,12 +167,13 @@ private[elastic] final class ElasticQuery(
       plan.action.foreach(id => control.events.offer(ActionFailed(id, String.valueOf(e.getMessage))))
       val cause = restartFailed(e)
       lock.synchronized {
-        phase = Failed
         failed = Some(cause)
+        backingOff = false
         endedAt = System.nanoTime()
+        phase = Failed
       }
       if (stopAsked) finish(None)
-      else if (control.asksAboutFailures) tellFailure(cause)
+      else if (asksAboutFailures) tellFailure(cause)
       else finish(Some(cause))
     }
   }
@@ -332,7 +333,8 @@ private[elastic] final class ElasticQuery(
 
   /** Ends a query whose run has failed, or that waits for its start; without a message with the run's exception. */
   def fail(message: Option[String]): Unit = phase match {
-    case Failed => finish(failed.map(e => message.fold(e)(m => restartFailed(new IllegalStateException(m, e)))))
+    case Failed =>
+      finish(failed.map(e => message.fold(e)(m => restartFailed(new IllegalStateException(m, e)))), Failed)
     case Held =>
       val text = message.getOrElse("refused by the scheduler")
       answers.put(StartPlan(None, repartition = false, rescalable = false, action = None, refusal = Some(text)))
@@ -363,23 +365,26 @@ private[elastic] final class ElasticQuery(
   /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
   def runEnded(run: StreamExecution): Unit = if (run eq execution) {
     val kept = run.recentProgress.map(rename)
-    lock.synchronized {
-      if (phase != Terminated) {
-        val error = run.exception
-        phase =
-          if (stopAsked || refused || (error.nonEmpty && !control.asksAboutFailures)) Terminated
+    val error = run.exception
+    val ends = lock.synchronized {
+      val first = phase != Terminated
+      if (first) {
+        val next =
+          if (stopAsked || refused || (error.nonEmpty && !asksAboutFailures)) Terminated
           else if (error.nonEmpty) Failed
           else if (phase == Stopping) Stopped
           else Terminated
-        if (phase == Terminated) failure = error else keep(kept)
+        if (next == Terminated) failure = error else keep(kept)
         failed = error
         backingOff = false
-        pausedFor = "The last run has failed"
+        if (error.nonEmpty) pausedFor = "The last run has failed"
         endedAt = System.nanoTime()
+        phase = next // the last of all: some look at it without the lock
       }
       lock.notifyAll()
+      first && phase == Terminated
     }
-    if (phase == Terminated) manager.ended(this, failure)
+    if (ends) manager.ended(this, failure)
     if (phase == Failed) {
       val thread = Thread.currentThread
       // The next run can begin only when this one's thread is through with its end.
@@ -389,6 +394,9 @@ private[elastic] final class ElasticQuery(
       }
     }
   }
+
+  /** Once the context is about to stop, nobody is left to start a run again. */
+  private def asksAboutFailures: Boolean = control.asksAboutFailures && !session.sparkContext.isStopped
 
   private def keep(progress: Array[StreamingQueryProgress]): Unit = earlier.synchronized {
     earlier ++= progress
@@ -448,9 +456,9 @@ private[elastic] final class ElasticQuery(
     control.events.offer(ProgressFacts(p, firstRun, partitions.getOrElse(0), control.taskTime(id.toString)))
 
   /** Ends the query without a run to end: between two, or when its stream thread has died. */
-  private def finish(cause: Option[StreamingQueryException]): Unit = {
+  private def finish(cause: Option[StreamingQueryException], only: Phase*): Unit = {
     val mine = lock.synchronized {
-      val mine = phase != Terminated
+      val mine = if (only.isEmpty) phase != Terminated else only.contains(phase)
       if (mine) {
         failure = cause
         phase = Terminated
@@ -493,7 +501,7 @@ private[elastic] final class ElasticQuery(
 
   /** Called now and then: what must not wait for anybody else to notice it. */
   def check(): Unit = phase match {
-    case Failed if !control.isOn || (!backingOff && overdue) => finish(failed)
+    case Failed if !control.isOn || (!backingOff && overdue) => finish(failed, Failed)
     case Stopped if !control.isOn || (!backingOff && overdue) =>
       logWarning(s"spark-elastic: no answer from the policy, query $id goes on as it was")
       try start(AsItIs)
@@ -502,7 +510,7 @@ private[elastic] final class ElasticQuery(
     // regular expression), and then nobody is told.
     case Running | Stopping | Held if !execution.queryExecutionThread.isAlive =>
       val cause = if (stopAsked) None else Some(restartFailed(new IllegalStateException("its stream thread has died")))
-      finish(execution.exception.orElse(cause))
+      finish(execution.exception.orElse(cause), Running, Stopping, Held)
     case _ =>
   }
 

@@ -91,15 +91,24 @@ class Application:
             assert query.exception() is None, f"{name}: {query.exception()}"
             assert query.isActive, f"{name} has ended"
 
-    def finish(self) -> dict[str, dict[str, int]]:
-        """End the input, wait until all is processed, stop the queries, compare them with batch queries."""
+    def check_output(self) -> None:
+        """End the input, wait until all is processed: each query must have the rows of a batch query."""
         self.feed.finish()
         for query in self.queries.values():
             query.processAllAvailable()
         self.check_alive()
         for query in self.queries.values():
             query.stop()
-        return compare(self.spark, self.places, self._started)
+        for name, rows in compare(self.spark, self.places, self._started).items():
+            assert rows["rows_expected"] > 0, name
+            assert rows["missing"] == rows["surplus"] == 0, f"{name}: {rows}"
+
+    def check_journal(self) -> None:
+        """End the application: `spark-elastic replay` must come to the same decisions."""
+        self.close()
+        command = [sys.executable, "-m", "spark_elastic.cli", "replay", str(self.journal)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=END_S, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
 
     def close(self) -> None:
         """End the application; a second time does nothing."""
@@ -122,12 +131,6 @@ def executors(worker: Worker) -> dict[str, psutil.Process]:
         if "--executor-id" in command:
             found[command[command.index("--executor-id") + 1]] = child
     return found
-
-
-def replayed(journal: Path) -> subprocess.CompletedProcess[str]:
-    """Run `spark-elastic replay` on a journal."""
-    command = [sys.executable, "-m", "spark_elastic.cli", "replay", str(journal)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=END_S, check=False)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from integration.cluster.application import Application, application, executors, now, replayed
+from integration.cluster.application import Application, application, executors, now
 from integration.cluster.queries import start_enrichment, start_suppliers, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -151,12 +151,8 @@ def test_the_sink_of_a_moved_query_has_no_hole_when_its_log_is_compacted(app: Ap
 
 
 def test_the_output_is_that_of_batch_queries(app: Application) -> None:
-    for name, rows in app.finish().items():
-        assert rows["rows_expected"] > 0, name
-        assert rows["missing"] == rows["surplus"] == 0, f"{name}: {rows}"
+    app.check_output()
 
 
 def test_the_journal_can_be_replayed(app: Application) -> None:
-    app.close()
-    result = replayed(app.journal)
-    assert result.returncode == 0, result.stdout + result.stderr
+    app.check_journal()

@@ -71,6 +71,7 @@ from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
 from spark_elastic.core.supply import Supply
+from spark_elastic.core.turn import Number
 
 _EXECUTOR_EVENTS = (
     ExecutorAdded,
@@ -331,7 +332,7 @@ def _still_holds(machine: QueryMachine, info: QueryInfo | None) -> bool:
 
 @define
 class _Turn:
-    """One event's turn: what surrounds the queries while it is handled."""
+    """The turn of one event; what each method is for is said in `turn.py`."""
 
     scheduler: Scheduler
     cause: str
@@ -355,9 +356,35 @@ class _Turn:
         self.scheduler._last_timer += 1
         return f"t{self.scheduler._last_timer}"
 
-    def next_decision(self) -> int:
+    def publish(
+        self,
+        reason: str,
+        message: str,
+        *,
+        query: str | None,
+        before: int | None,
+        after: int | None,
+        numbers: Mapping[str, Number],
+        alternatives: tuple[str, ...] = (),
+        until: int | None = None,
+    ) -> Decision:
         self.scheduler._last_decision += 1
-        return self.scheduler._last_decision
+        decision = Decision(
+            number=self.scheduler._last_decision,
+            query=query,
+            at=self.now,
+            kind=reasons.REASONS[reason].kind,
+            reason=reason,
+            message=message,
+            cause=self.cause,
+            before=before,
+            after=after,
+            numbers=numbers,
+            alternatives=alternatives,
+            until=until,
+        )
+        self.emit(Report(id=self.next_action(), cause=self.cause, decision=decision))
+        return decision
 
     def report(
         self,
@@ -366,23 +393,11 @@ class _Turn:
         query: str | None = None,
         before: int | None = None,
         after: int | None = None,
-        **numbers: float | int | str,
+        **numbers: Number,
     ) -> None:
-        """Publish a decision about the application, or about a query that is not known yet."""
         values = {**numbers, "slots": self.slots}
-        decision = Decision(
-            number=self.next_decision(),
-            query=query,
-            at=self.now,
-            kind=reasons.REASONS[reason].kind,
-            reason=reason,
-            message=reasons.message(reason, **values, before=before, after=after),
-            cause=self.cause,
-            before=before,
-            after=after,
-            numbers=values,
-        )
-        self.emit(Report(id=self.next_action(), cause=self.cause, decision=decision))
+        message = reasons.message(reason, **values, before=before, after=after)
+        self.publish(reason, message, query=query, before=before, after=after, numbers=values)
 
     def emit(self, action: Action) -> None:
         if isinstance(action, StartQuery | StopQuery | FailQuery | CancelQuery | SetParallelism):

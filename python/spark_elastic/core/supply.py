@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from attrs import define, field
 
@@ -19,44 +18,7 @@ from spark_elastic.core.executors import ExecutorDemand, Order
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
-
-
-class Turn(Protocol):
-    """One event's turn, as far as executors are concerned."""
-
-    @property
-    def now(self) -> int:
-        """The time of the event, epoch ms."""
-        ...
-
-    @property
-    def cause(self) -> str:
-        """The id of the event."""
-        ...
-
-    def next_action(self) -> str:
-        """Give the id for an action."""
-        ...
-
-    def next_timer(self) -> str:
-        """Give the id for a timer."""
-        ...
-
-    def emit(self, action: Action) -> None:
-        """Send an action out."""
-        ...
-
-    def report(
-        self,
-        reason: str,
-        *,
-        query: str | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        **numbers: float | int | str,
-    ) -> None:
-        """Publish a decision, `query` None for one about the application."""
-        ...
+from spark_elastic.core.turn import Turn
 
 
 @define

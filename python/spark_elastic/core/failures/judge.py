@@ -10,7 +10,7 @@ from attrs import frozen
 
 from spark_elastic.core.events import Failure
 from spark_elastic.core.failures.classify import classify
-from spark_elastic.core.failures.poison import MOST_TRIES, PoisonWatch
+from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 
 
@@ -20,7 +20,6 @@ class Judgement:
 
     reason: str
     backoff_ms: int | None = None
-    tries: int = MOST_TRIES
 
 
 def judge(failure: Failure, *, at: int, strategy: RestartStrategy, poison: PoisonWatch) -> Judgement:

@@ -8,7 +8,7 @@ only after the reaction that led to it is over. What each method is for is said 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from attrs import define, field
 
@@ -16,10 +16,8 @@ from spark_elastic.core import reasons
 from spark_elastic.core.actions import (
     Action,
     CancelQuery,
-    Decision,
     FailQuery,
     HoldQuery,
-    Report,
     SetParallelism,
     StartQuery,
     StopQuery,
@@ -56,6 +54,7 @@ from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionE
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import desired_slots, needed_slots
+from spark_elastic.core.turn import Number, Turn
 
 if TYPE_CHECKING:
     from spark_elastic.core.query.machine import QueryMachine
@@ -66,53 +65,6 @@ MOST_ORDERS = 8
 
 _DEFAULT_DELAYS = 3
 """The longest delay of a rescale, in trigger intervals: two batches may fail, the third is waited for."""
-
-Number = float | int | str
-
-
-class World(Protocol):
-    """What surrounds all queries: the event at hand, and the way out for actions."""
-
-    @property
-    def now(self) -> int:
-        """The time of the event, epoch ms."""
-        ...
-
-    @property
-    def cause(self) -> str:
-        """The id of the event."""
-        ...
-
-    @property
-    def settings(self) -> CoreSettings:
-        """What the user decided."""
-        ...
-
-    @property
-    def slots(self) -> int:
-        """The slots of now."""
-        ...
-
-    @property
-    def slots_before(self) -> int:
-        """The slots before the event."""
-        ...
-
-    def next_action(self) -> str:
-        """Give the id for an action."""
-        ...
-
-    def next_decision(self) -> int:
-        """Give the number for a decision."""
-        ...
-
-    def emit(self, action: Action) -> None:
-        """Send an action out; the outcome of an order comes back to its query."""
-        ...
-
-    def give_up(self, order: str) -> None:
-        """Wait no more for the outcome of an order."""
-        ...
 
 
 @define
@@ -135,7 +87,7 @@ class Step:
     """One event's way through one machine: the context of its states."""
 
     machine: QueryMachine
-    world: World
+    turn: Turn
     order: Order | None = None
     _entering: bool = field(default=False, init=False)
 
@@ -174,7 +126,7 @@ class Step:
 
     @property
     def now(self) -> int:
-        return self.world.now
+        return self.turn.now
 
     @property
     def record(self) -> Record:
@@ -182,15 +134,15 @@ class Step:
 
     @property
     def settings(self) -> CoreSettings:
-        return self.world.settings
+        return self.turn.settings
 
     @property
     def slots(self) -> int:
-        return self.world.slots
+        return self.turn.slots
 
     @property
     def slots_before(self) -> int:
-        return self.world.slots_before
+        return self.turn.slots_before
 
     @property
     def needed_slots(self) -> int:
@@ -232,7 +184,7 @@ class Step:
             numbers={
                 "error": failure.error,
                 "offsets": failure.offsets,
-                "tries": judgement.tries,
+                "tries": record.poison.times,
                 "backoff_ms": judgement.backoff_ms or 0,
             },
         )
@@ -343,14 +295,10 @@ class Step:
         )
         if self.settings.advise_only and entry.kind in ("start", "rescale_in_place", "rescale_restart"):
             message = reasons.fill(reasons.ADVICE, message=message)
-        decision = Decision(
-            number=self.world.next_decision(),
+        record.last_decision = self.turn.publish(
+            reason,
+            message,
             query=record.facts.query,
-            at=self.now,
-            kind=entry.kind,
-            reason=reason,
-            message=message,
-            cause=self.world.cause,
             before=choice.before,
             after=choice.after,
             numbers=numbers,
@@ -360,9 +308,7 @@ class Step:
             ),
             until=until,
         )
-        record.last_decision = decision
         record.last_hold = None
-        self.world.emit(Report(id=self.world.next_action(), cause=self.world.cause, decision=decision))
 
     # Act
 
@@ -376,8 +322,8 @@ class Step:
             self._say_how_explicit_counts()
         partitions = None if advise_only else choice.partitions
         action = StartQuery(
-            id=self.world.next_action(),
-            cause=self.world.cause,
+            id=self.turn.next_action(),
+            cause=self.turn.cause,
             query=record.facts.query,
             partitions=partitions,
             repartition=choice.repartition and not advise_only,
@@ -398,10 +344,10 @@ class Step:
         said = record.last_decision
         self.report_hold(choice, until=until)
         if record.gate != "running" and record.last_decision is not None and record.last_decision is not said:
-            self.world.emit(
+            self.turn.emit(
                 HoldQuery(
-                    id=self.world.next_action(),
-                    cause=self.world.cause,
+                    id=self.turn.next_action(),
+                    cause=self.turn.cause,
                     query=record.facts.query,
                     message=record.last_decision.message,
                 )
@@ -410,15 +356,15 @@ class Step:
     def stop(self, target: int) -> None:
         self.record.target = target
         self.record.stop_ordered = self.now
-        action = StopQuery(id=self.world.next_action(), cause=self.world.cause, query=self.record.facts.query)
+        action = StopQuery(id=self.turn.next_action(), cause=self.turn.cause, query=self.record.facts.query)
         self._ordered("stop", action, target)
 
     def end_failed(self, message: str | None) -> None:
         self._ordered(
             "end",
             FailQuery(
-                id=self.world.next_action(),
-                cause=self.world.cause,
+                id=self.turn.next_action(),
+                cause=self.turn.cause,
                 query=self.record.facts.query,
                 message=message,
             ),
@@ -426,9 +372,7 @@ class Step:
         )
 
     def stop_for_good(self) -> None:
-        action = CancelQuery(
-            id=self.world.next_action(), cause=self.world.cause, query=self.record.facts.query
-        )
+        action = CancelQuery(id=self.turn.next_action(), cause=self.turn.cause, query=self.record.facts.query)
         self._ordered("end", action, None)
 
     def set_parallelism(self, choice: Choice) -> None:
@@ -438,8 +382,8 @@ class Step:
         assert choice.partitions is not None
         self.record.target = choice.partitions
         action = SetParallelism(
-            id=self.world.next_action(),
-            cause=self.world.cause,
+            id=self.turn.next_action(),
+            cause=self.turn.cause,
             query=self.record.facts.query,
             partitions=choice.partitions,
         )
@@ -451,11 +395,11 @@ class Step:
         # An outcome can get lost with the process that owed it: the oldest order is given up.
         if len(orders) > MOST_ORDERS:
             self._give_up(next(iter(orders)))
-        self.world.emit(action)
+        self.turn.emit(action)
 
     def _give_up(self, order: str) -> None:
         del self.record.orders[order]
-        self.world.give_up(order)
+        self.turn.give_up(order)
 
     # Note
 

@@ -12,8 +12,7 @@ from spark_elastic.core.parallelism import Choice
 from spark_elastic.core.query.record import Order, Record
 from spark_elastic.core.query.transition_manager import Resources, TransitionManager
 from spark_elastic.core.settings import CoreSettings
-
-Number = float | int | str
+from spark_elastic.core.turn import Number
 
 
 class Context(Protocol):

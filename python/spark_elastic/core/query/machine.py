@@ -15,7 +15,7 @@ from spark_elastic.core.events import (
 )
 from spark_elastic.core.failures.strategy import new_strategy
 from spark_elastic.core.history import History
-from spark_elastic.core.query._step import MOST_ORDERS, Step, World
+from spark_elastic.core.query._step import MOST_ORDERS, Step
 from spark_elastic.core.query.created import Created
 from spark_elastic.core.query.executing import Executing
 from spark_elastic.core.query.finished import Finished
@@ -25,6 +25,7 @@ from spark_elastic.core.query.state import State
 from spark_elastic.core.query.transitions import TRANSITIONS
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.turn import Turn
 
 
 @frozen
@@ -73,13 +74,13 @@ class QueryMachine:
         """Say whether nothing more can happen to the query."""
         return isinstance(self.state, Finished)
 
-    def begin(self, world: World) -> None:
+    def begin(self, turn: Turn) -> None:
         """Enter the first state."""
-        Step(self, world).run(self.state.enter)
+        Step(self, turn).run(self.state.enter)
 
-    def handle(self, event: Event, world: World) -> None:
+    def handle(self, event: Event, turn: Turn) -> None:
         """React to an event about this query."""
-        step = Step(self, world)
+        step = Step(self, turn)
         step.catch_up()
         if isinstance(event, ActionDone | ActionFailed):
             step.order = self.record.orders.pop(event.action, None)
@@ -90,30 +91,30 @@ class QueryMachine:
         elif type(event) not in self.state.ignores:
             step.report_unexpected(event)
 
-    def resources_changed(self, world: World) -> None:
+    def resources_changed(self, turn: Turn) -> None:
         """React to another number of slots; what has failed before may be tried again."""
         self.record.failed_target = None
-        step = Step(self, world)
+        step = Step(self, turn)
         step.catch_up()
         step.run(self.state.resources_changed)
 
-    def requirements_changed(self, requirements: Requirements, world: World) -> None:
+    def requirements_changed(self, requirements: Requirements, turn: Turn) -> None:
         """React to other bounds."""
-        step = Step(self, world)
+        step = Step(self, turn)
         step.catch_up()
         self.requirements = requirements
         record = self.record
         record.failed_target = None
-        record.history.bounds_changed(world.now, slots=world.slots, partitions=record.partitions)
+        record.history.bounds_changed(turn.now, slots=turn.slots, partitions=record.partitions)
         step.run(self.state.requirements_changed)
 
-    def time_passed(self, world: World) -> None:
+    def time_passed(self, turn: Turn) -> None:
         """React to the time alone."""
-        Step(self, world).catch_up()
+        Step(self, turn).catch_up()
 
-    def supersede(self, world: World) -> None:
+    def supersede(self, turn: Turn) -> None:
         """End a query of which a newer run is there."""
-        step = Step(self, world)
+        step = Step(self, turn)
         step.run(lambda step: step.end("superseded", "job_finished"))
 
     def validate(self) -> None:

@@ -332,15 +332,16 @@ private[elastic] final class ElasticQuery(
   }
 
   /** Ends a query whose run has failed, or that waits for its start; without a message with the run's exception. */
-  def fail(message: Option[String]): Unit = phase match {
-    case Failed =>
-      finish(failed.map(e => message.fold(e)(m => restartFailed(new IllegalStateException(m, e)))), Failed)
-    case Held =>
-      val text = message.getOrElse("refused by the scheduler")
-      answers.put(StartPlan(None, repartition = false, rescalable = false, action = None, refusal = Some(text)))
-    case Stopped =>
-      finish(Some(restartFailed(new IllegalStateException(message.getOrElse("refused by the scheduler")))))
-    case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, it has not failed")
+  def fail(message: Option[String]): Unit = {
+    lazy val text = message.getOrElse("refused by the scheduler")
+    phase match {
+      case Failed =>
+        finish(failed.map(e => message.fold(e)(m => restartFailed(new IllegalStateException(m, e)))), Failed)
+      case Held =>
+        answers.put(StartPlan(None, repartition = false, rescalable = false, action = None, refusal = Some(text)))
+      case Stopped => finish(Some(restartFailed(new IllegalStateException(text))))
+      case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, it has not failed")
+    }
   }
 
   /** Stops the query for good, as the application would. */

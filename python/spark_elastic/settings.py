@@ -294,6 +294,13 @@ class Settings:
         50_000,
         "How long executors beyond those that the declared bounds call for are kept (adaptive mode).",
     )
+    savepoint_dir: str | None = _key(
+        "savepointDir",
+        or_none(any_text("folder", "hdfs://namenode/savepoints")),
+        None,
+        "Folder under which savepoints are written if who asks for one names none: a path, or a URI of any "
+        "Hadoop file system.",
+    )
     history_size: int = _key(
         "history.size",
         whole(1),
@@ -342,6 +349,7 @@ class Settings:
             state_store=self.state_store,  # type: ignore[arg-type]
             max_parallelism=self.max_parallelism,
             history_size=self.history_size,
+            savepoint_dir=self.savepoint_dir,
             mode=self.scheduler_mode,  # type: ignore[arg-type]  # a policy that is off has no core
             bounds=self.bounds,
             restart=self.restart_policy(),
@@ -493,7 +501,8 @@ def markdown_table() -> str:
             default += f" (adaptive: {key.format(key.adaptive)})"
         lines.append(f"| `{key.name}` | {key.kind.name} | {default} | {key.doc}{older} |")
     lines += [
-        f"| `{query_bounds.EXAMPLES[0]}`, `….{query_bounds.EXAMPLES[1]}` | int | none | {query_bounds.DOC} |"
+        f"| `{query_bounds.EXAMPLES[0]}`, `….{query_bounds.EXAMPLES[1]}` | int | none | {query_bounds.DOC} |",
+        f"| `{query_bounds.SAVEPOINT_EXAMPLE}` | folder | none | {query_bounds.SAVEPOINT_DOC} |",
     ]
     return "\n".join(lines) + "\n"
 

@@ -49,3 +49,4 @@ class CoreSettings:
     max_parallelism: int = 32_768
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     history_size: int = 100
+    savepoint_dir: str | None = None

@@ -25,7 +25,7 @@ _exchange = Py4JGateway.exchange
 
 
 def _asked() -> list[JsonObject]:
-    events = []
+    events: list[JsonObject] = []
     for file in sorted(_FOLDER.glob("*.json")):
         now = time.time_ns() // 1_000_000
         events.append({"id": f"q{next(_NUMBERS)}", "at": now, **json.loads(file.read_text())})

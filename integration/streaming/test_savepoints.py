@@ -58,11 +58,10 @@ class Asking:
     def said(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """Wait for a line of the log since the last request."""
 
-        def look() -> re.Match[str] | None:
-            lines = self._jvm.said()[self._seen :]
-            return next((found for line in lines if (found := pattern.search(line))), None)
+        def look() -> list[re.Match[str]]:
+            return [found for line in self._jvm.said()[self._seen :] if (found := pattern.search(line))]
 
-        return eventually(look, pattern.pattern)
+        return eventually(look, pattern.pattern)[0]
 
     def taken(self) -> tuple[int, str]:
         found = self.said(COMPLETE)

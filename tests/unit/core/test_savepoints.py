@@ -14,7 +14,7 @@ from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import Scene, reasons
 from tests.unit.core.shim import running, settle
 
-FATAL = {"causes": ("org.apache.spark.sql.AnalysisException",)}
+FATAL: dict[str, Any] = {"causes": ("org.apache.spark.sql.AnalysisException",)}
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def request(scene: Scene, **fields: Any) -> tuple[ac.Action, ...]:
     return scene.send(ev.SavepointRequested, **filled)
 
 
-def orders(actions: tuple[ac.Action, ...]) -> list[ac.Action]:
+def orders(actions: tuple[ac.Action, ...]) -> list[Any]:
     return [action for action in actions if not isinstance(action, ac.Report | ac.SetTimer | ac.CancelTimer)]
 
 
@@ -75,7 +75,9 @@ def test_without_any_folder_it_is_said_what_to_do(scene: Scene, stop: bool) -> N
 def test_a_query_stops_with_its_savepoint(scene: Scene) -> None:
     assert reasons(request(scene, stop=True)) == ["stop_with_savepoint"]
     actions = scene.stopped()
-    assert [type(order) for order in orders(actions)] == [ac.HoldQuery, ac.TakeSavepoint]
+    held, copied = orders(actions)
+    assert isinstance(held, ac.HoldQuery)
+    assert isinstance(copied, ac.TakeSavepoint)
     assert [type(order) for order in orders(taken(scene))] == [ac.CancelQuery]
     assert reasons(scene.terminated()) == ["stopped_with_savepoint"]
     decision = scene.query().last_decision

@@ -95,7 +95,7 @@ class _Case:
             visited.append(state)
             note(history, state, at)
 
-        History.entered = entered  # type: ignore[method-assign]
+        History.entered = entered  # type: ignore[method-assign,assignment]
         try:
             self._reach()
             if self._event != "enter":

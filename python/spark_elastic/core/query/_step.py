@@ -440,7 +440,7 @@ class Step:
         record = self.record
         taken = Savepoint(at=self.now, path=event.path, batch=event.batch, bytes=event.bytes)
         record.savepoints = (taken, *record.savepoints)[:SAVEPOINTS_KEPT]
-        numbers = {"path": event.path, "batch": event.batch, "bytes": event.bytes}
+        numbers: Mapping[str, Number] = {"path": event.path, "batch": event.batch, "bytes": event.bytes}
         self.report("savepoint_taken", before=record.partitions, numbers=numbers)
 
     def started(self, event: QueryStarted) -> None:

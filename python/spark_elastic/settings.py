@@ -153,7 +153,15 @@ class Settings:
         "adaptiveScheduler.rescaleTrigger.maxDelay",
         or_none(duration()),
         None,
-        "Longest time between a change of the executors and its evaluation. None: three trigger intervals.",
+        "Longest time between a change of the executors and its evaluation. None: one trigger interval more "
+        "than `adaptiveScheduler.rescaleTrigger.maxCheckpointFailures`.",
+    )
+    max_checkpoint_failures: int = _key(
+        "adaptiveScheduler.rescaleTrigger.maxCheckpointFailures",
+        whole(1),
+        2,
+        "Number of micro-batches that may fail to be committed in time before a change is evaluated without "
+        "one.",
     )
     min_parallelism_increase: int = _key(
         "adaptiveScheduler.minParallelismIncrease",
@@ -342,6 +350,7 @@ class Settings:
             cooldown_ms=self.cooldown_after_rescaling_ms,
             executing_stabilization_ms=self.executing_stabilization_timeout_ms,
             max_delay_ms=self.rescale_trigger_max_delay_ms,
+            max_checkpoint_failures=self.max_checkpoint_failures,
             min_parallelism_increase=self.min_parallelism_increase,
             scaling_interval_max_ms=self.scaling_interval_max_ms,
             rescale_policy=self.rescale_policy,  # type: ignore[arg-type]  # checked by its kind

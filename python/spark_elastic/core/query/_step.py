@@ -74,9 +74,6 @@ _MOST_STEPS = 20
 MOST_ORDERS = 8
 """Orders of one query whose outcome is waited for."""
 
-_DEFAULT_DELAYS = 3
-"""The longest delay of a rescale, in trigger intervals: two batches may fail, the third is waited for."""
-
 
 @define
 class _Submission:
@@ -236,7 +233,8 @@ class Step:
         settings = self.settings
         delay_ms = settings.max_delay_ms
         if delay_ms is None:
-            delay_ms = _DEFAULT_DELAYS * self.record.facts.trigger_ms
+            # So many micro-batches may fail, the next one is waited for.
+            delay_ms = (settings.max_checkpoint_failures + 1) * self.record.facts.trigger_ms
         return TransitionManager(
             created=self.now,
             cooldown_ms=settings.cooldown_ms,

@@ -20,8 +20,8 @@ StateStore = Literal["rescalable", "unchanged"]
 class CoreSettings:
     """All that a user can decide about the core.
 
-    `resource_wait_ms` -1 waits without limit. `max_delay_ms` None means one trigger interval of the query more
-    than `max_checkpoint_failures`, at least 1. `scaling_interval_max_ms` None means that a growth below
+    `resource_wait_ms` -1 waits without limit. `max_delay_ms` None means one trigger interval of the query
+    more than `max_checkpoint_failures`, at least 1. `scaling_interval_max_ms` None means that a growth below
     `min_parallelism_increase` is never carried out. `history_size` is the number of rescale records kept per
     query, at least 1.
     """

@@ -216,6 +216,7 @@ class Step:
             slots=self.slots,
             requirements=self.machine.requirements,
             model=fit(record.measurements, record.provider),
+            seen_slots=record.measurements.slots,
             settings=self.settings,
             restart_cost_ms=RESTART_COST_MS if record.restart_cost_ms is None else record.restart_cost_ms,
             restarts=sum(at > since for at in record.restarts),

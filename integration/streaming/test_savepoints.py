@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.files import SCHEMA, Inbox
-from integration.streaming.stand_ins import our_script, program
+from integration.streaming.stand_ins import Requests
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -37,23 +37,17 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 
 
 class Asking:
-    """The other end of asking_policy.py, and what the driver's log says in answer."""
+    """Asks the policy for savepoints, and reads in the driver's log what it says."""
 
     def __init__(self, jvm: Driver, folder: Path) -> None:
-        folder.mkdir()
         self._jvm = jvm
-        self._folder = folder
-        self._asked = 0
+        self._requests = Requests(folder)
         self._seen = len(jvm.said())
-        self.python = program(folder / "policy", our_script("asking_policy.py", str(folder)))
+        self.python = self._requests.python
 
     def savepoint(self, query: StreamingQuery, target: str, *, stop: bool = False) -> None:
         self._seen = len(self._jvm.said())
-        asked = {"query": query.id, "by": "a test", "target": target, "stop": stop}
-        hidden = self._folder / "event.new"
-        hidden.write_text(json.dumps({"type": "SavepointRequested", **asked}))
-        self._asked += 1
-        os.replace(hidden, self._folder / f"{self._asked:04d}.json")
+        self._requests.ask("SavepointRequested", query=query.id, by="a test", target=target, stop=stop)
 
     def said(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """Wait for a line of the log since the last request."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_elastic.demo.apps.lineitem_stream import SCHEMA, enrich, totals, with_arrival
+from spark_elastic.demo.apps.lineitem_stream import arrived, enrich, totals
 
 _WATERMARK = "interval 5 seconds"
 _COLUMNS = (
@@ -52,9 +52,9 @@ def closed(windows: DataFrame, lines: DataFrame) -> DataFrame:
 
 
 def compare(spark: SparkSession, incoming: str, orders: str, output: str) -> dict[str, dict[str, int]]:
-    """Return the comparison of each query's output with the batch result over the same files."""
-    # Both results read the files once, and only these columns.
-    lines = with_arrival(spark.read.schema(SCHEMA).parquet(incoming)).select(*_COLUMNS).cache()
+    """Return the comparison of each query's output with the batch result over the same input."""
+    # Both results read the input once, and only these columns.
+    lines = arrived(spark.read, incoming).select(*_COLUMNS).cache()
     rows_in = {"rows_in": lines.count()}
     expected = {
         "enrichment": enrich(lines, spark.read.parquet(orders)),

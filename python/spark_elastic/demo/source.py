@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from spark_elastic.demo.board import Board
@@ -17,7 +18,9 @@ from spark_elastic.demo.topic_feed import TopicFeed
 
 SCALE = 0.05
 _PARTS = 200
-_PART_INTERVAL_S = 0.5
+_FILE_INTERVAL_S = 0.5
+# Lines of CSV take more of a small machine than columns do.
+_RECORDS_INTERVAL_S = 1.0
 _TOPIC = "lineitem"
 _PARTITIONS = 3
 
@@ -62,7 +65,7 @@ class FileSource(Source):
     def open(self) -> tuple[Tables, Delivery]:
         """Return the tables, lineitem in files, and who copies those."""
         tables = generate(self._root / "tables", scale=SCALE, parts=_PARTS)
-        self._feed = Feed(tables.lineitem, Path(self.incoming), interval_s=_PART_INTERVAL_S)
+        self._feed = Feed(tables.lineitem, Path(self.incoming), interval_s=_FILE_INTERVAL_S)
         return tables, self._feed
 
     def close(self) -> None:
@@ -90,8 +93,8 @@ class KafkaSource(Source):
         tables = generate(self._root / "tables", scale=SCALE, parts=_PARTS, lineitem_as="csv")
         self._broker.open()
         self._broker.create_topic(_TOPIC, _PARTITIONS)
-        producer = self._broker.producer(_TOPIC)
-        self._feed = TopicFeed(tables.lineitem, producer, interval_s=_PART_INTERVAL_S)
+        connect = partial(self._broker.producer, _TOPIC)
+        self._feed = TopicFeed(tables.lineitem, connect, interval_s=_RECORDS_INTERVAL_S)
         return tables, self._feed
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from spark_elastic.demo.broker import Producer
@@ -12,16 +12,22 @@ from spark_elastic.demo.delivery import Delivery
 class TopicFeed(Delivery):
     """Sends the lines of parts in CSV: the key is a line's first column, its time of arrival comes before it.
 
-    `rows` counts the lines that were sent.
+    `connect` starts a producer. `rows` counts the lines that were sent.
     """
 
-    def __init__(self, parts: Sequence[Path], producer: Producer, *, interval_s: float) -> None:
+    def __init__(self, parts: Sequence[Path], connect: Callable[[], Producer], *, interval_s: float) -> None:
         super().__init__(parts, interval_s=interval_s)
-        self._producer = producer
+        self._connect = connect
+        self._producer = connect()
         self.rows = 0
 
     def finish(self) -> None:
         """Do as every delivery; raises ProcessFailure if a record got lost on its way."""
+        self.stop()
+        # What comes last makes all that came before late: it must not be in one partition before the rest is
+        # in another.
+        self._producer.close()
+        self._producer = self._connect()
         super().finish()
         self._producer.close()
 

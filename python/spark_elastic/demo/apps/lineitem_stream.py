@@ -68,8 +68,7 @@ def main(incoming: str, orders: str, output: str) -> None:
     """Run both queries until the input is said to be complete."""
     spark = SparkSession.builder.appName("lineitem-stream").getOrCreate()
     print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
-    # A batch is at most five seconds' worth, also after a stall.
-    lines = arrived(spark.readStream.option("maxOffsetsPerTrigger", 15000), incoming)
+    lines = arrived(spark.readStream, incoming)
     queries = {"enrichment": enrich(lines, spark.read.parquet(orders)), "totals": totals(lines)}
     running = [
         frame.writeStream.queryName(name)

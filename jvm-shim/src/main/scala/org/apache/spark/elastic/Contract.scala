@@ -61,6 +61,10 @@ private[spark] case class ExecutorUsage(executor: String, cachedBytes: Long, shu
 private[spark] case class ExecutorDecommissioning(executor: String, reason: String) extends Event
 
 private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event
+
+/** How many records the partitions of a source have that a query has not read: their mean, most and least. */
+private[spark] case class OffsetsBehind(avg: Double, max: Long, min: Long)
+
 private[spark] case class QueryStarted(query: String, run: String, partitions: Int) extends Event
 private[spark] case class QueryProgress(
     query: String,
@@ -75,6 +79,7 @@ private[spark] case class QueryProgress(
     stateBytes: Long,
     partitions: Int,
     tasksMs: Long,
+    offsetsBehind: Option[OffsetsBehind],
     merged: Int = 0)
     extends Event
 private[spark] case class QueryIdle(query: String, run: String) extends Event

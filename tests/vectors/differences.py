@@ -31,8 +31,16 @@ class Difference:
 
 PLACEMENT = "which slot a task gets is the choice of Spark's own task scheduler"
 REST = "there is no server yet that answers requests: bounds come from the policy file"
+OLDER = "a rule of Flink before 2.0 that it has dropped: powers of two, a limit of subpartitions per task"
+STAGES = "Spark itself decides when a stage is planned: as soon as all that it reads has been written"
 
 DIFFERENCES = (
+    Difference("batch_parallelism_decision", "parallelism", OLDER, given="algorithm", unless="1.19"),
+    Difference("batch_parallelism_decision", "min", OLDER, given="algorithm"),
+    Difference("batch_parallelism_decision", "max", OLDER, given="algorithm"),
+    Difference("batch_parallelism_decision", "sink_parallelism_after_first_source", STAGES),
+    Difference("batch_parallelism_decision", "sink_parallelism_after_both", STAGES),
+    Difference("batch_parallelism_decision", "sink_initialised_at_start", STAGES),
     Difference(
         "reactive_parallelism_store",
         "can_rescale_max",

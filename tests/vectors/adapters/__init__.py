@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.vectors.adapters import requirements, restarts, scenarios, slots, timing
+from tests.vectors.adapters import (
+    batch_parallelism,
+    batch_ranges,
+    batch_sizes,
+    requirements,
+    restarts,
+    scenarios,
+    slots,
+    timing,
+)
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
@@ -21,4 +30,10 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "other_restart_strategies": restarts.other_restart_strategies,
     "rescale_scenarios": scenarios.rescale_scenarios,
     "state_transition_timing": timing.state_transition_timing,
+    "batch_parallelism_decision": batch_parallelism.batch_parallelism_decision,
+    "balanced_ranges": batch_ranges.balanced_ranges,
+    "bisection_search": batch_ranges.bisection_search,
+    "pointwise_ranges": batch_ranges.pointwise_ranges,
+    "skew_thresholds": batch_sizes.skew_thresholds,
+    "subpartition_count": batch_sizes.subpartition_count,
 }

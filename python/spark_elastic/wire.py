@@ -61,14 +61,15 @@ def _number(value: Any, _: Any) -> float:
 
 
 def _integers(value: Any, _: Any) -> tuple[int, ...]:
-    if isinstance(value, str):
+    if isinstance(value, list) and all(type(number) is int for number in value):
+        return tuple(value)
+    try:
         numbers = array("q", b64decode(value, validate=True))
-        if sys.byteorder == "little":
-            numbers.byteswap()
-        return tuple(numbers)
-    if not isinstance(value, list) or not all(type(number) is int for number in value):
-        raise ValueError("expected a list of int, or a base64 text of packed ones")
-    return tuple(value)
+    except (TypeError, ValueError):
+        raise ValueError("expected a list of int, or a base64 text of packed ones") from None
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return tuple(numbers)
 
 
 _converter = make_converter()

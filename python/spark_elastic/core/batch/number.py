@@ -15,10 +15,9 @@ def highest_parallelism(configured: int | None, default: int | None = None) -> i
 
 
 def narrow(bounds: Bounds, lower: int | None = None, upper: int | None = None) -> Bounds:
-    """Narrow the global bounds to those of one stage, None: it has none; the upper one wins."""
-    least = max(bounds.lower, lower or 1)
-    most = bounds.upper if upper is None else min(bounds.upper, upper)
-    return Bounds(lower=min(least, most), upper=most)
+    """Narrow the global bounds to those of one stage; None and less than 1 is none. The upper one wins."""
+    most = bounds.upper if upper is None or upper < 1 else min(bounds.upper, upper)
+    return Bounds(lower=min(max(bounds.lower, lower or 1), most), upper=most)
 
 
 def clamp(number: int, bounds: Bounds) -> int:

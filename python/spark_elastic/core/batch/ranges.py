@@ -10,7 +10,7 @@ from spark_elastic.core.batch.number import narrow
 from spark_elastic.core.batch.questions import MapRange, Ranges, RangesAnswer, Spec, WrittenExchange
 from spark_elastic.core.batch.record import Record, record
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.skew import may_split, threshold
+from spark_elastic.core.batch.splitting import Splitting, splitting
 from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
 from spark_elastic.core.reasons import SKEW_KEPT
 from spark_elastic.core.requirements import Bounds
@@ -23,8 +23,8 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
     if untouched is not None:
         return RangesAnswer(group=question.group, specs=None, record=untouched)
     count = len(shuffles[0].bytes)
-    kept = _why_kept(question, settings)
-    inputs = [_input(place, exchange, kept is None) for place, exchange in enumerate(question.exchanges)]
+    split = splitting(question, settings)
+    inputs = [_input(place, exchange, split) for place, exchange in enumerate(question.exchanges)]
     bounds = narrow(settings.bounds(question.slots), question.lower, question.upper)
     # Only a split makes more ranges than partitions; nobody can ask for them.
     upper = bounds.upper if any(item.rows for item in inputs) else min(bounds.upper, count)
@@ -40,7 +40,7 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
         barriers=True,
     )
     specs, sizes = _specs(inputs, plan)
-    return _answer(question, settings, bounds, shuffles, specs, sizes, kept)
+    return _answer(question, settings, bounds, shuffles, specs, sizes, split)
 
 
 def _untouched(shuffles: Sequence[WrittenExchange], settings: BatchSettings) -> Record | None:
@@ -66,26 +66,15 @@ def _untouched(shuffles: Sequence[WrittenExchange], settings: BatchSettings) -> 
     return None
 
 
-def _why_kept(question: Ranges, settings: BatchSettings) -> str | None:
-    """Name what forbids to split skewed partitions, None if nothing does."""
-    sides = [exchange.side for exchange in question.exchanges if not exchange.broadcast]
-    if not settings.skew_enabled:
-        return "off"
-    if len(sides) > 2 or len(set(sides)) < len(sides) or None in sides:
-        return "no_join"
-    if not any(side and may_split(question.join, side) for side in sides):
-        return "join"
-    return "keyed" if question.keyed else None
-
-
-def _input(place: int, exchange: WrittenExchange, splits: bool) -> Input:
-    """Make an input; with `splits`, of the pieces of its large partitions as well, where those are known."""
-    known = [large for large in exchange.large if large.maps and min(large.maps) >= 0] if splits else []
+def _input(place: int, exchange: WrittenExchange, split: Splitting) -> Input:
+    """Make an input; of the pieces of its partitions as well if they may be split, where those are known."""
+    large = exchange.large if place in split.places else ()
+    known = [partition for partition in large if partition.maps and min(partition.maps) >= 0]
     partitions = len(known[0].maps) if known else 1
     return Input(
         columns=exchange.bytes,
         partitions=partitions,
-        rows={large.partition: large.maps for large in known if len(large.maps) == partitions},
+        rows={item.partition: item.maps for item in known if len(item.maps) == partitions},
         broadcast=exchange.broadcast,
         side=place,
         apart=bool(known),
@@ -120,10 +109,10 @@ def _answer(
     shuffles: Sequence[WrittenExchange],
     specs: tuple[Spec, ...],
     sizes: Sequence[int],
-    kept: str | None,
+    found: Splitting,
 ) -> RangesAnswer:
     count, tasks = len(shuffles[0].bytes), len(sizes)
-    skewed = {place for exchange in shuffles for place in _skewed(exchange, settings)}
+    skewed = frozenset().union(*found.skewed.values())
     split = {spec.start for spec in specs if spec.maps}
     read, largest = sum(sizes), max(sizes)
     if split:
@@ -146,7 +135,7 @@ def _answer(
         ratio=round(largest * tasks / read, 2) if read else 1.0,
         skewed=len(skewed),
         split=len(split),
-        kept=SKEW_KEPT[kept or "maps"],
+        kept=SKEW_KEPT[found.kept],
         volume=settings.volume,
         slots=question.slots,
         lower=bounds.lower,
@@ -155,11 +144,3 @@ def _answer(
     )
     as_written = reason == "ranges_as_written"
     return RangesAnswer(group=question.group, specs=None if as_written else specs, record=why)
-
-
-def _skewed(exchange: WrittenExchange, settings: BatchSettings) -> list[int]:
-    """Return the partitions of an exchange that are far larger than its others."""
-    if max(exchange.bytes) <= settings.skew_threshold:
-        return []
-    above = threshold(exchange.bytes, settings.skew)
-    return [place for place, size in enumerate(exchange.bytes) if size > above]

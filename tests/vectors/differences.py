@@ -2,6 +2,9 @@
 
 `given` limits an entry to vectors that have this input field (or this value of it). A vector of which no
 expected field is left is skipped with the reason.
+
+The vectors about batch stages are run with the preset `flink`. What our own preset does otherwise is listed
+in tests/unit/core/batch/test_presets.py, vector by vector.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import count, product
 
 from attrs import frozen
 
@@ -77,23 +77,21 @@ def row_of(sides: Sequence[Side], *, barriers: bool) -> Row:
     parts: dict[int, tuple[Part, ...]] = {}
     split: dict[int, tuple[Span, ...]] = {}
     breaks: list[int] = []
+    numbers = count()
     position = 0
     for subpartition in skewed:
         sizes += weights[position:subpartition]
         origin += range(position, subpartition)
         position = subpartition + 1
-        options = [side.pieces(subpartition) for side in sides]
+        options = [[(next(numbers), *piece) for piece in side.pieces(subpartition)] for side in sides]
         # Pieces of the last side that is split follow each other: a block has some of them, and no other.
         width = next(len(option) for option in reversed(options) if len(option) > 1)
         for number, pair in enumerate(product(*options)):
             if number % width == 0:
                 breaks.append(len(sizes))
-            split[len(sizes)] = tuple(span for span, _ in pair)
-            parts[len(sizes)] = tuple(
-                ((side.number, subpartition, span), size)
-                for side, (span, size) in zip(sides, pair, strict=True)
-            )
-            sizes.append(sum(size for _, size in pair))
+            split[len(sizes)] = tuple(span for _, span, _ in pair)
+            parts[len(sizes)] = tuple((key, size) for key, _, size in pair)
+            sizes.append(sum(size for _, _, size in pair))
             origin.append(subpartition)
         breaks.append(len(sizes))
     sizes += weights[position:]

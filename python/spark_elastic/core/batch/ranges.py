@@ -117,10 +117,10 @@ def _answer(
     read, largest = sum(sizes), max(sizes)
     if split:
         reason = "ranges_split"
-    elif tasks == count:
-        reason = "ranges_as_written"
     elif skewed:
         reason = "ranges_skewed"
+    elif tasks == count:
+        reason = "ranges_as_written"
     elif tasks == bounds.upper and largest > settings.volume:
         reason = "ranges_bounded"
     else:
@@ -142,5 +142,4 @@ def _answer(
         upper=bounds.upper,
         exchanges=len(shuffles),
     )
-    as_written = reason == "ranges_as_written"
-    return RangesAnswer(group=question.group, specs=None if as_written else specs, record=why)
+    return RangesAnswer(group=question.group, specs=specs or None, record=why)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from operator import sub
 
 from attrs import define, field
 
 from spark_elastic.core.batch.spans import spans_of
 
-Part = tuple[object, int]
-"""What identifies a part of a slice, and its bytes."""
+Part = tuple[int, int]
+"""The number of a part, the same in all slices that have it; and its bytes."""
 
 
 @define(kw_only=True)
@@ -80,7 +81,7 @@ class Slices:
             position = bisect_right(sums, sums[position] + limit, position + 2, end + 1) - 1
 
     def _walk(self, start: int, end: int, limit: int, starts: list[int], most: int) -> None:
-        held: set[object] = set()
+        held: set[int] = set()
         size = 0
         for position in range(start, end):
             if len(starts) > most:
@@ -89,11 +90,12 @@ class Slices:
             size += self._added(position, parts, held)
             if position == start or size > limit:
                 starts.append(position)
-                held.clear()
                 size = self.weights[position]
-            held.update([key for key, _ in parts])
+                held = {key for key, _ in parts}
+            else:
+                held.update([key for key, _ in parts])
 
-    def _added(self, position: int, parts: Sequence[Part], held: set[object]) -> int:
+    def _added(self, position: int, parts: Sequence[Part], held: set[int]) -> int:
         """Say how many bytes a slice adds to a range that holds some parts already."""
         if not parts:
             return self.weights[position]
@@ -105,12 +107,15 @@ class Slices:
 
     def sizes(self, starts: Sequence[int]) -> list[int]:
         """Return the bytes of each range."""
+        if not self.parts:
+            edges = [self._sums[start] for start in starts]
+            return list(map(sub, [*edges[1:], self.total], edges))
         return [self._size(start, end) for start, end in spans_of(starts, len(self.weights))]
 
     def _size(self, start: int, end: int) -> int:
-        if not self.parts or self.parts.keys().isdisjoint(range(start, end)):
+        if self.parts.keys().isdisjoint(range(start, end)):
             return self._sums[end] - self._sums[start]
-        held: set[object] = set()
+        held: set[int] = set()
         size = 0
         for position in range(start, end):
             parts = self.parts.get(position, ())
@@ -120,9 +125,12 @@ class Slices:
 
     def without_empty(self, starts: Sequence[int]) -> list[int]:
         """Join ranges without bytes to a neighbour, unless a range has to begin between them."""
+        sizes = self.sizes(starts)
+        if all(sizes):
+            return list(starts)
         kept: list[int] = []
         last = 0
-        for start, size in zip(starts, self.sizes(starts), strict=True):
+        for start, size in zip(starts, sizes, strict=True):
             if kept and start not in self.breaks and not (size and last):
                 last += size
             else:

@@ -11,12 +11,13 @@ from spark_elastic.core.batch.slices import Slices
 from spark_elastic.core.requirements import Bounds
 
 SMALLEST_TASK = 1 << 20
-"""Bytes below which starting a task costs more than another slot saves."""
+"""Bytes below which a task is not worth its start: that takes about as long as to read so many."""
 
 EVEN = 1.1
 """Tasks are even if the largest has at most this many times the mean."""
 
 _MORE_WAVES = 2
+_LONGER = 1.05
 _STEPS = 1024
 
 
@@ -35,8 +36,8 @@ class Waves:
         return min(max(needed, min(full, total // self.smallest)), upper)
 
     def duration(self, tasks: int, largest: int) -> int:
-        """Reckon how long a stage takes at most, in bytes that one slot reads one after the other."""
-        return -(-tasks // max(1, self.slots)) * largest
+        """Reckon how long a stage takes at most, in bytes that one slot could read meanwhile."""
+        return -(-tasks // max(1, self.slots)) * (largest + self.smallest)
 
 
 def even_out(slices: Slices, limit: int, needed: int, bounds: Bounds, waves: Waves) -> list[int]:
@@ -46,17 +47,19 @@ def even_out(slices: Slices, limit: int, needed: int, bounds: Bounds, waves: Wav
     the starts of the ranges.
     """
     goal = waves.fill(needed, slices.total, bounds.upper)
-    best = _smallest_ranges(slices, limit, goal)
+    alone = needed >= len(slices.weights)
+    best = slices.cut(limit) if alone else _smallest_ranges(slices, limit, goal)
     largest, ratio = _evenness(slices, best)
     # More tasks can only be more even while the largest is one that can be cut.
     for _ in range(_MORE_WAVES if waves.slots and ratio > EVEN and largest > slices.heaviest else 0):
-        goal += waves.slots
-        if goal > bounds.upper or goal * waves.smallest > slices.total:
+        more = min(goal + waves.slots, bounds.upper)
+        if more == goal or more * waves.smallest > slices.total:
             break
+        goal = more
         other = _smallest_ranges(slices, limit, goal)
         other_largest, other_ratio = _evenness(slices, other)
-        longer = waves.duration(len(other), other_largest) > waves.duration(len(best), largest)
-        if other_ratio <= EVEN and not longer:
+        allowed = waves.duration(len(best), largest) * _LONGER
+        if other_ratio <= EVEN and waves.duration(len(other), other_largest) <= allowed:
             best = other
             break
     joined = slices.without_empty(best)

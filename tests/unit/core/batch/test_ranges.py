@@ -52,10 +52,13 @@ def test_empty_partitions_cost_no_task() -> None:
     assert spans(answer) == [(0, 4), (4, 5), (5, 9)]
 
 
-def test_more_tasks_are_taken_if_they_are_more_even_and_no_slower() -> None:
-    answer = ask_ranges(written([50] * 6), settings=SMALL, slots=2)
-    assert answer.record.numbers["ratio"] == 1.0
-    assert len(spans(answer)) == 3
+def test_more_tasks_are_taken_if_they_are_even_and_hardly_slower() -> None:
+    # On four slots, four tasks would read three, three, three and one.
+    answer = ask_ranges(written([20 * MIB] * 10), slots=4)
+    assert (answer.record.after, answer.record.numbers["ratio"]) == (10, 1.0)
+    # Of small partitions, the starts of so many tasks would take longer than they save.
+    answer = ask_ranges(written([2 * MIB] * 10), slots=4)
+    assert (answer.record.after, answer.record.numbers["ratio"]) == (4, 1.2)
 
 
 @pytest.mark.parametrize(("count", "tasks"), [(4, 4), (7, 7), (20, 10)])
@@ -73,6 +76,11 @@ def test_the_upper_bound_holds_and_is_told() -> None:
 
 def test_the_lower_bound_holds() -> None:
     assert len(spans(ask_ranges(written([8] * 12), settings=SMALL, slots=1, lower=4))) == 4
+
+
+def test_empty_tasks_are_started_only_where_the_lower_bound_asks_for_them() -> None:
+    assert spans(ask_ranges(written([50, 0, 0, 50]), settings=SMALL, lower=2)) == [(0, 3), (3, 4)]
+    assert spans(ask_ranges(written([50, 0, 0, 50]), settings=SMALL, lower=3)) == [(0, 1), (1, 3), (3, 4)]
 
 
 def test_where_no_limit_gives_an_allowed_number_the_decided_one_is_taken() -> None:
@@ -102,6 +110,11 @@ def test_in_the_preset_flink_a_broadcast_takes_its_share() -> None:
 def test_what_cannot_be_joined_is_read_as_it_was_written() -> None:
     answer = ask_ranges(written([80] * 4), settings=SMALL)
     assert (answer.specs, answer.record.reason, answer.record.after) == (None, "ranges_as_written", 4)
+
+
+def test_skew_is_told_even_if_nothing_is_changed() -> None:
+    answer = ask_ranges(written([80, 80, 900, 80]), settings=SMALL)
+    assert (answer.specs, answer.record.reason, answer.record.after) == (None, "ranges_skewed", 4)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +162,14 @@ def test_if_both_sides_are_skewed_each_piece_meets_each() -> None:
     answer = ask_join(LEFT, right)
     met = [tuple((part.start, part.end) for part in spec.maps) for spec in specs_of(answer) if spec.maps]
     assert met == [((n, n + 1), (m, m + 1)) for n in range(4) for m in range(2)]
+
+
+def test_pieces_that_are_joined_are_still_a_block() -> None:
+    right = written([10, 20, 10, 10, 10], large={1: [90, 90]}, side="right", id="r")
+    answer = ask_join(LEFT, right, upper=8)
+    met = [tuple((part.start, part.end) for part in spec.maps) for spec in specs_of(answer) if spec.maps]
+    # All of the right side is not named: each of the left side's pieces meets it in one task.
+    assert met == [((n, n + 1),) for n in range(4)]
 
 
 @pytest.mark.parametrize(

@@ -7,27 +7,29 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.questions import Ranges, RangesAnswer, Spec, WrittenExchange
 from spark_elastic.core.batch.settings import BatchSettings
-from tests.unit.core.batch.builder import read_by, specs_of, written
+from tests.unit.core.batch.builder import MIB, read_by, specs_of, written
 
-VOLUME = 100
-SIZES = st.one_of(st.integers(0, 60), st.sampled_from([0, 0, 1, 30, 150, 900]))
+VOLUME = 100 * MIB
+SKEWED = 120 * MIB
+SIZES = st.one_of(st.integers(0, 60), st.sampled_from([0, 0, 1, 30, 150, 900])).map(lambda size: size * MIB)
 
 
 def settings_of(**facts: Any) -> BatchSettings:
-    return BatchSettings(avg_data_volume_per_task=VOLUME, skew_threshold=120, **facts)
+    return BatchSettings(avg_data_volume_per_task=VOLUME, skew_threshold=SKEWED, **facts)
 
 
 SETTINGS = st.builds(
     settings_of,
     preset=st.sampled_from(["elastic", "flink"]),
     min_parallelism=st.integers(1, 5),
-    max_parallelism=st.integers(5, 40),
+    max_parallelism=st.integers(5, 30),
     skew_factor=st.sampled_from([0.5, 2.0, 4.0]),
 )
 
@@ -42,10 +44,10 @@ def sides(draw: st.DrawFn) -> tuple[WrittenExchange, WrittenExchange]:
         maps = draw(st.integers(1, 5))
         sizes = draw(st.lists(SIZES, min_size=count, max_size=count))
         if hot is not None:
-            sizes[hot] = draw(st.integers(300, 900))
+            sizes[hot] = draw(st.integers(300, 900)) * MIB
         large = {}
         for place, size in enumerate(sizes):
-            if size > 120 and draw(st.sampled_from([True, True, True, False])):
+            if size > SKEWED and draw(st.sampled_from([True, True, True, False])):
                 large[place] = [size // maps + (1 if number < size % maps else 0) for number in range(maps)]
         result.append(written(sizes, side=side, id=side, large=large))
     return result[0], result[1]
@@ -69,6 +71,18 @@ def ask(question: Ranges, chosen: BatchSettings) -> RangesAnswer:
 @settings(max_examples=250, deadline=None)
 @given(question=QUESTIONS, chosen=SETTINGS)
 def test_everything_is_read_once_in_order_and_within_bounds(question: Ranges, chosen: BatchSettings) -> None:
+    reads_once(question, chosen)
+
+
+@pytest.mark.parametrize("upper", range(1, 18))
+def test_whatever_the_upper_bound_pieces_make_up_blocks(upper: int) -> None:
+    left = written([9 * MIB] * 3, side="left", large={1: [200 * MIB, 130 * MIB, 170 * MIB]})
+    right = written([9 * MIB] * 3, side="right", large={1: [40 * MIB] * 4 + [150 * MIB]})
+    question = Ranges(group="g", exchanges=(left, right), slots=2, join="inner", upper=upper)
+    reads_once(question, settings_of(max_parallelism=20))
+
+
+def reads_once(question: Ranges, chosen: BatchSettings) -> None:
     specs = specs_of(ask(question, chosen))
     count = len(question.exchanges[0].bytes)
     assert specs[0].start == 0

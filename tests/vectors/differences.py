@@ -2,6 +2,9 @@
 
 `only` limits an entry to vectors whose input has these values. A vector of which no expected field is left is
 skipped with the reason.
+
+The vectors about batch stages are run with the preset `flink`. What our own preset does otherwise is listed
+in tests/unit/core/batch/test_presets.py, vector by vector.
 """
 
 from __future__ import annotations
@@ -30,8 +33,18 @@ class Difference:
 
 PLACEMENT = "which slot a task gets is the choice of Spark's own task scheduler"
 REST = "there is no server yet that answers requests: bounds come from the policy file"
+OLDER = "a rule of Flink before 2.0 that it has dropped: powers of two, a limit of subpartitions per task"
+STAGES = "Spark itself decides when a stage is planned: as soon as all that it reads has been written"
 
 DIFFERENCES = (
+    *(
+        Difference("batch_parallelism_decision", field, OLDER, only={"algorithm": algorithm})
+        for algorithm in ("power_of_two_1.15", "1.17-1.20 with 32768 subpartitions per task")
+        for field in ("parallelism", "min", "max")
+    ),
+    Difference("batch_parallelism_decision", "sink_parallelism_after_first_source", STAGES),
+    Difference("batch_parallelism_decision", "sink_parallelism_after_both", STAGES),
+    Difference("batch_parallelism_decision", "sink_initialised_at_start", STAGES),
     Difference(
         "reactive_parallelism_store",
         "can_rescale_max",

@@ -15,6 +15,7 @@ DecisionKind = Literal[
     "rescale_in_place",
     "rescale_restart",
     "start",
+    "stage",
     "held",
     "nothing_to_do",
     "finished",

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.vectors.adapters import requirements, restarts, scenarios, slots, states, timing
+from tests.vectors.adapters import (
+    batch_parallelism,
+    batch_ranges,
+    batch_sizes,
+    requirements,
+    restarts,
+    scenarios,
+    slots,
+    states,
+    timing,
+)
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
@@ -23,6 +33,12 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "rescale_scenarios": scenarios.rescale_scenarios,
     "state_machine": states.state_machine,
     "state_transition_timing": timing.state_transition_timing,
+    "batch_parallelism_decision": batch_parallelism.batch_parallelism_decision,
+    "balanced_ranges": batch_ranges.balanced_ranges,
+    "bisection_search": batch_ranges.bisection_search,
+    "pointwise_ranges": batch_ranges.pointwise_ranges,
+    "skew_thresholds": batch_sizes.skew_thresholds,
+    "subpartition_count": batch_sizes.subpartition_count,
 }
 
 PROSE: Mapping[tuple[str, str], Callable[[str, Any], bool]] = {("state_machine", "result"): states.agrees}

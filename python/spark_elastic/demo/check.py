@@ -57,6 +57,22 @@ def _check_rows(name: str, counts: Mapping[str, int] | None) -> Check:
     return Check(name=title, ok=ok, found=found)
 
 
+def check_sent(sent: int, comparison: Mapping[str, Mapping[str, int]]) -> Check:
+    """Check that the batch job has read as many rows as were sent, each once."""
+    read = {counts["rows_in"] for counts in comparison.values()}
+    counted = " or ".join(f"{rows:,}" for rows in sorted(read)) or "none"
+    found = f"{sent:,} sent, {counted} found by the batch job"
+    return Check(name="the topic has every row that was sent", ok=read == {sent} and sent > 0, found=found)
+
+
+def check_offsets(board: Board) -> Check:
+    """Check that every query has said how far behind its source it is."""
+    most = {query.name: query.most_behind for query in board.queries.values()}
+    said = [f"{name} at most {offsets:,}" for name, offsets in most.items() if offsets is not None]
+    ok = len(said) == len(most) > 0
+    return Check(name="every query says how far behind it is", ok=ok, found=", ".join(said) or "no offsets")
+
+
 def check_queries(board: Board) -> Check:
     """Check that no query failed."""
     errors = [f"{query.name}: {brief(query.error)}" for query in board.queries.values() if query.error]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 
@@ -15,19 +17,17 @@ from spark_elastic import __version__
 from spark_elastic.demo import check
 from spark_elastic.demo.board import Board
 from spark_elastic.demo.cluster import Cluster, Worker
-from spark_elastic.demo.data import Tables, generate
-from spark_elastic.demo.feed import Feed
+from spark_elastic.demo.data import Tables
+from spark_elastic.demo.delivery import Delivery
 from spark_elastic.demo.output import commits
 from spark_elastic.demo.plugin import demo_conf
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.demo.scenario import Deed, Scenario, Step
+from spark_elastic.demo.source import SCALE, Source
 from spark_elastic.demo.stage import Stage
 from spark_elastic.demo.summary import Summary, summarize
 from spark_elastic.demo.tail import JournalTail
 
-_SCALE = 0.05
-_FILES = 200
-_FILE_INTERVAL_S = 0.5
 _TICK_S = 0.1
 _QUERIES = ("enrichment", "totals")
 _START_TIMEOUT_S = 120.0
@@ -40,16 +40,6 @@ class Places:
     """The folders of a run, all below `root`."""
 
     root: Path
-
-    @property
-    def tables(self) -> Path:
-        """The generated tables."""
-        return self.root / "tables"
-
-    @property
-    def incoming(self) -> Path:
-        """The folder in which files arrive."""
-        return self.root / "incoming"
 
     @property
     def output(self) -> Path:
@@ -72,6 +62,7 @@ class Demo:
     """One run; `keep` leaves cluster and application running after the scenario until Ctrl-C."""
 
     places: Places
+    source: Source
     stage: Stage
     keep: bool
     board: Board = field(factory=Board)
@@ -80,18 +71,17 @@ class Demo:
 
     def run(self) -> Summary:
         """Run everything; raises ProcessFailure or DataFailure if it cannot even begin."""
-        self.stage.say(f"making TPC-H lineitem and orders at scale {_SCALE}")
-        tables = generate(self.places.tables, scale=_SCALE, parts=_FILES)
-        feed = Feed(tables.lineitem, self.places.incoming, interval_s=_FILE_INTERVAL_S)
-        try:
+        with closing(self.source):
+            self.stage.say(f"making TPC-H lineitem and orders at scale {SCALE}")
+            tables, feed = self.source.open()
+            self.stage.say(f"lineitem will arrive in {self.source.incoming}")
             with Cluster(self.places.cluster) as cluster:
                 self.stage.say(f"master at {cluster.master_url}, UI at {cluster.master_ui}")
                 exit_code, ended = self._run_on(cluster, tables, feed)
             left = cluster.left_over()
-        finally:
-            feed.stop()
-        self.stage.say("comparing with a batch job over the same files")
-        comparison = self._compare(tables)
+            self.stage.say("comparing with a batch job over the same input")
+            comparison = self._compare(tables)
+        left += self.source.left_over()
         return summarize(
             version=__version__,
             board=self.board,
@@ -104,11 +94,12 @@ class Demo:
                 check.check_application(exit_code),
                 check.check_queries(self.board),
                 *check.check_rows(_QUERIES, comparison),
+                *self.source.checks(self.board, comparison),
                 check.check_processes(left),
             ],
         )
 
-    def _run_on(self, cluster: Cluster, tables: Tables, feed: Feed) -> tuple[int | None, int]:
+    def _run_on(self, cluster: Cluster, tables: Tables, feed: Delivery) -> tuple[int | None, int]:
         """Return the application's exit code and the end of the scenario (epoch ms)."""
         self._workers.append(cluster.add_worker())
         driver = self._submit(cluster, tables)
@@ -123,7 +114,8 @@ class Demo:
                 self._stay(driver, tail, address)
             ended = _now()
             feed.finish()
-            self.stage.say(f"{feed.delivered} files delivered, the application comes to its end")
+            (self.places.output / "_done").touch()
+            self.stage.say(f"{feed.delivered} parts delivered, the application comes to its end")
             self._wait_for_end(driver, tail)
         finally:
             tail.stop()
@@ -135,8 +127,9 @@ class Demo:
 
     def _submit(self, cluster: Cluster, tables: Tables) -> LoggedProcess:
         application = Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))
-        arguments = [str(self.places.incoming), str(tables.orders), str(self.places.output)]
-        return cluster.submit(application, arguments, conf=demo_conf(self.places.journal))
+        arguments = [self.source.incoming, str(tables.orders), str(self.places.output)]
+        flags = ["--jars", ",".join(map(str, self.source.jars))] if self.source.jars else []
+        return cluster.submit(application, arguments, conf=demo_conf(self.places.journal), flags=flags)
 
     def _wait_for_journal(self, driver: LoggedProcess) -> Path:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -204,7 +197,8 @@ class Demo:
 
     def _compare(self, tables: Tables) -> Mapping[str, Mapping[str, int]]:
         result = self.places.root / "comparison.json"
-        arguments = [self.places.incoming, tables.orders, self.places.output, result]
+        class_path = os.pathsep.join(map(str, self.source.jars))
+        arguments = [self.source.incoming, tables.orders, self.places.output, result, class_path]
         command = [sys.executable, "-m", "spark_elastic.demo.compare", *map(str, arguments)]
         job = Cluster.local_job("comparison", command, self.places.root)
         try:

@@ -7,6 +7,7 @@ among them and equal. Where we differ on purpose, `differences.py` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from tests.vectors.adapters import (
     batch_parallelism,
@@ -16,6 +17,7 @@ from tests.vectors.adapters import (
     restarts,
     scenarios,
     slots,
+    states,
     timing,
 )
 from tests.vectors.adapters.fields import Fields
@@ -29,6 +31,7 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "exponential_backoff": restarts.exponential_backoff,
     "other_restart_strategies": restarts.other_restart_strategies,
     "rescale_scenarios": scenarios.rescale_scenarios,
+    "state_machine": states.state_machine,
     "state_transition_timing": timing.state_transition_timing,
     "batch_parallelism_decision": batch_parallelism.batch_parallelism_decision,
     "balanced_ranges": batch_ranges.balanced_ranges,
@@ -37,3 +40,6 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "skew_thresholds": batch_sizes.skew_thresholds,
     "subpartition_count": batch_sizes.subpartition_count,
 }
+
+PROSE: Mapping[tuple[str, str], Callable[[str, Any], bool]] = {("state_machine", "result"): states.agrees}
+"""How the fields are compared whose values are words for people."""

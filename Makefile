@@ -63,8 +63,8 @@ format: venv machine ## lay out Python and Scala as lint wants it
 	$(BIN)/python jvm-shim/scalafmt.py --write
 	$(BIN)/python .ci/readme_tables.py
 
-demo: jar ## watch an application follow a cluster (KEEP=1 leaves it running; SOURCE=kafka: input from a Kafka broker)
-	$(BIN)/spark-elastic demo $(if $(SOURCE),--source $(SOURCE)) $(if $(KEEP),--keep) \
+demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive)
+	$(BIN)/spark-elastic demo $(if $(SOURCE),--source $(SOURCE)) $(if $(MODE),--mode $(MODE)) $(if $(KEEP),--keep) \
 	  $(if $(filter kafka,$(SOURCE)),$$($(BIN)/python -m integration.kafka.token_provider))
 
 bench-rescale: jar ## measure how long rescales take (BENCH=--quick: few rounds)

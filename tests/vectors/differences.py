@@ -33,14 +33,19 @@ class Difference:
 
 PLACEMENT = "which slot a task gets is the choice of Spark's own task scheduler"
 REST = "there is no server yet that answers requests: bounds come from the policy file"
-OLDER = "a rule of Flink before 2.0 that it has dropped: powers of two, a limit of subpartitions per task"
+POWERS = "Flink 1.15 and 1.16 rounded to powers of two; later versions, whose rules these are, don't"
+WIDTH = "Flink 1.17 to 1.20 limited the subpartitions of a task; later versions, whose rules these are, don't"
 STAGES = "Spark itself decides when a stage is planned: as soon as all that it reads has been written"
 
 DIFFERENCES = (
-    *(
-        Difference("batch_parallelism_decision", field, OLDER, only={"algorithm": algorithm})
-        for algorithm in ("power_of_two_1.15", "1.17-1.20 with 32768 subpartitions per task")
-        for field in ("parallelism", "min", "max")
+    Difference("batch_parallelism_decision", "parallelism", POWERS, only={"algorithm": "power_of_two_1.15"}),
+    Difference("batch_parallelism_decision", "min", POWERS, only={"algorithm": "power_of_two_1.15"}),
+    Difference("batch_parallelism_decision", "max", POWERS, only={"algorithm": "power_of_two_1.15"}),
+    Difference(
+        "batch_parallelism_decision",
+        "parallelism",
+        WIDTH,
+        only={"algorithm": "1.17-1.20 with 32768 subpartitions per task"},
     ),
     Difference("batch_parallelism_decision", "sink_parallelism_after_first_source", STAGES),
     Difference("batch_parallelism_decision", "sink_parallelism_after_both", STAGES),

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from spark_elastic.demo.board import Board
 from spark_elastic.demo.narrate import brief
-from spark_elastic.demo.scenario import Outcome, Step
+from spark_elastic.demo.scenario import Deed, Outcome, Step
 
 
 @frozen(kw_only=True)
@@ -38,7 +38,8 @@ def _check_step(step: Step, outcome: Outcome | None) -> Check:
         return Check(name=name, ok=False, found="never begun")
     if outcome.settled is not None:
         return Check(name=name, ok=True, found=f"after {(outcome.settled - outcome.acted) / 1000:.1f} s")
-    missing = "executor" if outcome.executor is None else "parallelism"
+    waits = outcome.executor is None and step.deed is not Deed.BOUND
+    missing = "executor" if waits else "parallelism"
     return Check(name=name, ok=False, found=f"no change of {missing} seen")
 
 

@@ -22,7 +22,7 @@ from spark_elastic.demo.delivery import Delivery
 from spark_elastic.demo.output import commits
 from spark_elastic.demo.plugin import demo_conf
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
-from spark_elastic.demo.scenario import Deed, Scenario, Step
+from spark_elastic.demo.scenario import ADAPTIVE_STEPS, STEPS, Deed, Scenario, Step
 from spark_elastic.demo.source import SCALE, Source
 from spark_elastic.demo.stage import Stage
 from spark_elastic.demo.summary import Summary, summarize
@@ -52,6 +52,11 @@ class Places:
         return self.root / "cluster"
 
     @property
+    def policy(self) -> Path:
+        """The policy file, in adaptive mode."""
+        return self.root / "policy.yaml"
+
+    @property
     def journal(self) -> Path:
         """The decision journal's folder."""
         return self.root / "journal"
@@ -59,15 +64,23 @@ class Places:
 
 @define
 class Demo:
-    """One run; `keep` leaves cluster and application running after the scenario until Ctrl-C."""
+    """One run; `keep` leaves cluster and application running after the scenario until Ctrl-C.
+
+    In adaptive mode all workers are there from the start, and the policy file says how many are used.
+    """
 
     places: Places
     source: Source
     stage: Stage
     keep: bool
+    adaptive: bool = False
     board: Board = field(factory=Board)
-    scenario: Scenario = field(factory=lambda: Scenario(queries=len(_QUERIES)))
+    scenario: Scenario = field(init=False)
     _workers: list[Worker] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        steps = ADAPTIVE_STEPS if self.adaptive else STEPS
+        self.scenario = Scenario(queries=len(_QUERIES), steps=steps)
 
     def run(self) -> Summary:
         """Run everything; raises ProcessFailure or DataFailure if it cannot even begin."""
@@ -101,7 +114,10 @@ class Demo:
 
     def _run_on(self, cluster: Cluster, tables: Tables, feed: Delivery) -> tuple[int | None, int]:
         """Return the application's exit code and the end of the scenario (epoch ms)."""
-        self._workers.append(cluster.add_worker())
+        if self.adaptive:
+            self._bound(self.scenario.steps[0].slots)
+        most = max(step.slots for step in self.scenario.steps)
+        self._workers = [cluster.add_worker() for _ in range(most if self.adaptive else 1)]
         driver = self._submit(cluster, tables)
         address = driver.wait_for_line(r"UI: (http\S+)", _START_TIMEOUT_S)[1]
         self.stage.say(f"application's UI at {address}")
@@ -128,8 +144,9 @@ class Demo:
     def _submit(self, cluster: Cluster, tables: Tables) -> LoggedProcess:
         application = Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))
         arguments = [self.source.incoming, str(tables.orders), str(self.places.output)]
+        conf = demo_conf(self.places.journal, self.places.policy if self.adaptive else None)
         flags = ["--jars", ",".join(map(str, self.source.jars))] if self.source.jars else []
-        return cluster.submit(application, arguments, conf=demo_conf(self.places.journal), flags=flags)
+        return cluster.submit(application, arguments, conf=conf, flags=flags)
 
     def _wait_for_journal(self, driver: LoggedProcess) -> Path:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -176,6 +193,14 @@ class Demo:
                 cluster.kill_worker(self._workers.pop(0))
             case Deed.DECOMMISSION:
                 cluster.decommission_worker(self._workers.pop(0))
+            case Deed.BOUND:
+                self._bound(step.slots)
+
+    def _bound(self, upper: int) -> None:
+        """Write the policy file; whoever reads meanwhile sees the old one or the new one."""
+        new = self.places.policy.with_suffix(".new")
+        new.write_text(f"version: 1\ndefaults:\n  upperBound: {upper}\n")
+        new.replace(self.places.policy)
 
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
         """Go on until Ctrl-C, which only ends the waiting."""

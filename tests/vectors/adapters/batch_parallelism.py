@@ -61,7 +61,7 @@ def source(given: Fields) -> Fields:
         "global_max": given.get("global_max"),
         "stage_max": unset(given.get("vertex_max")),
     }
-    return {"parallelism": source_parallelism(None, **bounds), "source_upper_bound": source_bound(**bounds)}
+    return {"parallelism": source_parallelism((), **bounds), "source_upper_bound": source_bound(**bounds)}
 
 
 def unset(value: int | None) -> int | None:

@@ -8,7 +8,7 @@ from spark_elastic.core.batch.all_to_all import side_of
 from spark_elastic.core.batch.inputs import input_of
 from spark_elastic.core.batch.skew import Skew, median, target, threshold
 from spark_elastic.core.batch.spans import Block, clip, merge
-from spark_elastic.core.batch.written import Pattern, subpartitions_fixed, subpartitions_written
+from spark_elastic.core.batch.written import Pattern, subpartitions_written
 from tests.vectors.adapters.batch import half_open, inclusive
 from tests.vectors.adapters.fields import Fields
 
@@ -26,13 +26,12 @@ def subpartition_count(given: Fields) -> Fields:
 def written(given: Fields) -> list[int]:
     pattern: Pattern = "pointwise" if given["pattern"] == "POINTWISE" else "all_to_all"
     tasks = None if given["consumer_parallelism"] == -1 else given["consumer_parallelism"]
-    if not given["dynamic"]:
-        return subpartitions_fixed(given["producers"], pattern, given["consumer_parallelism"])
     return subpartitions_written(
         given["producers"],
         pattern,
         tasks=tasks,
         most=given["consumer_max"],
+        fixed=not given["dynamic"],
         one_for_all=given.get("broadcast", False) or given.get("forward", False),
     )
 

@@ -20,8 +20,8 @@ class Corrections:
     _ratios: dict[str, deque[float]] = field(factory=dict)
 
     def learn(self, source: str, expected: int, measured: int) -> None:
-        """Take in one exchange; one of which nothing was expected teaches nothing."""
-        if expected < 1 or measured < 0:
+        """Take in one exchange; without a source or anything expected it teaches nothing."""
+        if not source or expected < 1 or measured < 0:
             return
         ratios = self._ratios.pop(source, None) or deque(maxlen=_SAMPLES)
         ratios.append(min(max(measured / expected, _LEAST), _MOST))

@@ -138,10 +138,11 @@ class SplitSize:
 
 @frozen(kw_only=True)
 class SplitSizeAnswer:
-    """The bytes of a split, None: Spark's own."""
+    """The bytes of a split and the number of tasks that this makes, None: Spark's own."""
 
     scan: str
     split: int | None
+    tasks: int | None
     record: Record
 
 

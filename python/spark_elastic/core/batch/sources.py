@@ -31,18 +31,19 @@ def merge_inferred(numbers: Iterable[int]) -> int | None:
 
 
 def source_parallelism(
-    inferred: int | None, *, default: int | None, global_max: int | None, stage_max: int | None
+    inferred: Iterable[int], *, default: int | None, global_max: int | None, stage_max: int | None
 ) -> int:
-    """Take what a source infers, within its bound, or else the bound. Raises ValueError if there is none."""
+    """Take what sources infer, within their bound, or else the bound. Raises ValueError if there is none."""
     bound = source_bound(default, global_max, stage_max)
-    return bound if inferred is None else min(inferred, bound)
+    merged = merge_inferred(inferred)
+    return bound if merged is None else min(merged, bound)
 
 
 def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     """Answer how large the splits of a scan are to be."""
 
     def answer(split: int | None, why: Record) -> SplitSizeAnswer:
-        return SplitSizeAnswer(scan=question.scan, split=split, record=why)
+        return SplitSizeAnswer(scan=question.scan, split=split, tasks=why.after, record=why)
 
     if not (settings.enabled and settings.sources_enabled):
         return answer(None, record("split_off"))
@@ -55,7 +56,7 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     needed = -(-total // max(question.largest, smallest))
     wanted = waves.fill(needed, total, total) if settings.rules.fills_waves else needed
     tasks = source_parallelism(
-        wanted, default=settings.default_source_parallelism, global_max=bounds.upper, stage_max=None
+        [wanted], default=settings.default_source_parallelism, global_max=bounds.upper, stage_max=None
     )
     split = max(smallest, -(-total // tasks))
     reason = "split_bounded" if tasks < wanted else "split_from_bytes"

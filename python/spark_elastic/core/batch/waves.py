@@ -51,7 +51,7 @@ def even_out(slices: Slices, limit: int, needed: int, bounds: Bounds, waves: Wav
     best = slices.cut(limit) if alone else _smallest_ranges(slices, limit, goal)
     largest, ratio = _evenness(slices, best)
     # More tasks can only be more even while the largest is one that can be cut.
-    for _ in range(_MORE_WAVES if waves.slots and ratio > EVEN and largest > slices.heaviest else 0):
+    for _ in range(_MORE_WAVES if waves.slots > 0 and ratio > EVEN and largest > slices.heaviest else 0):
         more = min(goal + waves.slots, bounds.upper)
         if more == goal or more * waves.smallest > slices.total:
             break

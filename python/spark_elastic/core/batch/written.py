@@ -10,24 +10,26 @@ Pattern = Literal["all_to_all", "pointwise"]
 
 
 def subpartitions_written(
-    producers: int, pattern: Pattern, *, tasks: int | None, most: int, one_for_all: bool = False
+    producers: int,
+    pattern: Pattern,
+    *,
+    tasks: int | None,
+    most: int,
+    fixed: bool = False,
+    one_for_all: bool = False,
 ) -> list[int]:
     """Say how many subpartitions each producer writes.
 
-    `tasks` is the number of readers if it is decided already, `most` what it can come to. `one_for_all`:
-    every reader gets the whole (broadcast, forward).
+    `tasks` is the number of readers if it is decided already, `most` what it can come to. `fixed`: nothing
+    about the readers can change any more, so each gets one from each producer that it reads from.
+    `one_for_all`: every reader gets the whole (broadcast, forward).
     """
     if one_for_all:
         return [1] * producers
     readers = most if tasks is None else tasks
-    return [readers if pattern == "all_to_all" else -(-readers // producers)] * producers
-
-
-def subpartitions_fixed(producers: int, pattern: Pattern, tasks: int) -> list[int]:
-    """Say how many each producer writes if nothing about its readers can change any more: one per reader."""
     if pattern == "all_to_all":
-        return [tasks] * producers
-    if tasks <= producers:
-        return [1] * producers
-    spans = [fed_by(producer, producers, tasks) for producer in range(producers)]
-    return [end - first for first, end in spans]
+        return [readers] * producers
+    if not fixed:
+        return [-(-readers // producers)] * producers
+    spans = [fed_by(producer, producers, readers) for producer in range(producers)]
+    return [max(1, end - first) for first, end in spans]

@@ -100,6 +100,13 @@ def test_what_was_written_corrects_the_next_expectation_of_the_same_source() -> 
     assert after.partitions == 16
 
 
+def test_exchanges_without_a_source_teach_each_other_nothing() -> None:
+    decider = BatchDecider()
+    ask_count(planned(900 * MIB), decider)
+    ask_ranges(written([9 * MIB] * 10, id="e0"), decider=decider)
+    assert ask_count(planned(900 * MIB), decider).record.numbers["bytes"] == 900 * MIB
+
+
 def test_a_measured_size_is_not_corrected() -> None:
     decider = BatchDecider()
     decider.corrections.learn("orders", 100, 1)

@@ -169,3 +169,10 @@ def test_no_task_is_empty_unless_all_are(sizes: list[int], slots: int) -> None:
     if answer.specs is not None:
         read = [read_by(spec, [exchange]) for spec in answer.specs]
         assert all(read) or read == [0]
+
+
+@settings(max_examples=50, deadline=None)
+@given(sizes=st.lists(st.integers(0, MIB // 20), min_size=2, max_size=20), slots=st.integers(0, 64))
+def test_slots_that_come_or_go_change_nothing_for_what_one_task_reads(sizes: list[int], slots: int) -> None:
+    answer = ask(Ranges(group="g", exchanges=(written(sizes),), slots=slots), BatchSettings())
+    assert [(spec.start, spec.end) for spec in specs_of(answer)] == [(0, len(sizes))]

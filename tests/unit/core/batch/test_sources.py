@@ -35,7 +35,7 @@ def test_splits_fill_the_slots_and_stay_between_smallest_and_largest(
     size: int, slots: int, split: int, tasks: int
 ) -> None:
     answer = ask(size, slots=slots)
-    assert (answer.split, answer.record.after, answer.record.reason) == (split, tasks, "split_from_bytes")
+    assert (answer.split, answer.tasks, answer.record.reason) == (split, tasks, "split_from_bytes")
 
 
 def test_what_a_filter_has_left_is_split_anew() -> None:

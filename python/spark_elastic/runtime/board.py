@@ -110,6 +110,11 @@ class Board:
         self.wake()
         request.wait(timeout_s)
 
+    @property
+    def waiting(self) -> int:
+        """Count the requests that the loop has not taken."""
+        return len(self._asked)
+
     # For the loop, in its thread
 
     def scheduler(self, settings: CoreSettings) -> Watched:

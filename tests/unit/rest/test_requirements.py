@@ -193,8 +193,7 @@ def test_a_change_between_the_check_and_the_loop_is_a_lost_update_too(api: World
     writers = [threading.Thread(target=write, args=(upper,)) for upper in (2, 3)]
     for writer in writers:
         writer.start()
-    while len(api.board._asked) < 2:  # both have passed the first check
-        pass
+    api.until_asked(2)  # both have passed the first check
     api.shim.deaf = False
     api.shim.wake()
     for writer in writers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -139,6 +140,13 @@ class World:
     def send(self, kind: type[ev.Event], **fields: Any) -> None:
         self.shim.send((kind, fields))
         self.shim.settle()
+
+    def until_asked(self, many: int) -> None:
+        """Wait until so many requests stand before a loop that is deaf."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.board.waiting < many:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
 
     def get(self, path: str, **more: Any) -> Reply:
         return self.request("GET", path, **more)

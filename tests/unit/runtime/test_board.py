@@ -27,12 +27,12 @@ class Asker(threading.Thread):
     def __init__(self, board: Board, check: Callable[..., MakeEvent], timeout_s: float = 20.0) -> None:
         super().__init__()
         self.error: Exception | None = None
-        self._ask = lambda: board.ask(check, timeout_s)
+        self._board, self._check, self._timeout_s = board, check, timeout_s
         self.start()
 
     def run(self) -> None:
         try:
-            self._ask()
+            self._board.ask(self._check, self._timeout_s)
         except Exception as error:
             self.error = error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -24,20 +25,44 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
         yield started
 
 
-@pytest.mark.parametrize(
-    ("conf", "status"),
-    [
-        ({"spark.ui.killEnabled": "false"}, 403),
-        ({"spark.acls.enable": "true", "spark.ui.view.acls": "*"}, 403),
-        # Nothing of ours is there, so Spark shows its first page.
-        ({"spark.elastic.rest.enabled": "false"}, 302),
-    ],
-)
-def test_settings_of_spark_and_of_ours_shut_the_door(jvm: Driver, conf: dict[str, str], status: int) -> None:
-    with jvm.session({**CONF, **conf}) as spark:
-        api = Client(spark.sparkContext.uiWebUrl or "", API)
-        eventually(lambda: api.get("/overview").status in (200, 302), "it answers, or is not there")
-        assert api.put("/queries/nobody/resource-requirements", BODY).status == status
+@contextmanager
+def api(jvm: Driver, **conf: str) -> Iterator[Client]:
+    """Give a client once the policy answers; an underscore in a setting stands for a dot."""
+    named = {name.replace("_", "."): value for name, value in conf.items()}
+    with jvm.session({**CONF, **named}) as spark:
+        client = Client(spark.sparkContext.uiWebUrl or "", API)
+        eventually(lambda: client.get("/overview").status == 200, "the API answers")
+        yield client
+
+
+def write(client: Client, user: str | None = None) -> int:
+    """Return the status of a change that would be right but for its query."""
+    as_user = "" if user is None else f"?doAs={user}"
+    return client.put(f"/queries/nobody/resource-requirements{as_user}", BODY).status
+
+
+def test_who_may_kill_nothing_may_change_nothing(jvm: Driver) -> None:
+    with api(jvm, spark_ui_killEnabled="false") as client:
+        assert write(client) == 403
+
+
+def test_the_modify_acl_says_who_may_change_something(jvm: Driver) -> None:
+    # Nobody logs in here, so Spark lets a proxy say who it is for.
+    acls = {"spark_acls_enable": "true", "spark_ui_view_acls": "alice,bob", "spark_modify_acls": "alice"}
+    with api(jvm, **acls) as client:
+        assert write(client, "alice") == 404
+        assert write(client, "bob") == 403
+        assert client.get("/overview?doAs=bob").status == 200
+        # Spark's own refusal: who may not look at its UI does not come this far.
+        assert client.get("/overview?doAs=mallory").status == 403
+
+
+def test_an_api_that_is_switched_off_is_not_there(jvm: Driver) -> None:
+    with jvm.session({**CONF, "spark.elastic.rest.enabled": "false"}) as spark:
+        client = Client(spark.sparkContext.uiWebUrl or "", API)
+        # Spark shows its first page instead.
+        assert client.get("/overview").status == 302
+        assert write(client) == 405
 
 
 def test_without_a_ui_there_is_one_line_in_the_log(jvm: Driver) -> None:

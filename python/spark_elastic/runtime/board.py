@@ -49,12 +49,14 @@ class Request:
         self.queries: Mapping[str, QueryView] = {}
 
     def wait(self, timeout_s: float) -> None:
-        """Return when it was done. Raises what it was refused with, or Late."""
+        """Return when it was done. Raises what it was refused with; Late if it was not begun in `timeout_s`."""
         if not self._settled.wait(timeout_s):
             with self._lock:
                 self._given_up = not self._taken
-            if self._given_up or not self._settled.wait(timeout_s):
+            if self._given_up:
                 raise Late
+            # The loop is at it: to say now that nothing was done would be wrong.
+            self._settled.wait()
         if self._error is not None:
             raise self._error
 

@@ -70,14 +70,16 @@ class Pictures:
     def renew(self, scheduler: Scheduler) -> Mapping[str, QueryView]:
         """Return a picture of each query; those that nothing has happened to are the ones of before."""
         queries, before = scheduler.queries, self._shown
-        self._shown = {}
-        for query in queries:
-            known = before.get(query)
-            if known is None or self.all_stale or query in self.stale:
-                known = self._look(query, queries[query])
-            self._shown[query] = known
-        for query in self._counted.keys() - self._shown.keys():
-            del self._counted[query]
+        now = list(queries)
+        if now == list(before):
+            # A new object all the same: the old one is being looked at.
+            self._shown = dict(before)
+        else:
+            self._shown = {query: before.get(query) or self._look(query, queries[query]) for query in now}
+            for query in self._counted.keys() - set(now):
+                del self._counted[query]
+        for query in now if self.all_stale else self.stale.intersection(now):
+            self._shown[query] = self._look(query, queries[query])
         self.stale.clear()
         self.all_stale = False
         return self._shown

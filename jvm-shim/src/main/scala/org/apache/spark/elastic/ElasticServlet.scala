@@ -89,11 +89,7 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
     send(response, status, Map("Content-Type" -> "application/json"), body.toString)
   }
 
-  private def send(
-      response: HttpServletResponse,
-      status: Int,
-      headers: Map[String, String],
-      body: String): Unit = {
+  private def send(response: HttpServletResponse, status: Int, headers: Map[String, String], body: String): Unit = {
     response.setStatus(status)
     headers.foreach { case (name, value) => response.setHeader(name, value) }
     response.getOutputStream.write(body.getBytes(UTF_8))

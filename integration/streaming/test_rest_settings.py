@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from integration.streaming.driver import Driver, driver, policies_of
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -72,3 +75,24 @@ def test_without_a_ui_there_is_one_line_in_the_log(jvm: Driver) -> None:
         eventually(lambda: policies_of(jvm.pid), "there is a policy process")
         said = [line for line in jvm.said()[since:] if "no REST API" in line]
     assert len(said) == 1
+
+
+class Proxying(Cluster):
+    """A cluster whose master stands before the UIs of its applications."""
+
+    def _start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> LoggedProcess:
+        options = f"{env.get('SPARK_DAEMON_JAVA_OPTS', '')} -Dspark.ui.reverseProxy=true"
+        return super()._start(name, command, {**env, "SPARK_DAEMON_JAVA_OPTS": options})
+
+
+def test_the_masters_proxy_passes_it_on(jvm: Driver, tmp_path: Path) -> None:
+    with Proxying(tmp_path / "cluster") as cluster:
+        conf = {**CONF, "spark.master": cluster.master_url, "spark.ui.reverseProxy": "true"}
+        with jvm.session(conf) as spark:
+            client = Client(cluster.master_ui, f"/proxy/{spark.sparkContext.applicationId}{API}")
+            eventually(lambda: client.get("/overview").status == 200, "the API answers through the proxy")
+            path = "/queries/nobody/resource-requirements"
+            # A page of Spark's UI has the proxy's origin; the driver is asked for its own name.
+            assert client.put(path, BODY, Origin=f"http://{client.host}").status == 404
+            assert client.put(path, BODY, Origin="http://evil.example").status == 403
+    assert cluster.left_over() == []

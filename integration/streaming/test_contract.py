@@ -20,6 +20,7 @@ ONLY_IN_PYTHON = {
     "SetTimer",
     "CancelTimer",
     "TimerFired",
+    "SavepointRequested",
     "CancelRequested",
     "RequirementsRequested",
     "PolicyFileChanged",

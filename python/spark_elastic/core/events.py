@@ -274,6 +274,31 @@ class QueryStopped(ActionOutcome):
 
 
 @frozen(kw_only=True)
+class SavepointTaken(ActionOutcome):
+    """The savepoint that was ordered stands in the folder `path`: all that was committed up to `batch`."""
+
+    query: str
+    run: str
+    path: str
+    batch: int
+    bytes: int
+
+
+@frozen(kw_only=True)
+class SavepointRequested(Event):
+    """Somebody (`by`) wants a savepoint of a query, and the query to `stop` with it or to go on.
+
+    It is to stand in a new folder under the folder `target` (a path or a URI of a Hadoop file system), None:
+    under ``spark.elastic.savepointDir``.
+    """
+
+    query: str
+    by: str
+    target: str | None = None
+    stop: bool = False
+
+
+@frozen(kw_only=True)
 class CancelRequested(Event):
     """Somebody (`by`) wants a query to end."""
 
@@ -336,6 +361,8 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     StageCompleted,
     ActionDone,
     ActionFailed,
+    SavepointTaken,
+    SavepointRequested,
     CancelRequested,
     RequirementsRequested,
     PolicyFileChanged,

@@ -248,6 +248,18 @@ REASONS: Mapping[str, Reason] = {
     ),
     "canceling": Reason("info", "Is being stopped for {by}."),
     "canceled": Reason("finished", "Was stopped."),
+    # Savepoints
+    "savepoint": Reason("info", "Takes a savepoint into {target}."),
+    "stop_with_savepoint": Reason("info", "Is being stopped with a savepoint into {target}, for {by}."),
+    "taking_savepoint": Reason("held", "Has stopped, and its savepoint is being taken into {target}."),
+    "savepoint_taken": Reason("info", "Its savepoint of micro-batch {batch} is complete: {path}"),
+    "savepoint_failed": Reason("failed", "No savepoint was taken: {error}"),
+    "savepoint_refused": Reason("failed", "Takes no savepoint while it is {state}: ask again when it runs."),
+    "savepoint_nowhere": Reason(
+        "failed",
+        "Takes no savepoint: nobody said where to. Name a folder, or set spark.elastic.savepointDir.",
+    ),
+    "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
     # Bounds
     "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
     "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
@@ -292,6 +304,7 @@ REASONS: Mapping[str, Reason] = {
 
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."
 NO_LIMIT = "without limit"
+SAVED_BEFORE = "The query was being stopped and failed; all that it had committed is in the savepoint {path}"
 LIMIT = "until {wait_ms:ms} have passed"
 ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
 

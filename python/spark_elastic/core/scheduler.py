@@ -37,6 +37,7 @@ from spark_elastic.core.actions import (
     SetTimer,
     StartQuery,
     StopQuery,
+    TakeSavepoint,
 )
 from spark_elastic.core.declarations import Declarations
 from spark_elastic.core.events import (
@@ -58,6 +59,8 @@ from spark_elastic.core.events import (
     QueryStopped,
     QuerySubmitted,
     RequirementsRequested,
+    SavepointRequested,
+    SavepointTaken,
     Snapshot,
     StageCompleted,
     TimerFired,
@@ -65,7 +68,7 @@ from spark_elastic.core.events import (
 from spark_elastic.core.failures.strategy import NoRestart
 from spark_elastic.core.history import Rescale
 from spark_elastic.core.query.machine import QueryMachine, Timer
-from spark_elastic.core.query.record import RunFailure
+from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import EXECUTING, RESTARTING, WAITING_FOR_RESOURCES
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
@@ -81,6 +84,7 @@ _EXECUTOR_EVENTS = (
     ExecutorDecommissioning,
     ExecutorUsage,
 )
+_QUERY_ORDERS = (StartQuery, StopQuery, FailQuery, CancelQuery, TakeSavepoint, SetParallelism)
 _FINISHED_KEPT = 100
 """Finished queries that can still be looked at."""
 
@@ -89,7 +93,7 @@ _FINISHED_KEPT = 100
 class QueryView:
     """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
 
-    `history` and `exceptions` have the newest first.
+    `history`, `exceptions` and `savepoints` have the newest first.
     """
 
     facts: QueryFacts
@@ -104,6 +108,7 @@ class QueryView:
     rescaled: int
     history: tuple[Rescale, ...]
     exceptions: tuple[RunFailure, ...]
+    savepoints: tuple[Savepoint, ...]
 
 
 @define
@@ -128,6 +133,7 @@ class _Queries(Mapping[str, QueryView]):
             rescaled=record.rescaled,
             history=tuple(record.history.records),
             exceptions=record.exceptions,
+            savepoints=record.savepoints,
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -173,8 +179,15 @@ class Scheduler:
                 self._timer_fired(timer, turn)
             case QuerySubmitted():
                 self._submitted(event, turn)
-            case QueryEvent(query=query) | QueryStopped(query=query) | CancelRequested(query=query):
+            case (
+                QueryEvent(query=query)
+                | QueryStopped(query=query)
+                | SavepointTaken(query=query)
+                | CancelRequested(query=query)
+            ):
                 self._hand_over(query, event, turn)
+            case SavepointRequested(query=query):
+                self._savepoint_requested(query, event, turn)
             case RequirementsRequested(query=query, bounds=bounds):
                 self._declarations.requested(query, bounds)
                 asked = ", ".join(f"{vertex} {low} to {high}" for vertex, (low, high) in bounds.items())
@@ -264,6 +277,12 @@ class Scheduler:
         machine = None if query is None else self._machines.get(query)
         if query is not None and machine is not None:
             machine.handle(event, turn)
+            self._settle(query, machine, turn)
+
+    def _savepoint_requested(self, query: str, event: SavepointRequested, turn: _Turn) -> None:
+        machine = self._machines.get(query)
+        if machine is not None:
+            machine.savepoint_requested(event, turn)
             self._settle(query, machine, turn)
 
     def _tell_slots(self, turn: _Turn) -> None:
@@ -404,7 +423,7 @@ class _Turn:
         self.publish(reason, message, query=query, before=before, after=after, numbers=values)
 
     def emit(self, action: Action) -> None:
-        if isinstance(action, StartQuery | StopQuery | FailQuery | CancelQuery | SetParallelism):
+        if isinstance(action, _QUERY_ORDERS):
             self.scheduler._orders[action.id] = action.query
         self.actions.append(action)
 

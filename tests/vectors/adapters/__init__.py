@@ -7,8 +7,9 @@ among them and equal. Where we differ on purpose, `differences.py` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from tests.vectors.adapters import requirements, restarts, scenarios, slots, timing
+from tests.vectors.adapters import requirements, restarts, scenarios, slots, states, timing
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
@@ -20,5 +21,9 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "exponential_backoff": restarts.exponential_backoff,
     "other_restart_strategies": restarts.other_restart_strategies,
     "rescale_scenarios": scenarios.rescale_scenarios,
+    "state_machine": states.state_machine,
     "state_transition_timing": timing.state_transition_timing,
 }
+
+PROSE: Mapping[tuple[str, str], Callable[[str, Any], bool]] = {("state_machine", "result"): states.agrees}
+"""How the fields are compared whose values are words for people."""

@@ -18,6 +18,7 @@ from spark_elastic.core.events import (
     QueryStarted,
     QuerySubmitted,
     QueryTerminated,
+    SavepointTaken,
 )
 from spark_elastic.core.query.context import Context
 from spark_elastic.core.query.state import State
@@ -37,6 +38,7 @@ class CreatingExecutionGraph(State):
         {CancelRequested, QueryStarted, QueryFailed, QueryTerminated, ActionFailed}
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        SavepointTaken: "it is kept with the query",
         QuerySubmitted: "the answer is on its way",
         QueryProgress: "it is about a run that is over",
         QueryIdle: "it is about a run that is over",

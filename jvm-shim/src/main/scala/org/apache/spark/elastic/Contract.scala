@@ -79,6 +79,14 @@ private[spark] case class QueryProgress(
     extends Event
 private[spark] case class QueryIdle(query: String, run: String) extends Event
 private[spark] case class QueryStopped(query: String, run: String, action: String) extends Event
+private[spark] case class SavepointTaken(
+    query: String,
+    run: String,
+    action: String,
+    path: String,
+    batch: Long,
+    bytes: Long)
+    extends Event
 private[spark] case class QueryFailed(query: String, run: String, failure: QueryFailure) extends Event
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
@@ -121,6 +129,7 @@ private[spark] case class HoldQuery(id: String, query: String, message: String) 
 private[spark] case class StopQuery(id: String, query: String) extends Action
 private[spark] case class FailQuery(id: String, query: String, message: Option[String]) extends Action
 private[spark] case class CancelQuery(id: String, query: String) extends Action
+private[spark] case class TakeSavepoint(id: String, query: String, target: String) extends Action
 private[spark] case class SetParallelism(id: String, query: String, partitions: Int) extends Action
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
@@ -158,6 +167,7 @@ private[spark] object Contract {
     classOf[StopQuery],
     classOf[FailQuery],
     classOf[CancelQuery],
+    classOf[TakeSavepoint],
     classOf[SetParallelism],
     classOf[RequestExecutors],
     classOf[KillExecutors],

@@ -136,6 +136,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case s: StopQuery => queries.stop(s)
       case f: FailQuery => timed(f)(queries.fail(f))
       case c: CancelQuery => queries.cancel(c)
+      case t: TakeSavepoint => queries.takeSavepoint(t)
       case p: SetParallelism => timed(p)(queries.setParallelism(p))
       case r: RequestExecutors => later(r)(executors.request(r.total))
       case k: KillExecutors => later(k)(executors.kill(k.executors))

@@ -51,8 +51,9 @@ def _same_origin(request: falcon.Request) -> None:
     origin = request.get_header("Origin")
     if origin is None:
         return  # no browser
-    # A proxy says which host it was asked for.
+    # A proxy says which host it was asked for: Jetty, which Spark's master has, in Forwarded.
     hosts = {request.get_header("Host"), request.get_header("X-Forwarded-Host")}
+    hosts |= {hop.host for hop in request.forwarded or ()}
     if _host(origin) not in {host.lower() for host in hosts if host}:
         raise Refusal(403, f"a page of another origin may not change anything (Origin: {origin[:60]})")
 

@@ -49,7 +49,7 @@ class Request:
         self.queries: Mapping[str, QueryView] = {}
 
     def wait(self, timeout_s: float) -> None:
-        """Return when it was done. Raises what it was refused with; Late if it was not begun in `timeout_s`."""
+        """Return when it was done. Raises what it was refused with; Late if it was not begun in time."""
         if not self._settled.wait(timeout_s):
             with self._lock:
                 self._given_up = not self._taken

@@ -20,7 +20,7 @@ from spark_elastic.rest.wsgi import call
 from tests.unit.rest.world import API, COUNTS, ID, World, world
 
 load_all_checks()
-HEADERS = ("Content-Type", "If-Match", "Origin", "Sec-Fetch-Site", "Host", "X-Forwarded-Host")
+HEADERS = ("Content-Type", "If-Match", "Origin", "Sec-Fetch-Site", "Host", "Forwarded", "X-Forwarded-Host")
 MOST_BYTES = 64 * 1024
 
 

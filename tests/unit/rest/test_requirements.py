@@ -127,6 +127,8 @@ def test_json_may_name_its_charset(api: World) -> None:
         ({"Origin": "http://driver:4041", "Host": "driver:4040"}, 403),
         ({"Origin": "http://Driver:4040", "Host": "driver:4040"}, 200),
         ({"Origin": "http://proxy:8080", "Host": "driver:4040", "X-Forwarded-Host": "proxy:8080"}, 200),
+        ({"Origin": "http://proxy:8080", "Forwarded": 'for=10.0.0.2;host="proxy:8080";proto=http'}, 200),
+        ({"Origin": "http://evil.example", "Forwarded": 'host="proxy:8080"'}, 403),
     ],
 )
 def test_a_page_of_another_origin_changes_nothing(api: World, headers: dict[str, str], status: int) -> None:

@@ -99,7 +99,7 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
 private object ElasticServlet {
   private val Reads = Set("GET", "HEAD", "OPTIONS")
   private val Headers =
-    Seq("Content-Type", "If-Match", "Origin", "Sec-Fetch-Site", "Host", "X-Forwarded-Host")
+    Seq("Content-Type", "If-Match", "Origin", "Sec-Fetch-Site", "Host", "Forwarded", "X-Forwarded-Host")
   private val MostReads = 64
   private val MostWrites = 8
   private val MostBytes = 64 * 1024

@@ -61,10 +61,10 @@ class _Change:
     def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
         query = find(queries, self.query)
         _can_be_changed(query, self.view)
-        _match(self.if_match, present.etag(query.requirements))
         declared = declare(max_parallelism(self.view.settings.core()), self.wanted)
         if isinstance(declared, Refused):
             raise refused(*declared.problems)
+        _match(self.if_match, present.etag(query.requirements))
         bounds = {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
         id_ = query.facts.query
         return lambda id, at: RequirementsRequested(id=id, at=at, query=id_, bounds=bounds, by=self.by)

@@ -328,6 +328,18 @@ class Settings:
         64 << 20,
         "Most room that an application's journal takes; the oldest part goes first.",
     )
+    rest_enabled: bool = _key(
+        "rest.enabled",
+        BOOL,
+        True,
+        "Whether the REST API is there, at `/elastic/api/v1` under the Spark UI.",
+    )
+    rest_read_only: bool = _key(
+        "rest.readOnly",
+        BOOL,
+        False,
+        "Whether the REST API refuses every change.",
+    )
     advise_only: bool = _key(
         "adviseOnly",
         BOOL,

@@ -24,6 +24,7 @@ from spark_elastic.core.actions import (
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, snapshot
+from tests.unit.runtime.seen import seen
 
 EXECUTORS = st.sampled_from("01234")
 QUERIES = st.sampled_from(["q0", "q1", "q2"])
@@ -328,6 +329,7 @@ class Lives(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.scene.check()
+        seen(self.scene)
 
 
 Lives.TestCase.settings = settings(

@@ -32,7 +32,6 @@ class Difference:
 
 
 PLACEMENT = "which slot a task gets is the choice of Spark's own task scheduler"
-REST = "there is no server yet that answers requests: bounds come from the policy file"
 POWERS = "Flink 1.15 and 1.16 rounded to powers of two; later versions, whose rules these are, don't"
 WIDTH = "Flink 1.17 to 1.20 limited the subpartitions of a task; later versions, whose rules these are, don't"
 STAGES = "Spark itself decides when a stage is planned: as soon as all that it reads has been written"
@@ -60,10 +59,6 @@ DIFFERENCES = (
         "key_group_ranges",
         "Spark has no key groups: a key's partition is its hash modulo the number of partitions",
     ),
-    Difference("resource_requirements_validation", "status", REST),
-    Difference("resource_requirements_validation", "applied", REST),
-    Difference("resource_requirements_validation", "error", REST),
-    Difference("resource_requirements_validation", "both_accepted", REST),
     Difference("slot_allocation", "reserved", PLACEMENT),
     Difference("slot_allocation", "alloc1_contains", PLACEMENT),
     Difference("slot_allocation", "alloc2_contains", PLACEMENT),

@@ -262,6 +262,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
     # Bounds
+    "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
     "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
     "policy_file_refused": Reason(
         "failed", "The policy file {path} is left out, what counted before still does: {errors}"

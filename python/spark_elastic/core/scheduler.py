@@ -101,6 +101,7 @@ class QueryView:
     state: str
     partitions: int | None
     target: int | None
+    requirements: Requirements
     last_progress: QueryProgress | None
     last_decision: Decision | None
     restarted: int
@@ -125,6 +126,7 @@ class _Queries(Mapping[str, QueryView]):
             state=machine.state.name,
             partitions=record.partitions,
             target=record.target,
+            requirements=machine.requirements,
             last_progress=record.last_progress,
             last_decision=record.last_decision,
             restarted=record.restarted,
@@ -188,6 +190,8 @@ class Scheduler:
                 self._savepoint_requested(query, event, turn)
             case RequirementsRequested(query=query, bounds=bounds):
                 self._declarations.requested(query, bounds)
+                asked = ", ".join(f"{vertex} {low} to {high}" for vertex, (low, high) in bounds.items())
+                turn.report("bounds_requested", query=query, by=event.by, bounds=asked)
                 self._bounds_changed(turn)
             case PolicyFileChanged():
                 known = {query: machine.record.facts for query, machine in self._machines.items()}

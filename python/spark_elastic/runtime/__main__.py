@@ -20,10 +20,11 @@ import signal
 import sys
 import time
 
-from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.gateway.client import Py4JGateway
-from spark_elastic.gateway.handshake import BadHandshake, read_handshake, watch_for_end
+from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake, watch_for_end
 from spark_elastic.gateway.port import GatewayError, Mismatch
+from spark_elastic.rest.server import Server
+from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 
@@ -50,7 +51,7 @@ def main() -> int:
     try:
         gateway = Py4JGateway(handshake)
         try:
-            Loop(gateway, _SystemClock(), Scheduler, open_journal).run()
+            _run(gateway, handshake)
         finally:
             gateway.close()
     except Mismatch as error:
@@ -64,6 +65,20 @@ def main() -> int:
         _log.error("the policy failed: %s: %s", type(error).__name__, error)
         return 1
     return 0
+
+
+def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
+    board = Board(handshake.restarts)
+    loop = Loop(gateway, _SystemClock(), board.scheduler, open_journal, board)
+    if not handshake.requests:
+        loop.run()
+        return
+    server = Server(lambda: Py4JGateway(handshake, requests=True), board)
+    server.start()
+    try:
+        loop.run()
+    finally:
+        server.stop()
 
 
 def _ignore_the_terminal() -> None:

@@ -141,7 +141,22 @@ private[spark] case class KillExecutors(id: String, executors: Seq[String]) exte
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
-private[spark] case class HelloRequest(challenge: String, version: String, contract: Int)
+/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `leftMs` how long it is waited for. */
+private[spark] case class HttpRequest(
+    id: String,
+    method: String,
+    path: String,
+    query: String,
+    headers: Map[String, String],
+    body: Array[Byte],
+    user: Option[String],
+    address: String,
+    mayModify: Boolean,
+    leftMs: Long)
+private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
+
+/** `requests`: the connection that answers HTTP requests, beside the one for events and actions. */
+private[spark] case class HelloRequest(challenge: String, version: String, contract: Int, requests: Boolean = false)
 private[spark] case class HelloReply(proof: String, version: String, contract: Int)
 
 private[spark] object Contract {

@@ -172,6 +172,8 @@ def _repartition_obstacle(now: Situation) -> str | None:
 
 def _possible(now: Situation) -> int | None:
     """Compute the parallelism that the slots allow, None if they do not meet the lower bounds."""
+    if now.slots >= now.requirements.desired:
+        return now.requirements.upper
     allocation = allocate(now.requirements.vertices, now.slots)
     return None if allocation is None else max(allocation.values())
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.requirements import Bounds, Vertex
-from spark_elastic.core.slots import SlotPool, allocate, desired_slots, needed_slots
+from spark_elastic.core.requirements import Bounds, Vertex, desired_slots, needed_slots
+from spark_elastic.core.slots import SlotPool, allocate
 
 
 def event(kind: type[ev.Event], executor: str, **fields: Any) -> ev.Event:

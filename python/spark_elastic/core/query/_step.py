@@ -53,7 +53,6 @@ from spark_elastic.core.query.transition_manager import Resources, TransitionMan
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.slots import desired_slots, needed_slots
 from spark_elastic.core.turn import Number, Turn
 
 if TYPE_CHECKING:
@@ -146,11 +145,11 @@ class Step:
 
     @property
     def needed_slots(self) -> int:
-        return needed_slots(self.machine.requirements.vertices)
+        return self.machine.requirements.needed
 
     @property
     def desired_slots(self) -> int:
-        return desired_slots(self.machine.requirements.vertices)
+        return self.machine.requirements.desired
 
     @property
     def started_after_stop_ms(self) -> int | None:
@@ -210,7 +209,7 @@ class Step:
             model=fit(record.measurements, record.provider),
             settings=self.settings,
             restart_cost_ms=RESTART_COST_MS if record.restart_cost_ms is None else record.restart_cost_ms,
-            restarts=sum(at > since for at in record.restarts),
+            restarts=sum(at > since for at in record.restarts) if record.restarts else 0,
             pending=record.facts.pending and record.gate == "held",
             recovering=record.recovering,
             failed_target=record.failed_target,

@@ -123,6 +123,7 @@ class QueryMachine:
         assert state.name in TRANSITIONS
         state.validate()
         record.history.validate()
+        self.requirements.validate()
         assert record.target is None or record.target >= 1
         assert len(record.orders) <= MOST_ORDERS
         assert all(order.action == key for key, order in record.orders.items())

@@ -161,7 +161,8 @@ class Scheduler:
 
     def handle(self, event: Event) -> tuple[Action, ...]:
         """Take in one event and return what is to be done about it, in order."""
-        self._now = max(self._now, event.at)
+        if event.at > self._now:
+            self._now = event.at
         turn = _Turn(self, event.id, self._now, self.slots.total)
         match event:  # the most frequent first
             case StageCompleted():

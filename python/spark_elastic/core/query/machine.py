@@ -72,7 +72,7 @@ class QueryMachine:
     @property
     def is_finished(self) -> bool:
         """Say whether nothing more can happen to the query."""
-        return isinstance(self.state, Finished)
+        return type(self.state) is Finished
 
     def begin(self, turn: Turn) -> None:
         """Enter the first state."""

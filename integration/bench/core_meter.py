@@ -87,8 +87,11 @@ class Meter:
         return {
             "events_per_s": round(count / (self._cpu_ns / 1e9)),
             "handle_ms": p50_p99(self._handle_ms),
-            "decision_ms": p50_p99(self._decision_ms) | {"max": round(max(self._decision_ms), 3)},
+            "decision_ms": p50_p99(self._decision_ms)
+            | {"max": round(max(self._decision_ms, default=0.0), 3)},
             "deciding_events": len(self._decision_ms),
+            # One event may lead to a decision about each query.
+            "ms_per_report": round(sum(self._decision_ms) / max(1, self._actions["Report"]), 3),
             "cpu_s": round(self._cpu_ns / 1e9, 1),
             "decode_events_per_s": round(_decoded_per_s(self._sample)),
             "events": dict(self._events.most_common()),

@@ -12,9 +12,10 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
@@ -22,7 +23,6 @@ from spark_elastic.core.declared import WantedBounds
 from spark_elastic.runtime.timers import Timers
 
 _SECOND = 1_000
-_HOUR = 3_600 * _SECOND
 _USAGE_MS = 10 * _SECOND
 # How the driver hands over: what has come within 50 ms, at most 1,000 events.
 _BATCH_MS = 50
@@ -131,20 +131,20 @@ class World:
                     self._timers.cancel(timer)
                 case ac.Configure():
                     self._restarts = action.restarts
-                    self._after(1, lambda id=action.id: self._done(id))
+                    self._after(1, partial(self._done, action.id))
                 case ac.HoldQuery():
-                    self._after(1, lambda id=action.id: self._done(id))
+                    self._after(1, partial(self._done, action.id))
                 case ac.StartQuery():
                     took_ms = 5 * _SECOND if action.repartition else _SECOND
-                    self._after(took_ms, lambda order=action: self._start(order))
+                    self._after(took_ms, partial(self._start, action))
                 case ac.StopQuery() | ac.CancelQuery() | ac.FailQuery():
-                    self._after(500, lambda order=action: self._stop(order))
+                    self._after(500, partial(self._stop, action))
                 case ac.SetParallelism():
-                    self._after(20, lambda order=action: self._set(order))
+                    self._after(20, partial(self._set, action))
                 case ac.RequestExecutors():
-                    self._after(100, lambda order=action: self._request(order))
+                    self._after(100, partial(self._request, action))
                 case ac.KillExecutors() | ac.DecommissionExecutors():
-                    self._after(100, lambda order=action: self._release(order))
+                    self._after(100, partial(self._release, action))
 
     # Executors
 
@@ -152,8 +152,8 @@ class World:
         self._counted += 1
         executor = f"{self._counted}"
         self._executors[executor] = 0
-        self._after(self._random.randrange(_USAGE_MS), lambda: self._usage(executor))
-        self._after(self._pause(self.size.executor_life_ms), lambda: self._end_of_executor(executor))
+        self._after(self._random.randrange(_USAGE_MS), partial(self._usage, executor))
+        self._after(self._pause(self.size.executor_life_ms), partial(self._end_of_executor, executor))
         return executor
 
     def _usage(self, executor: str) -> Iterator[ev.Event]:
@@ -163,7 +163,7 @@ class World:
             yield ev.ExecutorUsage(
                 **self._stamp(), executor=executor, cached_bytes=written // 4, shuffle_bytes=written
             )
-            self._after(_USAGE_MS, lambda: self._usage(executor))
+            self._after(_USAGE_MS, partial(self._usage, executor))
 
     def _end_of_executor(self, executor: str) -> Iterator[ev.Event]:
         """Lose it, at once or announced; some are only excluded for a while."""
@@ -172,11 +172,11 @@ class World:
         way = self._random.random()
         if way < 0.1:
             yield ev.ExecutorExcluded(**self._stamp(), executor=executor, reason="failed too often")
-            self._after(60 * _SECOND, lambda: self._unexclude(executor))
-            self._after(self._pause(self.size.executor_life_ms), lambda: self._end_of_executor(executor))
+            self._after(60 * _SECOND, partial(self._unexclude, executor))
+            self._after(self._pause(self.size.executor_life_ms), partial(self._end_of_executor, executor))
         elif way < 0.4:
             yield ev.ExecutorDecommissioning(**self._stamp(), executor=executor, reason="spot")
-            self._after(60 * _SECOND, lambda: self._lose(executor))
+            self._after(60 * _SECOND, partial(self._lose, executor))
         else:
             yield from self._lose(executor)
 
@@ -203,7 +203,7 @@ class World:
     def _release(self, order: ac.KillExecutors | ac.DecommissionExecutors) -> Iterator[ev.Event]:
         yield from self._outcome(order)
         for executor in order.executors:
-            self._after(_SECOND, lambda executor=executor: self._lose(executor))
+            self._after(_SECOND, partial(self._lose, executor))
 
     # Queries
 
@@ -227,8 +227,8 @@ class World:
         work_ms = self.size.trigger_ms * 10 ** self._random.uniform(-1, 2)
         query = _Query(facts=facts, number=number, work_ms=work_ms, partitions=200)
         self._queries[facts.query] = query
-        self._after(self._pause(self.size.query_failure_ms), lambda: self._fail(query))
-        self._after(self._pause(self.size.query_life_ms), lambda: self._end(query, None))
+        self._after(self._pause(self.size.query_failure_ms), partial(self._fail, query))
+        self._after(self._pause(self.size.query_life_ms), partial(self._end, query, None))
         yield ev.QuerySubmitted(**self._stamp(), facts=facts, run=query.run)
 
     def _start(self, order: ac.StartQuery) -> Iterator[ev.Event]:
@@ -239,11 +239,9 @@ class World:
         query.start += 1
         query.running = True
         yield from self._outcome(order)
-        yield ev.QueryStarted(
-            **self._stamp(), query=order.query, run=query.run, partitions=query.partitions
-        )
+        yield ev.QueryStarted(**self._stamp(), query=order.query, run=query.run, partitions=query.partitions)
         start = query.start
-        self._after(self._random.randrange(self.size.trigger_ms), lambda: self._micro_batch(query, start))
+        self._after(self._random.randrange(self.size.trigger_ms), partial(self._micro_batch, query, start))
 
     def _micro_batch(self, query: _Query, start: int) -> Iterator[ev.Event]:
         if not query.running or query.start != start:
@@ -251,7 +249,7 @@ class World:
         facts = query.facts
         if self._random.random() < _IDLE:
             yield ev.QueryIdle(**self._stamp(), query=facts.query, run=query.run)
-            self._after(self.size.trigger_ms, lambda: self._micro_batch(query, start))
+            self._after(self.size.trigger_ms, partial(self._micro_batch, query, start))
             return
         slots = max(1, _CORES * len(self._executors))
         tasks = query.partitions
@@ -287,7 +285,7 @@ class World:
             partitions=tasks,
             tasks_ms=int(work_ms),
         )
-        self._after(max(self.size.trigger_ms, duration_ms), lambda: self._micro_batch(query, start))
+        self._after(max(self.size.trigger_ms, duration_ms), partial(self._micro_batch, query, start))
 
     def _fail(self, query: _Query) -> Iterator[ev.Event]:
         if query.running and query.facts.query in self._queries:
@@ -295,22 +293,18 @@ class World:
             error = f"disk full on host-{self._random.randrange(100)}"
             if self._restarts:
                 failure = ev.Failure(error=error, causes=("java.io.IOException",), offsets=f"[{query.batch}]")
-                yield ev.QueryFailed(
-                    **self._stamp(), query=query.facts.query, run=query.run, failure=failure
-                )
+                yield ev.QueryFailed(**self._stamp(), query=query.facts.query, run=query.run, failure=failure)
             else:
                 yield from self._end(query, error)
         if query.facts.query in self._queries:
-            self._after(self._pause(self.size.query_failure_ms), lambda: self._fail(query))
+            self._after(self._pause(self.size.query_failure_ms), partial(self._fail, query))
 
     def _end(self, query: _Query, error: str | None) -> Iterator[ev.Event]:
         """End a query; its user submits the next one, with a new checkpoint."""
         if self._queries.pop(query.facts.query, None) is not None:
             query.running = False
-            yield ev.QueryTerminated(
-                **self._stamp(), query=query.facts.query, run=query.run, error=error
-            )
-            self._after(10 * _SECOND, lambda: self._submit(query.number))
+            yield ev.QueryTerminated(**self._stamp(), query=query.facts.query, run=query.run, error=error)
+            self._after(10 * _SECOND, partial(self._submit, query.number))
 
     def _stop(self, order: ac.StopQuery | ac.CancelQuery | ac.FailQuery) -> Iterator[ev.Event]:
         query = self._queries.get(order.query)

@@ -86,7 +86,7 @@ class Choice:
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """The other counts that come to mind, with what the model expects of them; for whoever tells of it."""
+        """The other counts that come to mind, with what the model expects of them."""
         if self._compared is None:
             return ()
         now, possible = self._compared

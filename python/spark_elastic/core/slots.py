@@ -108,7 +108,7 @@ class SlotPool:
             self._usable[executor] = slots
 
     def validate(self) -> None:
-        """Check that what is derived is right, and that nothing is kept of who is gone. Raises AssertionError."""
+        """Check what is derived, and that nothing is kept of who is gone. Raises AssertionError."""
         assert self.task_cpus >= 1
         slots = {id: self.slots_of(info) for id, info in self._executors.items()}
         assert self._usable == {id: count for id, count in slots.items() if count > 0}
@@ -122,6 +122,10 @@ def allocate(vertices: Sequence[Vertex], slots: int) -> Mapping[str, int] | None
 
     The group with the narrowest bounds is served first, so that what it cannot use flows to the wider ones.
     """
+    if len(vertices) == 1:  # so it is for each query, each time that it is looked at
+        (vertex,) = vertices
+        bounds = vertex.bounds
+        return {vertex.id: min(bounds.upper, slots)} if bounds.lower <= slots else None
     groups = slot_groups(vertices)
     reserved = sum(lower for lower, _ in groups.values())
     if reserved > slots:

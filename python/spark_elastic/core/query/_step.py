@@ -425,8 +425,9 @@ class Step:
         record.last_progress = event
         if event.partitions < 1:
             return  # The count is not known to the sender, so there is nothing to learn about it.
-        if record.facts.stateful:
-            record.partitions = event.partitions
+        if not record.facts.stateful:
+            return  # What is changed in place follows the slots alone: nothing is computed from its batches.
+        record.partitions = event.partitions
         if warm and self.slots > 0:
             record.measurements.add(
                 partitions=event.partitions,

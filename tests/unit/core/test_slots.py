@@ -37,6 +37,17 @@ def test_a_life_of_an_executor() -> None:
     assert list(pool.executors) == ["1"]
 
 
+def test_a_snapshot_leaves_nothing_of_who_is_gone() -> None:
+    pool = SlotPool()
+    for executor in "01":
+        pool.apply(event(ev.ExecutorAdded, executor, host="h", cores=2))
+        pool.apply(event(ev.ExecutorUsage, executor, cached_bytes=1, shuffle_bytes=2))
+    pool.replace([ev.ExecutorInfo(executor="1", host="h", cores=2)], 1)
+    pool.validate()
+    assert (pool.held_bytes("0"), pool.held_bytes("1")) == (0, 3)
+    assert pool.usable == {"1": 2}
+
+
 def test_bounds_defend_themselves() -> None:
     with pytest.raises(ValueError, match="lower bound 3 is above upper bound 2"):
         Bounds(lower=3, upper=2)

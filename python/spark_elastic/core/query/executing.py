@@ -75,10 +75,14 @@ class Executing(State):
 
     def resources_changed(self, context: Context) -> None:
         """Follow the slots."""
-        more = context.slots > context.slots_before
-        if not more and context.record.facts.stateful:
-            self.lost_at = context.now
-        self._reconsider(context, cause="new_resources" if more else "lost_resources")
+        change = context.slots - context.slots_before
+        self.slots_changed(change, context.now)
+        self._reconsider(context, cause="new_resources" if change > 0 else "lost_resources")
+
+    def slots_changed(self, change: int, at: int) -> None:
+        """Note by how much; whether there is anything to decide is another question."""
+        if change < 0:
+            self.lost_at = at
 
     def requirements_changed(self, context: Context) -> None:
         """Follow the bounds."""

@@ -92,11 +92,30 @@ class QueryMachine:
             step.report_unexpected(event)
 
     def resources_changed(self, turn: Turn) -> None:
-        """React to another number of slots; what has failed before may be tried again."""
+        """React to another number of slots; what has failed before may be tried again.
+
+        A query that runs and had all the slots that it could use, and still has, is not concerned: there is
+        nothing to decide, and nothing that was said becomes wrong.
+        """
+        if isinstance(self.state, Executing) and not self._is_concerned(turn):
+            self.state.slots_changed(turn.slots - turn.slots_before, turn.now)
+            return
         self.record.failed_target = None
         step = Step(self, turn)
         step.catch_up()
         step.run(self.state.resources_changed)
+
+    def _is_concerned(self, turn: Turn) -> bool:
+        record, due = self.record, self.state.due
+        fewest = min(turn.slots, turn.slots_before)
+        return (
+            fewest < self.requirements.desired
+            or fewest < (record.partitions or 0)
+            or record.partitions is None
+            or record.failed_target is not None
+            or record.history.open_record is not None
+            or (due is not None and due <= turn.now)
+        )
 
     def requirements_changed(self, requirements: Requirements, turn: Turn) -> None:
         """React to other bounds."""

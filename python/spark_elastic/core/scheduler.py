@@ -80,6 +80,7 @@ _EXECUTOR_EVENTS = (
     ExecutorUnexcluded,
     ExecutorDecommissioning,
 )
+_QUERY_ORDERS = (StartQuery, StopQuery, FailQuery, CancelQuery, SetParallelism)
 _FINISHED_KEPT = 100
 """Finished queries that can still be looked at."""
 
@@ -411,7 +412,7 @@ class _Turn:
         self.publish(reason, message, query=query, before=before, after=after, numbers=values)
 
     def emit(self, action: Action) -> None:
-        if isinstance(action, StartQuery | StopQuery | FailQuery | CancelQuery | SetParallelism):
+        if isinstance(action, _QUERY_ORDERS):
             self.scheduler._orders[action.id] = action.query
         self.actions.append(action)
 

@@ -27,6 +27,8 @@ from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
 
+_OUTCOMES = (ActionDone, ActionFailed)
+
 
 @frozen
 class Timer:
@@ -82,7 +84,7 @@ class QueryMachine:
         """React to an event about this query."""
         step = Step(self, turn)
         step.catch_up()
-        if isinstance(event, ActionDone | ActionFailed):
+        if isinstance(event, _OUTCOMES):
             step.order = self.record.orders.pop(event.action, None)
             if isinstance(event, ActionFailed) and step.order is not None:
                 step.report_failure(step.order, event.error)

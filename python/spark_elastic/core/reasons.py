@@ -279,8 +279,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "executors_released": Reason(
         "info",
-        "Gives executors {released} back: {wanted:executor} are enough for the slots that the queries have "
-        "declared.",
+        "Gives executors {released} back: the slots that the queries have declared need {wanted:executor}.",
     ),
     "executors_left_alone": Reason(
         "info",

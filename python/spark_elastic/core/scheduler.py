@@ -173,6 +173,11 @@ class Scheduler:
         return _codec().encode(self)
 
     @property
+    def policy_file(self) -> PolicyFileChanged | None:
+        """What the policy file said when it was last right, None before that."""
+        return self._declarations.file
+
+    @property
     def queries(self) -> Mapping[str, QueryView]:
         """All queries by id, the latest finished ones among them."""
         return _Queries(self._machines)

@@ -26,6 +26,7 @@ from spark_elastic.gateway.handshake import BadHandshake, read_handshake, watch_
 from spark_elastic.gateway.port import GatewayError, Mismatch
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
+from spark_elastic.runtime.resume import resume
 
 _STDIN = 0
 _log = logging.getLogger("spark_elastic.runtime")
@@ -50,7 +51,7 @@ def main() -> int:
     try:
         gateway = Py4JGateway(handshake)
         try:
-            Loop(gateway, _SystemClock(), Scheduler, open_journal).run()
+            Loop(gateway, _SystemClock(), Scheduler, open_journal, resume).run()
         finally:
             gateway.close()
     except Mismatch as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.vectors.adapters import requirements, restarts, scenarios, slots, timing
+from tests.vectors.adapters import requirements, rescales, restarts, scenarios, slots, timing
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
@@ -19,6 +19,7 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "slot_allocation": slots.slot_allocation,
     "exponential_backoff": restarts.exponential_backoff,
     "other_restart_strategies": restarts.other_restart_strategies,
+    "rescale_history": rescales.rescale_history,
     "rescale_scenarios": scenarios.rescale_scenarios,
     "state_transition_timing": timing.state_transition_timing,
 }

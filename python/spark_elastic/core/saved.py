@@ -11,7 +11,7 @@ the tests do. The *form* is a fingerprint of all that: a state in another form i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -64,7 +64,9 @@ class Codec(Generic[T]):
             if form != self.form:
                 raise NotRestorable(f"its form is {form}, this version has form {self.form}")
             read: T = self._read(plain["of"])
-        except (KeyError, TypeError, AttributeError) as error:
+        except NotRestorable:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise NotRestorable(f"it is not whole: {error!r}") from error
         return read
 
@@ -131,7 +133,7 @@ class Codec(Generic[T]):
         hints = get_type_hints(cls)
         assert _TYPE not in hints
         fields = [(field.name, *self._coder(hints[field.name])) for field in attrs.fields(cls)]
-        self._shape += (f"{cls.__name__}.{field.name}: {field.type}" for field in attrs.fields(cls))
+        self._shape += (f"{cls.__name__}.{name}: {kind}" for name, kind in _as_written(cls))
         may_miss = {name for name, *_ in fields if _takes_none(hints[name])}
         names = {name for name, *_ in fields}
         put = object.__setattr__  # frozen classes have closed their own
@@ -156,6 +158,17 @@ class Codec(Generic[T]):
 
         self._classes[cls] = write, read
         return write, read
+
+
+def _as_written(cls: type) -> Iterator[tuple[str, str]]:
+    """Give the fields with the words that their types are written in.
+
+    What attrs holds of a type is those words until somebody has had it resolved.
+    """
+    kinds: dict[str, str] = {}
+    for part in reversed(cls.__mro__[:-1]):
+        kinds.update(part.__annotations__)
+    return ((field.name, kinds[field.name]) for field in attrs.fields(cls))
 
 
 def _is_abstract(kind: Any) -> bool:

@@ -161,7 +161,7 @@ class Scheduler:
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Scheduler:
         """Take up what `save` wrote: all that follows is as if nothing had been. Raises NotRestorable."""
-        scheduler = _codec().decode(state)
+        scheduler = codec().decode(state)
         try:
             scheduler.validate()
         except AssertionError as error:
@@ -170,7 +170,7 @@ class Scheduler:
 
     def save(self) -> Plain:
         """Return the whole state as plain data, ready for JSON."""
-        return _codec().encode(self)
+        return codec().encode(self)
 
     @property
     def policy_file(self) -> PolicyFileChanged | None:
@@ -349,7 +349,8 @@ class Scheduler:
 
 
 @cache
-def _codec() -> Codec[Scheduler]:
+def codec() -> Codec[Scheduler]:
+    """Return what writes schedulers and reads them, made when it is first asked for."""
     return Codec(Scheduler, {RestartStrategy: STRATEGIES, Jitter: (SeededJitter,)})
 
 

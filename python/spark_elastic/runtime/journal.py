@@ -27,8 +27,8 @@ from spark_elastic.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-# So much is read again in well under a second.
-_STATE_EVERY = 4 << 20
+# So much is read again in about 0.2 s of a core.
+_STATE_EVERY = 1 << 20
 # A large state is written less often, and one that would take more than this share of a part never is.
 _EVENTS_PER_STATE = 8
 _LARGEST_SHARE = 4

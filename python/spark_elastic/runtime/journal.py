@@ -82,11 +82,14 @@ class Journal:
         if actions:
             self._write({"actions": list(actions)})
 
-    def state(self, entry: StateEntry) -> None:
-        """Write down the state of now, if it is not too large for this journal."""
+    def goes_on_from(self, entry: StateEntry) -> None:
+        """Write down the state that this run begins with, before its first event."""
+        self._state(entry, begins=True)
+
+    def _state(self, entry: StateEntry, *, begins: bool = False) -> None:
         line = _line(attrs.asdict(entry, recurse=False))
         fits = len(line) <= self._half // _LARGEST_SHARE
-        if fits:
+        if fits or begins:
             self._write_line(line)
         elif self._states_fit:
             _log.warning(
@@ -114,9 +117,9 @@ class Journal:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
                 self._part += 1
                 self._open(self._path)
-                self.state(state())
+                self._state(state())
             elif self._written >= self._state_due:
-                self.state(state())
+                self._state(state())
         except OSError as error:
             self._give_up(error)
 

@@ -154,7 +154,7 @@ class Loop:
         else:
             self._policy = resumed.policy
             self._own_events, self._last_event = resumed.own_events, resumed.last_event
-            self._journal.state(self._state())
+            self._journal.goes_on_from(self._state())
         if settings.policy_file is not None:
             # Imported only where it is needed: reading YAML would take a third of the process's start.
             from spark_elastic.runtime.policy_watch import PolicyWatch

@@ -54,9 +54,9 @@ def resume(settings: Settings, snapshot: Snapshot) -> Resumed | None:
 
 
 def _since_the_last_state(path: Path) -> list[bytes] | None:
-    """Return the lines that lead to the end: a header, maybe a state, events; None if there is no header.
+    """Return the lines that lead to the end: a header, maybe a state, events; None if nothing was handled.
 
-    Of a line that was cut off at the end nothing is returned.
+    Of a line that was cut off at the end nothing is returned. Raises Unreadable.
     """
     later: list[bytes] = []
     for file in (path, path.with_name(path.name + ".1")):
@@ -76,6 +76,8 @@ def _since_the_last_state(path: Path) -> list[bytes] | None:
             # Nothing to go on from: it ended as soon as it began, or the state is in the part before.
             later = lines[1:] + later
             content = content[:header]
+    if later:
+        raise Unreadable("neither a beginning nor a state is left in it")
     return None
 
 

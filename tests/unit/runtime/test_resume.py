@@ -252,6 +252,29 @@ def test_a_journal_that_cannot_be_used_is_refused_with_one_warning(
     assert says in refused(caplog, application)
 
 
+def test_without_beginning_and_state_nothing_can_be_resumed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    application = in_cooldown(tmp_path)
+    application.path.write_text(application.path.read_text().replace('"part":0', '"part":1'))
+    assert "neither a beginning nor a state" in refused(caplog, application)
+
+
+def test_a_run_begins_with_its_state_however_large_that_is(tmp_path: Path) -> None:
+    application = in_cooldown(tmp_path)
+    text = application.path.read_text()
+    application.conf["spark.elastic.journal.maxSize"] = "64k"
+    application.path.write_text(text.replace('maxSize":"64m"', 'maxSize":"64k"'))
+    view = resume_of(application).policy._machines["counts"].record
+    view.said.update(f"{number:01000}" for number in range(20))
+    large = Scheduler.restore(resume_of(application).policy.save())
+    large._machines["counts"].record.said.update(view.said)
+    resumed = evolve(resume_of(application), policy=large)
+    application.process(application.goes_on(START + 14_000), until=START + 20_000, resumes=lambda *_: resumed)
+    result = replay(read_journal(application.path), Scheduler)
+    assert (result.difference, result.runs, result.left_out) == (None, 2, 0)
+
+
 def test_an_event_that_broke_the_process_before_does_not_break_this_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

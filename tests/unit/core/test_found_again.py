@@ -190,6 +190,21 @@ def test_a_stop_that_fails_after_all_lets_the_query_run(stage: Stage) -> None:
     assert scene.query().state == "Executing"
 
 
+def test_an_order_that_was_lost_is_not_waited_for_the_next_time(stage: Stage) -> None:
+    scene = stage(rescale_policy="always")
+    restarting(scene)
+    goes_on(scene, "running", 2)
+    scene.stopped()
+    scene.started(4)
+    scene.batches(300, partitions=4)
+    scene.executor("2", cores=2)
+    scene.until_stop()
+    stop = scene.last_order("StopQuery")
+    assert stop is not None
+    scene.fail(stop)
+    assert scene.query().state == "Executing"
+
+
 def test_a_query_on_its_way_is_known_to_run_by_its_first_batch(stage: Stage) -> None:
     scene = stage(rescale_policy="always")
     creating_again(scene)

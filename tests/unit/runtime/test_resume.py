@@ -132,9 +132,8 @@ def test_ids_and_numbers_go_on_and_timers_are_set_again(tmp_path: Path) -> None:
     assert [a.at for a in after[len(before) :] if isinstance(a, SetTimer) and a.timer == first] == [
         START + 30_020
     ]
-    own = [e.event.id for _, e in read_journal(application.path) if isinstance(e, EventEntry)]
-    assert len(set(own)) == len(own)
-    assert "r1" in own
+    events = [e.event.id for _, e in read_journal(application.path) if isinstance(e, EventEntry)]
+    assert len(set(events)) == len(events)
 
 
 def test_a_journal_of_several_processes_is_replayed(tmp_path: Path) -> None:
@@ -338,7 +337,9 @@ def test_bounds_survive_and_a_policy_file_is_not_said_twice(tmp_path: Path) -> N
         for _, entry in read_journal(application.path)
         if isinstance(entry, EventEntry) and isinstance(entry.event, ev.PolicyFileChanged)
     ]
-    assert len(changed) == 2
+    # The runtime counts its own events on.
+    first, second = (int(event.id.removeprefix("r")) for event in changed)
+    assert first < second
 
 
 def test_the_facts_of_a_query_are_those_of_its_first_start(tmp_path: Path) -> None:

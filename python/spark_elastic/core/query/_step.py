@@ -333,7 +333,6 @@ class Step:
         )
         record.target = partitions
         record.becomes_rescalable = action.rescalable
-        self._give_up_all("start")
         self._ordered("start", action, partitions)
 
     def _say_how_explicit_counts(self) -> None:

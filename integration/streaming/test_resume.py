@@ -17,7 +17,7 @@ from integration.streaming.files import Inbox
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.test_failures import PREFIX, Flaky, start
 from integration.streaming.waiting import eventually
-from spark_elastic.core.actions import Action, StartQuery
+from spark_elastic.core.actions import Action, SetTimer, StartQuery, StopQuery
 from spark_elastic.core.events import (
     Event,
     PolicyFileChanged,
@@ -90,6 +90,15 @@ class Application:
             if isinstance(thing, kind)
         ]
 
+    def timers_of_each_process(self) -> list[list[int]]:
+        """Return the times for which the processes have set timers, in order."""
+        processes: list[list[int]] = []
+        for event, actions in self.turns():
+            if isinstance(event, Snapshot):
+                processes.append([])
+            processes[-1] += (action.at for action in actions if isinstance(action, SetTimer))
+        return processes
+
     def query(self) -> QueryView:
         """Return the one query as the scheduler of now has it."""
         scheduler: Scheduler | None = None
@@ -149,9 +158,10 @@ def test_a_backoff_ends_when_it_would_have_ended(jvm: Driver, inbox: Inbox, tmp_
         assert sink.result() == inbox.totals()
         eventually(lambda: len(running.times(StartQuery)) == 2, "the journal tells of the start")
         (failed,), (_, started) = running.times(QueryFailed), running.times(StartQuery)
-        # Counted anew by the second process it would be later by at least the time that it takes to be there.
-        assert BACKOFF_MS <= started - failed < BACKOFF_MS + 500
-        assert [failure.failure.error for failure in running.query().exceptions]
+        assert started - failed >= BACKOFF_MS
+        # Both processes have waited for the same moment, and the failure has cost one attempt.
+        assert [failed + BACKOFF_MS in at for at in running.timers_of_each_process()] == [True, True]
+        assert (running.query().restarted, len(running.query().exceptions)) == (1, 1)
         query.stop()
 
 
@@ -202,8 +212,10 @@ def test_a_cooldown_ends_when_it_would_have_ended(jvm: Driver, inbox: Inbox, tmp
             return bool(running.times(QueryStopped))
 
         eventually(rescaled, "the restart into the bounds", every_s=0.2)
-        began, stopped = running.times(QueryStarted)[0], running.times(QueryStopped)[0]
-        assert COOLDOWN_MS <= stopped - began < COOLDOWN_MS + 5_000
+        began, stopped = running.times(QueryStarted)[0], running.times(StopQuery)[0]
+        assert stopped - began >= COOLDOWN_MS
+        # Both processes have begun with the same end of the cooldown.
+        assert [at[0] for at in running.timers_of_each_process()] == [began + COOLDOWN_MS] * 2
         # The file says nothing new, and so it is not said again.
         assert len(running.times(PolicyFileChanged)) == 2
         eventually(lambda: running.query().partitions == 1, "one partition")

@@ -21,7 +21,7 @@ machine: ## check that this machine has what is needed
 	  { echo "spark-elastic: $(PYTHON) is older than 3.10: install a newer one and type make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { echo "spark-elastic: $(PYTHON) has no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
-	@$(PYTHON) jvm-shim/jdk.py
+	@$(PYTHON) python/spark_elastic/maven/jdk.py
 
 venv: .venv/installed ## make .venv with the package (editable) and all that tests and lint need
 
@@ -63,8 +63,9 @@ format: venv machine ## lay out Python and Scala as lint wants it
 	$(BIN)/python jvm-shim/scalafmt.py --write
 	$(BIN)/python .ci/readme_tables.py
 
-demo: jar ## watch an application follow a cluster (KEEP=1 leaves it running)
-	$(BIN)/spark-elastic demo $(if $(KEEP),--keep)
+demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive)
+	$(BIN)/spark-elastic demo $(if $(SOURCE),--source $(SOURCE)) $(if $(MODE),--mode $(MODE)) $(if $(KEEP),--keep) \
+	  $(if $(filter kafka,$(SOURCE)),$$($(BIN)/python -m integration.kafka.token_provider))
 
 bench-rescale: jar ## measure how long rescales take (BENCH=--quick: few rounds)
 	$(BIN)/python -m integration.bench.rescale $(BENCH)

@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from artifacts import FetchError
-from jdk import NoJavaError
 from sbt import run_sbt
+from spark_elastic.maven.artifacts import FetchError
+from spark_elastic.maven.jdk import NoJavaError
 from spark_versions import SparkVersion, supported
 
 CHECKOUT = Path(__file__).parent.parent

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from artifacts import FetchError, fetch
-from jdk import NoJavaError, find_java
+from spark_elastic.maven.artifacts import FetchError, fetch
+from spark_elastic.maven.jdk import NoJavaError, find_java
 
 CHECKOUT = Path(__file__).parent.parent
 CONFIG = CHECKOUT / ".scalafmt.conf"
@@ -20,7 +20,7 @@ def main(write: bool) -> int:
     if found is None:
         raise ValueError(f"{CONFIG} has no line version = ...")
     jars = fetch(f"org.scalameta:scalafmt-cli_2.13:{found.group(1)}", transitive=True)
-    sources = sorted(CHECKOUT.glob("jvm-shim/src/**/*.scala"))
+    sources = sorted([*CHECKOUT.glob("jvm-shim/src/**/*.scala"), *CHECKOUT.glob("integration/**/*.scala")])
     files = [str(path) for path in [CHECKOUT / "build.sbt", *sources]]
     command = [find_java(), "-cp", ":".join(map(str, jars)), "org.scalafmt.cli.Cli", "--config", str(CONFIG)]
     command += ["--non-interactive", *([] if write else ["--test"]), *files]

@@ -10,25 +10,34 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
-from attrs import define, field
+from attrs import define, field, frozen
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.queries import Places, Start, compare
 from integration.cluster.story import Story
-from integration.cluster.supply import Supply
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import Cluster, Worker
 from spark_elastic.demo.data import Tables
+from spark_elastic.demo.delivery import Delivery
+from spark_elastic.demo.feed import Feed
 from spark_elastic.demo.plugin import demo_conf
 from spark_elastic.demo.tail import JournalTail
 from spark_elastic.runtime.journal import journal_name
 
-FILE_INTERVAL_S = 1.0
+PART_INTERVAL_S = 1.0
 # A count is in force once several restarts are over, one after the other on a machine with few cores.
 IN_FORCE_S = 180.0
 END_S = 120.0
+
+
+@frozen
+class Source:
+    """Where the input arrives, as the demonstration's application calls it, and who brings it."""
+
+    incoming: str
+    feed: Delivery
 
 
 @define
@@ -39,7 +48,7 @@ class Application:
     spark: SparkSession
     places: Places
     journal: Path
-    feed: Supply
+    feed: Delivery
     _tail: JournalTail
     _closing: ExitStack
     queries: dict[str, StreamingQuery] = field(factory=dict)
@@ -135,9 +144,17 @@ def executors(worker: Worker) -> dict[str, psutil.Process]:
 
 @contextmanager
 def application(
-    cluster: Cluster, jvm: Driver, tables: Tables, folder: Path, conf: Mapping[str, str]
+    cluster: Cluster,
+    jvm: Driver,
+    tables: Tables,
+    folder: Path,
+    conf: Mapping[str, str],
+    source: Source | None = None,
 ) -> Iterator[Application]:
-    """Run an application with the plugin; `conf` overrules what it is given otherwise."""
+    """Run an application with the plugin; `conf` overrules what it is given otherwise.
+
+    Its input arrives as files if there is no other `source`.
+    """
     settings = {
         "spark.master": cluster.master_url,
         "spark.executor.memory": "640m",
@@ -149,15 +166,17 @@ def application(
         "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "500ms",
         **conf,
     }
-    places = Places(incoming=folder / "incoming", orders=tables.orders, output=folder / "output")
-    feed = Supply(tables.lineitem, places.incoming, interval_s=FILE_INTERVAL_S)
+    if source is None:
+        incoming = folder / "incoming"
+        source = Source(str(incoming), Feed(tables.lineitem, incoming, interval_s=PART_INTERVAL_S))
+    places = Places(incoming=source.incoming, orders=tables.orders, output=folder / "output")
     with ExitStack() as closing:
         spark = closing.enter_context(jvm.session(settings))
         journal = folder / "journal" / journal_name(spark.sparkContext.applicationId)
         tail = JournalTail(journal)
         closing.callback(tail.stop)
-        closing.callback(feed.stop)
-        running = Application(cluster, spark, places, journal, feed, tail, closing)
+        closing.callback(source.feed.stop)
+        running = Application(cluster, spark, places, journal, source.feed, tail, closing)
         try:
             yield running
         finally:

@@ -1,4 +1,4 @@
-"""Streaming queries as an application would write them, and what a batch query over the same files says."""
+"""Streaming queries as an application would write them, and what a batch query over the same input says."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_elastic.demo.apps.lineitem_stream import SCHEMA, enrich, totals, with_arrival
+from spark_elastic.demo.apps.lineitem_stream import arrived, enrich, totals
 from spark_elastic.demo.compare import closed, difference
 
 TRIGGER = "500 milliseconds"
+# A topic is read in pieces after a stall, so that a query is behind for a while.
+OFFSETS_PER_TRIGGER = 4000
 # Without a schema, reading is a job that finds it out, which waits where there are no executors.
 ORDERS = "o_orderkey bigint, o_custkey bigint, o_orderdate date, o_orderpriority string"
 
 
 @frozen(kw_only=True)
 class Places:
-    """Where the queries read and write."""
+    """Where the queries read and write; `incoming` is what the demonstration's application calls so."""
 
-    incoming: Path
+    incoming: str
     orders: Path
     output: Path
 
@@ -32,7 +34,7 @@ Start = Callable[[SparkSession, Places, str], StreamingQuery]
 
 def lines(spark: SparkSession, places: Places) -> DataFrame:
     """Read the order lines as they arrive."""
-    return with_arrival(spark.readStream.schema(SCHEMA).parquet(str(places.incoming)))
+    return arrived(spark.readStream.option("maxOffsetsPerTrigger", OFFSETS_PER_TRIGGER), places.incoming)
 
 
 def orders(spark: SparkSession, places: Places) -> DataFrame:
@@ -75,7 +77,7 @@ def compare(spark: SparkSession, places: Places, wanted: Mapping[str, Start]) ->
     """Compare what each query has written with a batch query; `wanted` says how each was started."""
     batch = spark.newSession()
     batch.conf.set("spark.sql.shuffle.partitions", "2")
-    rows = with_arrival(batch.read.schema(SCHEMA).parquet(str(places.incoming))).cache()
+    rows = arrived(batch.read, places.incoming).cache()
     expected: dict[Start, Callable[[], DataFrame]] = {
         start_enrichment: lambda: enrich(rows, orders(batch, places)),
         start_totals: lambda: closed(totals(rows), rows),

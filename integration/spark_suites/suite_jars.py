@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
+from spark_elastic.maven.artifacts import FetchError, fetch
+from spark_elastic.maven.jdk import NoJavaError
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-_FETCH = REPOSITORY / "jvm-shim" / "artifacts.py"
 
 # Spark publishes what its tests are made of, but not what they depend on: those are named here.
 _WITH_TESTS = ("spark-sql", "spark-catalyst", "spark-core", "spark-common-utils", "spark-tags")
@@ -44,13 +44,12 @@ def suite_jars() -> list[Path]:
     """Return the jars with the suites and what they need beyond pyspark's own, the suites' own jar first."""
     spark, scala = spark_version()
     suites = [f"org.apache.spark:{name}_{scala}:{spark}:tests" for name in _WITH_TESTS]
-    companions = _fetch(*(name.format(scala=scala) for name in _COMPANIONS), flags=("--transitive",))
-    return [*sorted(_fetch(*suites), key=lambda jar: "spark-sql_" not in jar.name), *companions]
+    jars = sorted(_fetch(*suites, transitive=False), key=lambda jar: "spark-sql_" not in jar.name)
+    return [*jars, *_fetch(*(name.format(scala=scala) for name in _COMPANIONS), transitive=True)]
 
 
-def _fetch(*coordinates: str, flags: tuple[str, ...] = ()) -> list[Path]:
-    command = [sys.executable, str(_FETCH), *flags, *coordinates]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise JarFailure(result.stderr.strip())
-    return [Path(line) for line in result.stdout.splitlines()]
+def _fetch(*coordinates: str, transitive: bool) -> list[Path]:
+    try:
+        return fetch(*coordinates, transitive=transitive)
+    except (FetchError, NoJavaError) as error:
+        raise JarFailure(str(error)) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,9 @@ def policies_of(jvm: int) -> list[psutil.Process]:
 class Driver:
     """The JVM of a PySpark application; `conf` of a context is what its application would have been given."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, class_path: Sequence[Path] = ()) -> None:
         self.folder = folder
+        self._class_path = (jar_path(), *class_path)
         self.log = folder / "driver.log"
         self.output = folder / "output.log"
         self.temporary = folder / "tmp"
@@ -109,7 +110,8 @@ class Driver:
         conf.mkdir()
         (conf / "log4j2.properties").write_text(_LOG4J.format(log=self.log))
         options = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.temporary}"
-        arguments = ["--driver-class-path", str(jar_path()), "--driver-java-options", f"'{options}'"]
+        class_path = os.pathsep.join(map(str, self._class_path))
+        arguments = ["--driver-class-path", class_path, "--driver-java-options", f"'{options}'"]
         kept = dict(os.environ)
         os.environ.clear()
         os.environ.update(isolated_environment(conf, self.folder / "local"))
@@ -136,9 +138,9 @@ class Driver:
 
 
 @contextmanager
-def driver(folder: Path) -> Iterator[Driver]:
-    """Give a driver without a context yet; its JVM ends with the block."""
-    started = Driver(folder)
+def driver(folder: Path, class_path: Sequence[Path] = ()) -> Iterator[Driver]:
+    """Give a driver without a context yet, with jars beside Spark's and ours; its JVM ends with the block."""
+    started = Driver(folder, class_path)
     started.start()
     try:
         yield started

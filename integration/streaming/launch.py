@@ -18,9 +18,13 @@ WITH_PLUGIN = {**PLUGIN, "spark.elastic.python": sys.executable}
 
 @contextmanager
 def submitted(
-    application: str, arguments: Sequence[str], folder: Path, conf: Mapping[str, str]
+    application: str,
+    arguments: Sequence[str],
+    folder: Path,
+    conf: Mapping[str, str],
+    master: str = "local[2]",
 ) -> Iterator[LoggedProcess]:
-    """Run an application of `apps` on local[2]; with the block it ends, and all that it has started."""
+    """Run an application of `apps`; with the block it ends, and all that it has started."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "spark.ui.enabled": "false",
@@ -31,7 +35,7 @@ def submitted(
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         **conf,
     }
-    command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]"]
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", master]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
     env = isolated_environment(folder / "conf", folder / "local")

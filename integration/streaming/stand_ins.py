@@ -53,3 +53,20 @@ class ScriptedPolicy:
     def restarts(self, query: str) -> int:
         """Count the restarts of a query that have come up again."""
         return len(self.seen("QueryStarted", query)) - 1
+
+
+class Requests:
+    """The other end of asking_policy.py: asks the policy for something, as an event."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._asked = 0
+        self.python = program(folder / "policy", our_script("asking_policy.py", str(folder)))
+
+    def ask(self, kind: str, **fields: Any) -> None:
+        """Send an event of a kind; its id and time come from the policy process."""
+        hidden = self._folder / "event.new"
+        hidden.write_text(json.dumps({"type": kind, **fields}))
+        self._asked += 1
+        os.replace(hidden, self._folder / f"{self._asked:04d}.json")

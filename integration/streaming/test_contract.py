@@ -20,6 +20,7 @@ ONLY_IN_PYTHON = {
     "SetTimer",
     "CancelTimer",
     "TimerFired",
+    "SavepointRequested",
     "CancelRequested",
     "RequirementsRequested",
     "PolicyFileChanged",
@@ -50,6 +51,13 @@ class Shim:
         understood: dict[str, Any] = json.loads(self._mapper.valueToTree(action).toString())
         return {"type": action.getClass().getSimpleName(), **understood}
 
+    def again(self, kind: str, value: dict[str, Any]) -> dict[str, Any]:
+        """Read an object of a class of the shim and write it."""
+        cls = self._jvm.java.lang.Class.forName(f"org.apache.spark.elastic.{kind}")
+        read = self._mapper.treeToValue(self._mapper.readTree(json.dumps(value)), cls)
+        written: dict[str, Any] = json.loads(self._mapper.valueToTree(read).toString())
+        return written
+
     def write_event(self, value: dict[str, Any]) -> dict[str, Any]:
         cls = self._jvm.java.lang.Class.forName(f"org.apache.spark.elastic.{value['type']}")
         event = self._mapper.treeToValue(self._mapper.readTree(json.dumps(value)), cls)
@@ -73,6 +81,12 @@ def test_the_shim_reads_all_of_an_action(shim: Shim, value: dict[str, Any]) -> N
 @pytest.mark.parametrize("value", EVENTS, ids=lambda value: value["type"])
 def test_the_shim_writes_an_event_as_it_is_agreed(shim: Shim, value: dict[str, Any]) -> None:
     assert shim.write_event(value) == value
+
+
+@pytest.mark.parametrize(("name", "kind"), [("request", "HttpRequest"), ("answer", "HttpAnswer")])
+def test_the_shim_understands_http_as_it_is_agreed(shim: Shim, name: str, kind: str) -> None:
+    value = json.loads((GOLDEN / "http.json").read_text())[name]
+    assert shim.again(kind, value) == value
 
 
 def test_numbers_keep_their_kind(shim: Shim) -> None:

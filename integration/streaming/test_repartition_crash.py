@@ -13,22 +13,39 @@ import signal
 import time
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
+from attrs import frozen
 
 from integration.streaming.launch import WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import our_script, program
+from integration.streaming.upserts import Values, last_values, pairs
 from integration.streaming.waiting import PATIENCE_S
 from spark_elastic.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-KEYS = 50_000
-# What Spark does in a re-partitioning, in its order; each is seen in the checkpoint's folder. An operator
-# whose metadata has versions would get new metadata after `all_state`; that of an aggregation has none.
-STEPS = ("offsets", "first_state", "all_state", "commits")
+
+@frozen
+class Application:
+    """A script of `apps`, the keys of its input, and what Spark does when its state is re-partitioned.
+
+    The steps are in Spark's order; each is seen in the checkpoint's folder.
+    """
+
+    script: str
+    keys: int
+    steps: tuple[str, ...]
+    conf: dict[str, str]
+
+
+# The metadata of an aggregation has no versions, so that it gets none here.
+AGGREGATION = Application("upserts.py", 50_000, ("offsets", "first_state", "all_state", "commits"), {})
+JOIN = Application(
+    "pairs.py",
+    2_000,
+    ("offsets", "first_state", "all_state", "metadata", "commits"),
+    {"spark.sql.streaming.join.stateFormatVersion": "3"},
+)
 PARTITIONS = 5
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_FILE = re.compile(r"\d+_.*\.(zip|changelog)")
@@ -75,12 +92,14 @@ class Case:
 class Steps:
     """How far a re-partitioning has come, told from the folder."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, steps: tuple[str, ...]) -> None:
         self._case = case
+        self._steps = steps
         self._state = case.state_files()
         number = case.last_batch() + 1
         self._files = {
             "offsets": case.checkpoint / "offsets" / str(number),
+            "metadata": case.checkpoint / "state" / "0" / "_metadata" / "v2" / str(number),
             "commits": case.checkpoint / "commits" / str(number),
         }
 
@@ -92,31 +111,22 @@ class Steps:
         return bool(new) if step == "first_state" else len(finished) == PARTITIONS
 
     def last(self) -> str | None:
-        return next((step for step in reversed(STEPS) if self.done(step)), None)
+        return next((step for step in reversed(self._steps) if self.done(step)), None)
 
 
 class Workplace:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, app: Application) -> None:
         self.folder = folder
-        self.input = folder / "input"
-        self.input.mkdir()
-        self._parts = 0
+        self.values = Values(folder / "input", app.keys)
+        self._app = app
         order = our_script("repartitioning_policy.py", str(PARTITIONS))
         self._repartitioning = program(folder / "policy", order)
 
-    def put(self, files: int) -> None:
-        for _ in range(files):
-            keys = pa.array(range(KEYS), pa.int64())
-            values = pc.add(pc.multiply(keys, 3), self._parts)
-            hidden = self.input / f".{self._parts}.new"
-            pq.write_table(pa.table({"key": keys, "value": values}), hidden)
-            os.replace(hidden, self.input / f"{self._parts:05d}.parquet")
-            self._parts += 1
-
     def run(self, name: str, cases: list[Case], conf: dict[str, str]) -> LoggedProcess:
         """Run the application to its end."""
-        arguments = [str(self.input), *(place for case in cases for place in case.places())]
-        with submitted("upserts.py", arguments, self.folder / name, conf) as process:
+        arguments = [str(self.values.folder), *(place for case in cases for place in case.places())]
+        settings = {**self._app.conf, **conf}
+        with submitted(self._app.script, arguments, self.folder / name, settings) as process:
             code = process.wait(3 * PATIENCE_S)
             assert code == 0, process.log_tail()
         return process
@@ -125,10 +135,11 @@ class Workplace:
         """Kill the driver right after a step; returns what it has left."""
         for attempt in range(ATTEMPTS):
             case = base.copy(f"killed-at-{step}")
-            steps = Steps(case)
-            arguments = [str(self.input), *case.places()]
-            conf = {**WITH_PLUGIN, "spark.elastic.python": self._repartitioning}
-            with submitted("upserts.py", arguments, self.folder / f"crash-{step}-{attempt}", conf) as process:
+            steps = Steps(case, self._app.steps)
+            arguments = [str(self.values.folder), *case.places()]
+            conf = {**WITH_PLUGIN, **self._app.conf, "spark.elastic.python": self._repartitioning}
+            folder = self.folder / f"crash-{step}-{attempt}"
+            with submitted(self._app.script, arguments, folder, conf) as process:
                 deadline = time.monotonic() + PATIENCE_S
                 while not steps.done(step):
                     assert process.running, process.log_tail()
@@ -142,43 +153,29 @@ class Workplace:
                 return case
         raise AssertionError(f"the driver was never dead before the step after '{step}'")
 
-    def expected(self) -> pa.Table:
-        """Return what a batch query over all input gives; of another engine than the one under test."""
-        rows = pq.read_table(self.input)
-        totals = rows.group_by("key").aggregate([("value", "count"), ("value", "sum")])
-        return totals.rename_columns(["key", "n", "total"]).sort_by("key")
-
-
-def last_values(case: Case) -> pa.Table:
-    """Return the last value of each key over all batches that were written."""
-    last: dict[int, tuple[int, int]] = {}
-    for batch in sorted(path for path in case.output.iterdir() if path.is_dir()):
-        table = pq.read_table(batch)
-        columns = (table[name].to_pylist() for name in ("key", "n", "total"))
-        last.update((key, (n, total)) for key, n, total in zip(*columns, strict=True))
-    keys = sorted(last)
-    return pa.table(
-        {"key": keys, "n": [last[key][0] for key in keys], "total": [last[key][1] for key in keys]}
-    )
+    def base(self) -> Case:
+        """Return a checkpoint with what the input up to now has led to."""
+        (self.folder / "base").mkdir()
+        base = Case(self.folder / "base")
+        self.run("driver-base", [base], WITH_PLUGIN)
+        assert base.error() == ""
+        return base
 
 
 class Outcome:
     def __init__(self, work: Workplace, cases: dict[str, Case], plain: dict[str, Case]) -> None:
-        self.expected = work.expected()
+        self.expected = work.values.expected()
         self.cases = cases
         self.plain = plain
 
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    work = Workplace(tmp_path_factory.mktemp("crash"))
-    work.put(2)
-    (work.folder / "base").mkdir()
-    base = Case(work.folder / "base")
-    work.run("driver-base", [base], WITH_PLUGIN)
-    assert base.error() == ""
-    work.put(2)
-    cases = {step: work.crash(base, step) for step in STEPS}
+    work = Workplace(tmp_path_factory.mktemp("crash"), AGGREGATION)
+    work.values.put(2)
+    base = work.base()
+    work.values.put(2)
+    cases = {step: work.crash(base, step) for step in AGGREGATION.steps}
     plain = {step: case.copy(f"plain-{step}") for step, case in cases.items()}
     again = work.run("driver-again", list(cases.values()), WITH_PLUGIN)
     # Spark refuses at once or not at all: it needs no policy to have its own settings.
@@ -194,18 +191,29 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return Outcome(work, cases, plain)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", AGGREGATION.steps)
 def test_nothing_is_lost_or_doubled(outcome: Outcome, step: str) -> None:
     case = outcome.cases[step]
     assert case.error() == ""
-    assert last_values(case) == outcome.expected
+    assert last_values(case.output) == outcome.expected
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", AGGREGATION.steps)
 def test_plain_spark_refuses_a_checkpoint_in_the_middle(outcome: Outcome, step: str) -> None:
     error = outcome.plain[step].error()
     if step == "commits":
         assert error == ""
-        assert last_values(outcome.plain[step]) == outcome.expected
+        assert last_values(outcome.plain[step].output) == outcome.expected
     else:
         assert "REPARTITION" in error
+
+
+def test_between_the_metadata_of_an_operator_and_the_commit(tmp_path: Path) -> None:
+    work = Workplace(tmp_path, JOIN)
+    work.values.put(1)
+    base = work.base()
+    work.values.put(2)
+    case = work.crash(base, "metadata")
+    work.run("driver-again", [case], WITH_PLUGIN)
+    assert case.error() == ""
+    assert pairs(case.output).equals(work.values.pairs())

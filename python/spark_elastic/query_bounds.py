@@ -1,7 +1,8 @@
-"""Bounds of single queries in the application's settings.
+"""What single queries can be given in the application's settings.
 
-They are ``spark.elastic.query.NAME.lowerBound`` and ``….upperBound``. The name is the query's own and may
-have dots and dashes in it; only what follows its last dot is a key.
+Bounds are ``spark.elastic.query.NAME.lowerBound`` and ``….upperBound``. ``….savepoint`` is a savepoint to
+start from: it is only checked here, since the shim looks at it before the policy hears of the query. The
+name is the query's own and may have dots and dashes in it; only what follows its last dot is a key.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ DOC = (
     "Fewest and most partitions of the query with this name (adaptive mode); -1: no bound. The policy file "
     "counts more."
 )
+SAVEPOINT_EXAMPLE = "query.NAME.savepoint"
+SAVEPOINT_DOC = (
+    "Savepoint (a folder) that the query with this name starts from if its checkpoint is new: offsets and "
+    "state, under a query id of its own. A checkpoint with a micro-batch in it is gone on with instead."
+)
+_SAVEPOINT = "savepoint"
 _ENDS = {"lowerBound": "lower", "lower-bound": "lower", "upperBound": "upper", "upper-bound": "upper"}
 
 
@@ -32,10 +39,15 @@ def read(conf: Mapping[str, str]) -> tuple[Mapping[str, WantedBounds], tuple[str
         if not is_one(name):
             continue
         query, _, end = name.removeprefix(PREFIX).rpartition(".")
+        if query and end == _SAVEPOINT:
+            if not text.strip():
+                errors.append(f"{name} is empty, allowed is the folder of a savepoint: set it or remove it")
+            continue
         if not query or end not in _ENDS:
             example = f"{PREFIX}{query or (end if end not in _ENDS else 'NAME')}.upperBound"
             errors.append(
-                f"{name} is no setting, the bounds of a query are lowerBound and upperBound: set {example}"
+                f"{name} is no setting, those of a query are lowerBound, upperBound and savepoint: "
+                f"set {example}"
             )
             continue
         bound = _read(text.strip())

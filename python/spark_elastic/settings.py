@@ -153,7 +153,15 @@ class Settings:
         "adaptiveScheduler.rescaleTrigger.maxDelay",
         or_none(duration()),
         None,
-        "Longest time between a change of the executors and its evaluation. None: three trigger intervals.",
+        "Longest time between a change of the executors and its evaluation. None: one trigger interval more "
+        "than `adaptiveScheduler.rescaleTrigger.maxCheckpointFailures`.",
+    )
+    max_checkpoint_failures: int = _key(
+        "adaptiveScheduler.rescaleTrigger.maxCheckpointFailures",
+        whole(1),
+        2,
+        "Number of micro-batches that may fail to be committed in time before a change is evaluated without "
+        "one.",
     )
     min_parallelism_increase: int = _key(
         "adaptiveScheduler.minParallelismIncrease",
@@ -294,6 +302,13 @@ class Settings:
         50_000,
         "How long executors beyond those that the declared bounds call for are kept (adaptive mode).",
     )
+    savepoint_dir: str | None = _key(
+        "savepointDir",
+        or_none(any_text("folder", "hdfs://namenode/savepoints")),
+        None,
+        "Folder under which savepoints are written if who asks for one names none: a path, or a URI of any "
+        "Hadoop file system.",
+    )
     history_size: int = _key(
         "history.size",
         whole(1),
@@ -312,6 +327,18 @@ class Settings:
         size(64 << 10),
         64 << 20,
         "Most room that an application's journal takes; the oldest part goes first.",
+    )
+    rest_enabled: bool = _key(
+        "rest.enabled",
+        BOOL,
+        True,
+        "Whether the REST API is there, at `/elastic/api/v1` under the Spark UI.",
+    )
+    rest_read_only: bool = _key(
+        "rest.readOnly",
+        BOOL,
+        False,
+        "Whether the REST API refuses every change.",
     )
     advise_only: bool = _key(
         "adviseOnly",
@@ -335,6 +362,7 @@ class Settings:
             cooldown_ms=self.cooldown_after_rescaling_ms,
             executing_stabilization_ms=self.executing_stabilization_timeout_ms,
             max_delay_ms=self.rescale_trigger_max_delay_ms,
+            max_checkpoint_failures=self.max_checkpoint_failures,
             min_parallelism_increase=self.min_parallelism_increase,
             scaling_interval_max_ms=self.scaling_interval_max_ms,
             rescale_policy=self.rescale_policy,  # type: ignore[arg-type]  # checked by its kind
@@ -342,6 +370,7 @@ class Settings:
             state_store=self.state_store,  # type: ignore[arg-type]
             max_parallelism=self.max_parallelism,
             history_size=self.history_size,
+            savepoint_dir=self.savepoint_dir,
             mode=self.scheduler_mode,  # type: ignore[arg-type]  # a policy that is off has no core
             bounds=self.bounds,
             restart=self.restart_policy(),
@@ -493,7 +522,8 @@ def markdown_table() -> str:
             default += f" (adaptive: {key.format(key.adaptive)})"
         lines.append(f"| `{key.name}` | {key.kind.name} | {default} | {key.doc}{older} |")
     lines += [
-        f"| `{query_bounds.EXAMPLES[0]}`, `….{query_bounds.EXAMPLES[1]}` | int | none | {query_bounds.DOC} |"
+        f"| `{query_bounds.EXAMPLES[0]}`, `….{query_bounds.EXAMPLES[1]}` | int | none | {query_bounds.DOC} |",
+        f"| `{query_bounds.SAVEPOINT_EXAMPLE}` | folder | none | {query_bounds.SAVEPOINT_DOC} |",
     ]
     return "\n".join(lines) + "\n"
 

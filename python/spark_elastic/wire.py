@@ -1,11 +1,15 @@
-"""The JSON contract with the shim: events and actions to plain objects and back.
+"""The JSON contract with the shim: events, actions, questions and answers to plain objects and back.
 
 Every object names its class in ``type``. Unknown fields are ignored when reading, absent ones take their
 default; a missing field without a default, a value of the wrong kind or an unknown type is a `WireError`.
+Numbers of a question come as a list, or packed: big-endian 64-bit integers, as one base64 text.
 """
 
 from __future__ import annotations
 
+import sys
+from array import array
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -14,14 +18,25 @@ from cattrs.preconf.json import make_converter
 from cattrs.v import format_exception
 
 from spark_elastic.core.actions import ACTION_TYPES, Action
+from spark_elastic.core.batch.questions import ANSWER_TYPES, QUESTION_TYPES, Answer, Question
 from spark_elastic.core.events import EVENT_TYPES, Event
 
-__all__ = ["WireError", "decode_action", "decode_event", "encode_action", "encode_event"]
+__all__ = [
+    "WireError",
+    "decode_action",
+    "decode_event",
+    "decode_question",
+    "encode_action",
+    "encode_answer",
+    "encode_event",
+]
 
 T = TypeVar("T")
 
 _EVENTS: Mapping[str, type[Event]] = {cls.__name__: cls for cls in EVENT_TYPES}
 _ACTIONS: Mapping[str, type[Action]] = {cls.__name__: cls for cls in ACTION_TYPES}
+_QUESTIONS: Mapping[str, type[Question]] = {cls.__name__: cls for cls in QUESTION_TYPES}
+_ANSWERS: Mapping[str, type[Answer]] = {cls.__name__: cls for cls in ANSWER_TYPES}
 
 
 class WireError(ValueError):
@@ -45,11 +60,24 @@ def _number(value: Any, _: Any) -> float:
     return float(value)
 
 
+def _integers(value: Any, _: Any) -> tuple[int, ...]:
+    if isinstance(value, list) and all(type(number) is int for number in value):
+        return tuple(value)
+    try:
+        numbers = array("q", b64decode(value, validate=True))
+    except (TypeError, ValueError):
+        raise ValueError("expected a list of int, or a base64 text of packed ones") from None
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return tuple(numbers)
+
+
 _converter = make_converter()
 _converter.register_structure_hook(str, _exactly(str))
 _converter.register_structure_hook(int, _exactly(int))
 _converter.register_structure_hook(bool, _exactly(bool))
 _converter.register_structure_hook(float, _number)
+_converter.register_structure_hook_func(lambda kind: kind == tuple[int, ...], _integers)
 # What a decision compared: kept as it is, so that 8 stays 8 and does not become 8.0.
 _converter.register_structure_hook(float | int | str, _exactly(float, int, str))
 
@@ -71,7 +99,7 @@ def _decode(value: Mapping[str, Any], types: Mapping[str, type[T]], what: str) -
         raise WireError(f"{what} {name}: {reasons}") from error
 
 
-def _encode(value: Event | Action, types: Mapping[str, type[Any]]) -> dict[str, Any]:
+def _encode(value: Event | Action | Answer, types: Mapping[str, type[Any]]) -> dict[str, Any]:
     name = type(value).__name__
     if types.get(name) is not type(value):
         raise WireError(f"{name} has no place in the contract")
@@ -96,3 +124,13 @@ def decode_action(value: Mapping[str, Any]) -> Action:
 def encode_action(action: Action) -> dict[str, Any]:
     """Write an action as a JSON-ready object. Raises `WireError` for a class outside the contract."""
     return _encode(action, _ACTIONS)
+
+
+def decode_question(value: Mapping[str, Any]) -> Question:
+    """Read a question about a batch stage. Raises `WireError`."""
+    return _decode(value, _QUESTIONS, "question")
+
+
+def encode_answer(answer: Answer) -> dict[str, Any]:
+    """Write an answer as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    return _encode(answer, _ANSWERS)

@@ -11,6 +11,7 @@ import pytest
 from spark_elastic import wire
 from spark_elastic.core.actions import ACTION_TYPES
 from spark_elastic.core.events import EVENT_TYPES, Event, QueryProgress
+from spark_elastic.rest.messages import HttpAnswer, decode_request, encode_answer
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -35,6 +36,15 @@ def test_an_event_comes_back_as_it_was(value: dict[str, Any]) -> None:
 def test_an_action_comes_back_as_it_was(value: dict[str, Any]) -> None:
     written = wire.encode_action(wire.decode_action(value))
     assert json.loads(json.dumps(written)) == value
+
+
+def test_an_http_request_and_its_answer_are_understood() -> None:
+    golden = json.loads((GOLDEN / "http.json").read_text())
+    request = decode_request(golden["request"])
+    assert request.body == '{"a": "ü"}'.encode()
+    assert (request.may_modify, request.left_ms, request.user) == (True, 9_990, "alice")
+    assert request.headers == golden["request"]["headers"]
+    assert encode_answer(HttpAnswer(**golden["answer"])) == golden["answer"]
 
 
 def test_every_type_has_an_example() -> None:

@@ -19,10 +19,12 @@ from spark_elastic.core.actions import (
     SetParallelism,
     StartQuery,
     StopQuery,
+    TakeSavepoint,
 )
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, snapshot
+from tests.unit.runtime.seen import seen
 
 EXECUTORS = st.sampled_from("01234")
 QUERIES = st.sampled_from(["q0", "q1", "q2"])
@@ -62,7 +64,7 @@ SETTINGS = st.builds(
 )
 
 
-ORDERS = StartQuery | StopQuery | SetParallelism | FailQuery | CancelQuery
+ORDERS = StartQuery | StopQuery | SetParallelism | FailQuery | CancelQuery | TakeSavepoint
 FAILURES = st.builds(
     ev.Failure,
     error=st.sampled_from(["disk full", "no route to host"]),
@@ -98,6 +100,8 @@ class Lives(RuleBasedStateMachine):
 
     def see(self, actions: tuple[Action, ...]) -> None:
         reported: set[str | None] = set()
+        ending: set[str | None] = set()
+        slots = self.scene.scheduler.slots.total
         for action in actions:
             match action:
                 case Report(decision=decision):
@@ -105,17 +109,20 @@ class Lives(RuleBasedStateMachine):
                     assert decision.cause == action.cause == self.scene.log[-1][0].id
                     if decision.kind == "rescale_restart":
                         reported.add(decision.query)
+                    if decision.reason == "stop_with_savepoint":
+                        reported.add(decision.query)
+                        ending.add(decision.query)
                 case StopQuery():
                     assert action.query in reported, "a stop without a reason"
-                    assert self.scene.scheduler.slots.total > 0, "stopped without a slot to start on"
+                    assert action.query in ending or slots > 0, "stopped without a slot to start on"
                 case StartQuery() | SetParallelism():
                     self.check_bounds(action)
                 case HoldQuery():
                     assert action.message
             if isinstance(action, ORDERS):
-                assert not self.scene.settings.advise_only or not isinstance(
-                    action, StopQuery | SetParallelism
-                )
+                if isinstance(action, StopQuery | SetParallelism):
+                    # What somebody asks for is no advice.
+                    assert not self.scene.settings.advise_only or action.query in ending
                 self.open.append(action)
 
     def check_bounds(self, action: StartQuery | SetParallelism) -> None:
@@ -195,6 +202,10 @@ class Lives(RuleBasedStateMachine):
                 # A stop that takes long is answered late, and the query ends all the same.
                 self.outcome(order, well)
                 self.ends(query, None)
+            case TakeSavepoint(query=query, target=target) if well and query in self.phase:
+                taken = {"path": f"{target}/savepoint", "batch": 7, "bytes": 1}
+                self.send(ev.SavepointTaken, query=query, run=f"r{query}", action=order.id, **taken)
+                self.outcome(order, well)
             case SetParallelism(query=query) if well:
                 self.partitions[query] = order.partitions
                 self.outcome(order, well)
@@ -249,6 +260,10 @@ class Lives(RuleBasedStateMachine):
         self.bounds[query] = bounds
         self.changes.add(f"s{len(self.scene.log) + 1}")
         self.send(ev.RequirementsRequested, query=query, bounds={"shuffle": bounds}, by="somebody")
+
+    @rule(query=QUERIES, stop=st.booleans(), folder=st.sampled_from(["/savepoints", None]))
+    def somebody_wants_a_savepoint(self, query: str, stop: bool, folder: str | None) -> None:
+        self.send(ev.SavepointRequested, query=query, by="somebody", stop=stop, target=folder)
 
     @rule(query=QUERIES)
     def somebody_cancels(self, query: str) -> None:
@@ -324,6 +339,7 @@ class Lives(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.scene.check()
+        seen(self.scene)
 
 
 Lives.TestCase.settings = settings(

@@ -146,6 +146,6 @@ class ResumedLives(Lives):
 
 
 for lives in (TwinLives, ResumedLives):
-    lives.TestCase.settings = settings(Lives.TestCase.settings, max_examples=40)
+    lives.TestCase.settings = settings(Lives.TestCase.settings, max_examples=15)
 TestTwinLives = TwinLives.TestCase
 TestResumedLives = ResumedLives.TestCase

@@ -8,10 +8,10 @@ import pytest
 from packaging.requirements import Requirement
 
 import build_jar
-import jdk
 import spark_elastic
 import spark_versions
 from spark_elastic.jar import JarNotFoundError, find_jar
+from spark_elastic.maven import jdk
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -33,6 +33,7 @@ def test_a_name_may_have_dots_and_dashes() -> None:
         ({"counts__upperBound": "many"}, "'many', allowed is a whole number from 1 up, or -1"),
         ({"counts__upperBound": "0"}, "'0', allowed is a whole number from 1 up, or -1"),
         ({"counts__upper": "3"}, "set spark.elastic.query.counts.upperBound"),
+        ({"counts__savepoint": " "}, "query.counts.savepoint is empty, allowed is the folder of a savepoint"),
         ({"upperBound": "3"}, "set spark.elastic.query.NAME.upperBound"),
         ({"counts__lowerBound": "9", "counts__upperBound": "3"}, "allowed is at most the upper bound, '3'"),
     ],
@@ -41,6 +42,11 @@ def test_what_is_wrong_is_said(conf: dict[str, str], words: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         load(bounds(**conf))
     assert words in str(refusal.value)
+
+
+def test_a_savepoint_to_start_from_is_a_setting_of_a_query() -> None:
+    conf = bounds(counts__savepoint="hdfs://namenode/savepoints/savepoint-7-1f2b10aa", counts__upperBound="4")
+    assert load(conf).bounds == {"counts": WantedBounds(upper=4)}
 
 
 def test_adaptive_mode_has_defaults_of_its_own_where_nothing_is_set() -> None:

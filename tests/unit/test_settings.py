@@ -34,6 +34,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",
         state_store="unchanged", max_parallelism=10, history_size=11, restart_strategy="fixed-delay",
         scheduler_mode="adaptive", slot_idle_timeout_ms=12, bounds={"counts": WantedBounds(upper=4)},
+            savepoint_dir="/s", max_checkpoint_failures=13,
     ).core()  # fmt: skip
     same = [
         field.name
@@ -152,9 +153,11 @@ def test_settings_written_as_conf_are_read_back() -> None:
 
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
-    assert len(table) == 3 + len(keys())
-    assert table[-1].startswith("| `query.NAME.lowerBound`")
-    for key, row in zip(keys(), table[2:-1], strict=True):
+    # Below the heading: the keys, and the two rows of what single queries can be given.
+    assert len(table) == 2 + len(keys()) + 2
+    assert table[-2].startswith("| `query.NAME.lowerBound`")
+    assert table[-1].startswith("| `query.NAME.savepoint`")
+    for key, row in zip(keys(), table[2:-2], strict=True):
         assert row.startswith(f"| `{key.name}` |")
         assert row.endswith(". |")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.vectors.adapters import ADAPTERS
+from tests.vectors.adapters import ADAPTERS, PROSE
 from tests.vectors.differences import DIFFERENCES, differs
 
 
@@ -17,6 +17,9 @@ def test_vector(group: str, vector: dict[str, Any]) -> None:
     if not wanted:
         pytest.skip("; ".join(f"{field}: {entry.why}" for field, entry in skipped.items()))
     found = ADAPTERS[group](given)
+    for field in [field for field in wanted if (group, field) in PROSE]:
+        words = wanted.pop(field)
+        assert PROSE[group, field](words, found[field]), f"{words!r}, but {found[field]}"
     assert {field: found[field] for field in wanted} == wanted
 
 

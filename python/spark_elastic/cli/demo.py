@@ -13,8 +13,10 @@ import click
 from rich.console import Console
 
 from spark_elastic.demo.data import DataFailure
-from spark_elastic.demo.prerequisites import problems
+from spark_elastic.demo.prerequisites import fetch_problem, problems
 from spark_elastic.demo.processes import ProcessFailure
+from spark_elastic.demo.source import FileSource, KafkaSource, Source
+from spark_elastic.maven.artifacts import FetchError
 
 _WIDTH_OF_A_LOG = 160
 _EXIT_FAILED = 1
@@ -23,11 +25,40 @@ _EXIT_INTERRUPTED = 130
 
 
 @click.command()
+@click.option(
+    "--source",
+    "source_name",
+    type=click.Choice(["files", "kafka"]),
+    default="files",
+    show_default=True,
+    help="What the application reads: files, or a topic of a Kafka broker, whose jars are downloaded.",
+)
+@click.option(
+    "--token-provider",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --source kafka: the jar spark-token-provider-kafka, where it can't be downloaded.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["reactive", "adaptive"]),
+    default="reactive",
+    show_default=True,
+    help="Workers come and go, or bounds in a policy file change.",
+)
 @click.option("--keep", is_flag=True, help="Leave everything running after the scenario, until Ctrl-C.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the summary to this file.")
 @click.option("--plain", is_flag=True, help="Print lines instead of a live picture, also in a terminal.")
-def demo(keep: bool, json_file: Path | None, plain: bool) -> None:
+def demo(
+    source_name: str,
+    token_provider: Path | None,
+    mode: str,
+    keep: bool,
+    json_file: Path | None,
+    plain: bool,
+) -> None:
     """Watch a plain streaming application follow a real Spark cluster that grows and shrinks.
+
+    In adaptive mode it follows the bounds in a policy file instead, and so does the cluster.
 
     Takes about two minutes. The exit code is 0 only if every check holds, 1 if one does not, 2 if something
     is missing on this machine.
@@ -41,7 +72,11 @@ def demo(keep: bool, json_file: Path | None, plain: bool) -> None:
     signal.signal(signal.SIGHUP, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="spark-elastic-demo-"))
     try:
-        code = _run(folder, keep=keep, json_file=json_file, plain=plain)
+        source = KafkaSource(folder, token_provider) if source_name == "kafka" else FileSource(folder)
+        code = _run(folder, source, adaptive=mode == "adaptive", keep=keep, json_file=json_file, plain=plain)
+    except FetchError as error:
+        click.echo(f"spark-elastic demo: {fetch_problem(error)}", err=True)
+        code = _EXIT_CANNOT
     except KeyboardInterrupt:
         code = _EXIT_INTERRUPTED
     finally:
@@ -52,7 +87,9 @@ def demo(keep: bool, json_file: Path | None, plain: bool) -> None:
     sys.exit(code)
 
 
-def _run(folder: Path, *, keep: bool, json_file: Path | None, plain: bool) -> int:
+def _run(
+    folder: Path, source: Source, *, adaptive: bool, keep: bool, json_file: Path | None, plain: bool
+) -> int:
     # pyspark and rich take a moment to load, and the prerequisites say more clearly what is missing.
     from spark_elastic.demo.report import draw_summary
     from spark_elastic.demo.run import Demo, Places
@@ -63,7 +100,7 @@ def _run(folder: Path, *, keep: bool, json_file: Path | None, plain: bool) -> in
         console.width = _WIDTH_OF_A_LOG
     try:
         with Stage(console) as stage:
-            summary = Demo(Places(folder), stage, keep).run()
+            summary = Demo(Places(folder), source, stage, keep, adaptive).run()
     except (ProcessFailure, DataFailure) as error:
         click.echo(f"spark-elastic demo: {error}", err=True)
         return _EXIT_FAILED

@@ -15,6 +15,7 @@ DecisionKind = Literal[
     "rescale_in_place",
     "rescale_restart",
     "start",
+    "stage",
     "held",
     "nothing_to_do",
     "finished",
@@ -99,7 +100,7 @@ class HoldQuery(Action):
 
 @frozen(kw_only=True)
 class StopQuery(Action):
-    """Stop a query at its next micro-batch boundary, for a restart."""
+    """Stop a query at its next micro-batch boundary; its handle lives, and waits for a start or an end."""
 
     query: str
 
@@ -117,6 +118,14 @@ class CancelQuery(Action):
     """Stop a query for good, as its application would."""
 
     query: str
+
+
+@frozen(kw_only=True)
+class TakeSavepoint(Action):
+    """Copy what a query has committed into a new folder under `target`, while it goes on or is stopped."""
+
+    query: str
+    target: str
 
 
 @frozen(kw_only=True)
@@ -178,6 +187,7 @@ ACTION_TYPES: tuple[type[Action], ...] = (
     StopQuery,
     FailQuery,
     CancelQuery,
+    TakeSavepoint,
     SetParallelism,
     RequestExecutors,
     KillExecutors,

@@ -187,12 +187,22 @@ class QueryStarted(QueryEvent):
 
 
 @frozen(kw_only=True)
+class OffsetsBehind:
+    """How many records the partitions of a source have that a query has not read: mean, most and least."""
+
+    avg: float
+    max: int
+    min: int
+
+
+@frozen(kw_only=True)
 class QueryProgress(QueryEvent):
     """A micro-batch was committed.
 
     `started` is when the batch began. `partitions` is the count in force in this batch. `tasks_ms` is the
-    sum over its tasks, 0 if unknown. `merged` counts earlier progress that the sender has folded into this
-    one.
+    sum over its tasks, 0 if unknown. `offsets_behind` is that of the source with the partition furthest
+    behind (records of different sources are not added up), None if no source says it. `merged` counts
+    earlier progress that the sender has folded into this one.
     """
 
     batch: int
@@ -205,6 +215,7 @@ class QueryProgress(QueryEvent):
     state_bytes: int = 0
     partitions: int
     tasks_ms: int = 0
+    offsets_behind: OffsetsBehind | None = None
     merged: int = 0
 
 
@@ -274,6 +285,31 @@ class QueryStopped(ActionOutcome):
 
 
 @frozen(kw_only=True)
+class SavepointTaken(ActionOutcome):
+    """The savepoint that was ordered stands in the folder `path`: all that was committed up to `batch`."""
+
+    query: str
+    run: str
+    path: str
+    batch: int
+    bytes: int
+
+
+@frozen(kw_only=True)
+class SavepointRequested(Event):
+    """Somebody (`by`) wants a savepoint of a query, and the query to `stop` with it or to go on.
+
+    It is to stand in a new folder under the folder `target` (a path or a URI of a Hadoop file system), None:
+    under ``spark.elastic.savepointDir``.
+    """
+
+    query: str
+    by: str
+    target: str | None = None
+    stop: bool = False
+
+
+@frozen(kw_only=True)
 class CancelRequested(Event):
     """Somebody (`by`) wants a query to end."""
 
@@ -336,6 +372,8 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     StageCompleted,
     ActionDone,
     ActionFailed,
+    SavepointTaken,
+    SavepointRequested,
     CancelRequested,
     RequirementsRequested,
     PolicyFileChanged,

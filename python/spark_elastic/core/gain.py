@@ -12,6 +12,7 @@ with many waves the work is taken as known and the rest is overhead.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 
 from attrs import define, field, frozen
@@ -72,6 +73,11 @@ class Measurements:
         del self.points[:-_POINTS]
 
     @property
+    def slots(self) -> tuple[int, ...]:
+        """The numbers of slots that batches were measured with, the last one last."""
+        return tuple(point.slots for point in self.points)
+
+    @property
     def latest(self) -> Point | None:
         """The pair of partitions and slots that was measured last."""
         return self.points[-1] if self.points else None
@@ -89,10 +95,11 @@ class BatchModel:
         """Estimate the duration of one batch."""
         return self.base_ms + waves(partitions, slots) * (self.overhead_ms + self.work_ms / partitions)
 
-    def best_partitions(self, slots: int, upper: int, tolerance: float) -> int:
-        """Choose the smallest count whose batch takes at most 1 + `tolerance` times as long as the fastest.
+    def best_partitions(self, slots: int, upper: int, tolerance: float, seen: Iterable[int] = ()) -> int:
+        """Choose among the counts whose batch takes at most 1 + `tolerance` times as long as the fastest.
 
-        One partition per slot is the fastest: fewer leave slots empty, more add overhead and no slot.
+        One partition per slot is the fastest: fewer leave slots empty, more add overhead and no slot. Where
+        other numbers of slots were `seen`, it is the count that serves those best, else the smallest one.
         """
         fastest = min(slots, upper)
         allowed = self.batch_ms(fastest, slots) * (1 + tolerance) - self.base_ms - self.overhead_ms
@@ -100,7 +107,11 @@ class BatchModel:
         smallest = max(1, min(fastest, int(self.work_ms / allowed))) if allowed > 0 else fastest
         while smallest < fastest and self.work_ms / smallest > allowed:
             smallest += 1
-        return smallest
+        others = {other for other in seen if other != slots}
+        # The best for another number of slots fills them some whole times, or is one of the ends.
+        aligned = {fastest // other * other for other in others}
+        candidates = {smallest, fastest, *(count for count in aligned if count >= smallest)}
+        return min(candidates, key=lambda count: (sum(self.batch_ms(count, s) for s in others), count))
 
 
 def waves(partitions: int, slots: int) -> int:

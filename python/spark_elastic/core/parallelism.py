@@ -27,7 +27,7 @@ MIN_GAIN = 0.05
 """The part of a batch's time that a rescale has to save: less is within the noise of a measurement."""
 
 TOLERANCE = 0.03
-"""Counts this close to the fastest are as good, and the smallest of them costs least."""
+"""Counts this close to the fastest are as good: one that suits other numbers of slots is better."""
 
 _UNTOUCHED_TRIGGERS = ("continuous", "real_time")
 _ENDING_TRIGGERS = ("once", "available_now")
@@ -44,11 +44,11 @@ Way = Literal["nothing", "in_place", "restart", "start"]
 class Situation:
     """Everything that a choice depends on.
 
-    `partitions` is the count in force or, before a start, in the checkpoint (None if new). `restarts`
-    counts the rescales of this query within the last horizon, `pending` says that the checkpoint's last
-    batch has to run first, `recovering` that the last run has failed, `failed_target` is a count to which
-    re-partitioning has just failed, `overdue` says that even too small an increase is to be carried out
-    by now.
+    `partitions` is the count in force or, before a start, in the checkpoint (None if new). `seen_slots` are
+    those that it had lately. `restarts` counts the rescales of this query within the last horizon, `pending`
+    says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
+    `failed_target` is a count to which re-partitioning has just failed, `overdue` says that even too small an
+    increase is to be carried out by now.
     """
 
     facts: QueryFacts
@@ -59,6 +59,7 @@ class Situation:
     requirements: Requirements
     model: BatchModel
     settings: CoreSettings
+    seen_slots: tuple[int, ...] = ()
     restart_cost_ms: int = RESTART_COST_MS
     restarts: int = 0
     pending: bool = False
@@ -262,7 +263,7 @@ def _is_beyond_bounds(now: Situation) -> bool:
 def _target(now: Situation, possible: int) -> int:
     if now.settings.rescale_policy == "always":
         return possible
-    best = now.model.best_partitions(now.slots, possible, TOLERANCE)
+    best = now.model.best_partitions(now.slots, possible, TOLERANCE, now.seen_slots)
     return max(best, min(now.requirements.lower, possible))
 
 

@@ -1,7 +1,8 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
 Logs, history, UI and ``explain`` show these sentences and make up none of their own. In a sentence
-``{slots:slot}`` reads "3 slots" (or "1 slot"), and ``{batch_ms:ms}`` reads "312 ms", "1.5 s" or "5 min".
+``{slots:slot}`` reads "3 slots" (or "1 slot"), ``{batch_ms:ms}`` reads "312 ms", "1.5 s" or "5 min", and
+``{read:bytes}`` reads "312 B", "1.5 MiB" or "2 GiB".
 """
 
 from __future__ import annotations
@@ -252,7 +253,20 @@ REASONS: Mapping[str, Reason] = {
     ),
     "canceling": Reason("info", "Is being stopped for {by}."),
     "canceled": Reason("finished", "Was stopped."),
+    # Savepoints
+    "savepoint": Reason("info", "Takes a savepoint into {target}."),
+    "stop_with_savepoint": Reason("info", "Is being stopped with a savepoint into {target}, for {by}."),
+    "taking_savepoint": Reason("held", "Has stopped, and its savepoint is being taken into {target}."),
+    "savepoint_taken": Reason("info", "Its savepoint of micro-batch {batch} is complete: {path}"),
+    "savepoint_failed": Reason("failed", "No savepoint was taken: {error}"),
+    "savepoint_refused": Reason("failed", "Takes no savepoint while it is {state}: ask again when it runs."),
+    "savepoint_nowhere": Reason(
+        "failed",
+        "Takes no savepoint: nobody said where to. Name a folder, or set spark.elastic.savepointDir.",
+    ),
+    "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
     # Bounds
+    "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
     "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
     "policy_file_refused": Reason(
         "failed", "The policy file {path} is left out, what counted before still does: {errors}"
@@ -291,10 +305,102 @@ REASONS: Mapping[str, Reason] = {
     "unexpected": Reason(
         "info", "Left out a {event} event, which makes no sense while the query is {state}."
     ),
+    # Batch: how many partitions a shuffle writes
+    "initial_from_bytes": Reason(
+        "stage",
+        "Writes {after:partition} instead of {before}: {bytes:bytes} are expected, {tasks:task} of at most "
+        "{volume:bytes} read them on {slots:slot}.",
+    ),
+    "initial_bounded": Reason(
+        "stage",
+        "Writes {after:partition} instead of {before}: {bytes:bytes} on {slots:slot} ask for {wanted}, and "
+        "the bounds are {lower} and {upper}.",
+    ),
+    "initial_most": Reason(
+        "stage",
+        "Writes {after:partition} instead of {before}: as many as tasks may ever read them "
+        "(spark.elastic.batch.preset is flink).",
+    ),
+    "initial_explicit": Reason(
+        "nothing_to_do",
+        "Writes the {before:partition} that the application has chosen for exchange {exchanges}.",
+    ),
+    "initial_unknown": Reason(
+        "nothing_to_do",
+        "Writes {before:partition}, as Spark has planned: the size of exchange {exchanges} is not known.",
+    ),
+    "initial_nothing": Reason("nothing_to_do", "Has no exchange that writes partitions."),
+    "initial_off": Reason(
+        "nothing_to_do", "Writes {before:partition}, as Spark has planned: the choice of them is off."
+    ),
+    # Batch: which ranges are read
+    "ranges_balanced": Reason(
+        "stage",
+        "Reads {before:partition} in {after:task} on {slots:slot}: {bytes:bytes}, at most {volume:bytes} per "
+        "task; the largest has {largest:bytes}, {ratio} times the mean.",
+    ),
+    "ranges_bounded": Reason(
+        "stage",
+        "Reads {before:partition} in {after:task} on {slots:slot}: {bytes:bytes} ask for more, and the upper "
+        "bound is {upper}; the largest has {largest:bytes}, {ratio} times the mean.",
+    ),
+    "ranges_split": Reason(
+        "stage",
+        "Reads {before:partition} in {after:task} on {slots:slot}, with {split:partition} split that far "
+        "exceeded the others; the largest task has {largest:bytes}, {ratio} times the mean.",
+    ),
+    "ranges_skewed": Reason(
+        "stage",
+        "Reads {before:partition} in {after:task} on {slots:slot}; {skewed:partition} far larger than the "
+        "others cannot be split, {kept}; the largest task has {largest:bytes}, {ratio} times the mean.",
+    ),
+    "ranges_as_written": Reason(
+        "nothing_to_do",
+        "Reads each of {before:partition} in a task of its own: {bytes:bytes} on {slots:slot}, at most "
+        "{volume:bytes} per task.",
+    ),
+    "ranges_explicit": Reason(
+        "nothing_to_do",
+        "Reads each of the {before:partition} that the application has chosen for exchange {exchanges}.",
+    ),
+    "ranges_counts_differ": Reason(
+        "nothing_to_do",
+        "Is left to Spark: its exchanges have different numbers of partitions, {counts}.",
+    ),
+    "ranges_unknown": Reason(
+        "nothing_to_do",
+        "Is left to Spark: some of the {before:partition} of exchange {exchanges} have no known size.",
+    ),
+    "ranges_single": Reason("nothing_to_do", "Reads its only partition, {bytes:bytes}, in one task."),
+    "ranges_nothing": Reason("nothing_to_do", "Has no partitions to share out between tasks."),
+    "ranges_off": Reason("nothing_to_do", "Is left to Spark: the choice of ranges is off."),
+    # Batch: scans of files
+    "split_from_bytes": Reason(
+        "stage",
+        "Scans {bytes:bytes} in about {after:task} of {split:bytes} on {slots:slot}.",
+    ),
+    "split_bounded": Reason(
+        "stage",
+        "Scans {bytes:bytes} in about {after:task} of {split:bytes}: {wanted} would be right, and no source "
+        "may have more.",
+    ),
+    "split_unknown": Reason(
+        "nothing_to_do", "Is split by Spark: how many bytes there are to scan is not known."
+    ),
+    "split_off": Reason("nothing_to_do", "Is split by Spark: the choice of split sizes is off."),
+}
+
+SKEW_KEPT: Mapping[str, str] = {
+    "off": "that is switched off",
+    "no_join": "they belong to no join of two shuffles",
+    "join": "this type of join needs each whole on both sides",
+    "keyed": "what follows relies on their keys being together",
+    "maps": "their map tasks or the bounds do not allow it",
 }
 
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."
 NO_LIMIT = "without limit"
+SAVED_BEFORE = "The query was being stopped and failed; all that it had committed is in the savepoint {path}"
 LIMIT = "until {wait_ms:ms} have passed"
 ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
 
@@ -306,12 +412,21 @@ def _duration(ms: float) -> str:
     return f"{ms:.0f} ms"
 
 
+def _size(number: int) -> str:
+    for shift, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if number >= 1 << shift:
+            return f"{number / (1 << shift):.1f}".removesuffix(".0") + f" {name}"
+    return f"{number} B"
+
+
 class _Words(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if not format_spec:
             return str(value)
         if format_spec == "ms":
             return _duration(float(value))
+        if format_spec == "bytes":
+            return _size(int(value))
         return f"{value} {format_spec}" if value == 1 else f"{value} {format_spec}s"
 
 

@@ -39,6 +39,7 @@ from spark_elastic.core.actions import (
     SetTimer,
     StartQuery,
     StopQuery,
+    TakeSavepoint,
 )
 from spark_elastic.core.declarations import Declarations
 from spark_elastic.core.events import (
@@ -60,6 +61,8 @@ from spark_elastic.core.events import (
     QueryStopped,
     QuerySubmitted,
     RequirementsRequested,
+    SavepointRequested,
+    SavepointTaken,
     Snapshot,
     StageCompleted,
     TimerFired,
@@ -68,7 +71,7 @@ from spark_elastic.core.failures.exponential_delay import SeededJitter
 from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, NoRestart, RestartStrategy
 from spark_elastic.core.history import Rescale
 from spark_elastic.core.query.machine import QueryMachine, Timer
-from spark_elastic.core.query.record import RunFailure
+from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
@@ -84,6 +87,7 @@ _EXECUTOR_EVENTS = (
     ExecutorDecommissioning,
     ExecutorUsage,
 )
+_QUERY_ORDERS = (StartQuery, StopQuery, FailQuery, CancelQuery, TakeSavepoint, SetParallelism)
 _FINISHED_KEPT = 100
 """Finished queries that can still be looked at."""
 
@@ -92,7 +96,7 @@ _FINISHED_KEPT = 100
 class QueryView:
     """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
 
-    `history` and `exceptions` have the newest first.
+    `history`, `exceptions` and `savepoints` have the newest first.
     """
 
     facts: QueryFacts
@@ -100,12 +104,14 @@ class QueryView:
     state: str
     partitions: int | None
     target: int | None
+    requirements: Requirements
     last_progress: QueryProgress | None
     last_decision: Decision | None
     restarted: int
     rescaled: int
     history: tuple[Rescale, ...]
     exceptions: tuple[RunFailure, ...]
+    savepoints: tuple[Savepoint, ...]
 
 
 @define
@@ -123,12 +129,14 @@ class _Queries(Mapping[str, QueryView]):
             state=machine.state.name,
             partitions=record.partitions,
             target=record.target,
+            requirements=machine.requirements,
             last_progress=record.last_progress,
             last_decision=record.last_decision,
             restarted=record.restarted,
             rescaled=record.rescaled,
             history=tuple(record.history.records),
             exceptions=record.exceptions,
+            savepoints=record.savepoints,
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -193,10 +201,19 @@ class Scheduler:
                 self._timer_fired(timer, turn)
             case QuerySubmitted():
                 self._submitted(event, turn)
-            case QueryEvent(query=query) | QueryStopped(query=query) | CancelRequested(query=query):
+            case (
+                QueryEvent(query=query)
+                | QueryStopped(query=query)
+                | SavepointTaken(query=query)
+                | CancelRequested(query=query)
+            ):
                 self._hand_over(query, event, turn)
+            case SavepointRequested(query=query):
+                self._savepoint_requested(query, event, turn)
             case RequirementsRequested(query=query, bounds=bounds):
                 self._declarations.requested(query, bounds)
+                asked = ", ".join(f"{vertex} {low} to {high}" for vertex, (low, high) in bounds.items())
+                turn.report("bounds_requested", query=query, by=event.by, bounds=asked)
                 self._bounds_changed(turn)
             case PolicyFileChanged():
                 known = {query: machine.record.facts for query, machine in self._machines.items()}
@@ -286,6 +303,12 @@ class Scheduler:
         machine = None if query is None else self._machines.get(query)
         if query is not None and machine is not None:
             machine.handle(event, turn)
+            self._settle(query, machine, turn)
+
+    def _savepoint_requested(self, query: str, event: SavepointRequested, turn: _Turn) -> None:
+        machine = self._machines.get(query)
+        if machine is not None:
+            machine.savepoint_requested(event, turn)
             self._settle(query, machine, turn)
 
     def _tell_slots(self, turn: _Turn) -> None:
@@ -424,7 +447,7 @@ class _Turn:
         self.publish(reason, message, query=query, before=before, after=after, numbers=values)
 
     def emit(self, action: Action) -> None:
-        if isinstance(action, StartQuery | StopQuery | FailQuery | CancelQuery | SetParallelism):
+        if isinstance(action, _QUERY_ORDERS):
             self.scheduler._orders[action.id] = action.query
         self.actions.append(action)
 

@@ -20,9 +20,10 @@ StateStore = Literal["rescalable", "unchanged"]
 class CoreSettings:
     """All that a user can decide about the core.
 
-    `resource_wait_ms` -1 waits without limit. `max_delay_ms` None means three times the query's trigger
-    interval. `scaling_interval_max_ms` None means that a growth below `min_parallelism_increase` is never
-    carried out. `history_size` is the number of rescale records kept per query, at least 1.
+    `resource_wait_ms` -1 waits without limit. `max_delay_ms` None means one trigger interval of the query
+    more than `max_checkpoint_failures`, at least 1. `scaling_interval_max_ms` None means that a growth below
+    `min_parallelism_increase` is never carried out. `history_size` is the number of rescale records kept per
+    query, at least 1.
     """
 
     mode: Mode = "reactive"
@@ -38,6 +39,7 @@ class CoreSettings:
     cooldown_ms: int = 30_000
     executing_stabilization_ms: int = 10_000
     max_delay_ms: int | None = None
+    max_checkpoint_failures: int = 2
     min_parallelism_increase: int = 1
     scaling_interval_max_ms: int | None = None
     rescale_policy: RescalePolicy = "gain"
@@ -49,3 +51,4 @@ class CoreSettings:
     max_parallelism: int = 32_768
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     history_size: int = 100
+    savepoint_dir: str | None = None

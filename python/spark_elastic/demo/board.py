@@ -12,6 +12,7 @@ from spark_elastic.core.events import (
     ExecutorAdded,
     ExecutorDecommissioning,
     ExecutorRemoved,
+    OffsetsBehind,
     QueryEvent,
     QueryInfo,
     QueryProgress,
@@ -61,6 +62,8 @@ class QueryBoard:
     partitions: int | None = None
     rows_per_second: float = 0.0
     batch_ms: int = 0
+    offsets_behind: OffsetsBehind | None = None
+    most_behind: int | None = None
     restarts: int = 0
     error: str | None = None
     decision: Decision | None = None
@@ -72,6 +75,9 @@ class QueryBoard:
         self.partitions = event.partitions
         self.rows_per_second = event.input_rows_per_second
         self.batch_ms = event.duration_ms
+        self.offsets_behind = event.offsets_behind
+        if event.offsets_behind is not None:
+            self.most_behind = max(self.most_behind or 0, event.offsets_behind.max)
         self.batches.append(
             Batch(
                 number=event.batch,

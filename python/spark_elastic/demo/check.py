@@ -8,7 +8,7 @@ from attrs import frozen
 
 from spark_elastic.demo.board import Board
 from spark_elastic.demo.narrate import brief
-from spark_elastic.demo.scenario import Outcome, Step
+from spark_elastic.demo.scenario import Deed, Outcome, Step
 
 
 @frozen(kw_only=True)
@@ -38,7 +38,8 @@ def _check_step(step: Step, outcome: Outcome | None) -> Check:
         return Check(name=name, ok=False, found="never begun")
     if outcome.settled is not None:
         return Check(name=name, ok=True, found=f"after {(outcome.settled - outcome.acted) / 1000:.1f} s")
-    missing = "executor" if outcome.executor is None else "parallelism"
+    waits = outcome.executor is None and step.deed is not Deed.BOUND
+    missing = "executor" if waits else "parallelism"
     return Check(name=name, ok=False, found=f"no change of {missing} seen")
 
 
@@ -55,6 +56,22 @@ def _check_rows(name: str, counts: Mapping[str, int] | None) -> Check:
     ok = missing == 0 and surplus == 0 and rows == counts["rows_expected"] > 0
     found = f"{counts['rows_in']:,} rows in, {rows:,} out, {missing:,} missing, {surplus:,} doubled or wrong"
     return Check(name=title, ok=ok, found=found)
+
+
+def check_sent(sent: int, comparison: Mapping[str, Mapping[str, int]]) -> Check:
+    """Check that the batch job has read as many rows as were sent, each once."""
+    read = {counts["rows_in"] for counts in comparison.values()}
+    counted = " or ".join(f"{rows:,}" for rows in sorted(read)) or "none"
+    found = f"{sent:,} sent, {counted} found by the batch job"
+    return Check(name="the topic has every row that was sent", ok=read == {sent} and sent > 0, found=found)
+
+
+def check_offsets(board: Board) -> Check:
+    """Check that every query has said how far behind its source it is."""
+    most = {query.name: query.most_behind for query in board.queries.values()}
+    said = [f"{name} at most {offsets:,}" for name, offsets in most.items() if offsets is not None]
+    ok = len(said) == len(most) > 0
+    return Check(name="every query says how far behind it is", ok=ok, found=", ".join(said) or "no offsets")
 
 
 def check_queries(board: Board) -> Check:

@@ -1,6 +1,6 @@
 """A plain batch job that says what both queries should have written, and compares.
 
-usage: python -m spark_elastic.demo.compare INCOMING ORDERS OUTPUT RESULT
+usage: python -m spark_elastic.demo.compare INCOMING ORDERS OUTPUT RESULT [CLASSPATH]
 It writes to RESULT, per query: {"rows_in", "rows_out", "rows_expected", "missing", "surplus"}.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_elastic.demo.apps.lineitem_stream import SCHEMA, enrich, totals, with_arrival
+from spark_elastic.demo.apps.lineitem_stream import arrived, enrich, totals
 
 _WATERMARK = "interval 5 seconds"
 _COLUMNS = (
@@ -52,9 +52,9 @@ def closed(windows: DataFrame, lines: DataFrame) -> DataFrame:
 
 
 def compare(spark: SparkSession, incoming: str, orders: str, output: str) -> dict[str, dict[str, int]]:
-    """Return the comparison of each query's output with the batch result over the same files."""
-    # Both results read the files once, and only these columns.
-    lines = with_arrival(spark.read.schema(SCHEMA).parquet(incoming)).select(*_COLUMNS).cache()
+    """Return the comparison of each query's output with the batch result over the same input."""
+    # Both results read the input once, and only these columns.
+    lines = arrived(spark.read, incoming).select(*_COLUMNS).cache()
     rows_in = {"rows_in": lines.count()}
     expected = {
         "enrichment": enrich(lines, spark.read.parquet(orders)),
@@ -66,7 +66,7 @@ def compare(spark: SparkSession, incoming: str, orders: str, output: str) -> dic
     }
 
 
-def main(incoming: str, orders: str, output: str, result: str) -> None:
+def main(incoming: str, orders: str, output: str, result: str, class_path: str = "") -> None:
     """Run the comparison in a local Spark and write it as JSON."""
     builder = SparkSession.builder.master("local[2]").appName("compare")
     settings = {
@@ -74,6 +74,7 @@ def main(incoming: str, orders: str, output: str, result: str) -> None:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
+        "spark.driver.extraClassPath": class_path,
         # A job of seconds is over before the optimizing compiler has paid off.
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }

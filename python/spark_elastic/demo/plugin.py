@@ -9,10 +9,19 @@ from spark_elastic.jar import jar_path
 from spark_elastic.spark_conf import plugin_conf
 
 
-def demo_conf(journal: Path) -> dict[str, str]:
-    """Return what `spark-elastic conf` prints, and waiting times short enough for the scenario."""
+def demo_conf(journal: Path, policy: Path | None = None) -> dict[str, str]:
+    """Return what `spark-elastic conf` prints, and waiting times short enough for the scenario.
+
+    With a `policy` file it is adaptive mode.
+    """
+    adaptive = {
+        "spark.elastic.policyFile": str(policy),
+        "spark.elastic.slotIdleTimeout": "2s",
+        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+    }
     return {
-        **plugin_conf({}, jar=jar_path(), python=sys.executable, mode="reactive"),
+        **plugin_conf({}, jar=jar_path(), python=sys.executable, mode="adaptive" if policy else "reactive"),
+        **(adaptive if policy else {}),
         "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
         "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "5s",
         "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "1s",

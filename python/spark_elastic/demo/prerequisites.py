@@ -9,7 +9,9 @@ import shutil
 import subprocess
 
 from spark_elastic.demo.data import generator
+from spark_elastic.demo.narrate import brief
 from spark_elastic.jar import JarNotFoundError, jar_path
+from spark_elastic.maven.artifacts import FetchError
 
 _OLDEST_JAVA = 17
 _JAVA_ADVICE = (
@@ -21,6 +23,13 @@ def problems() -> list[str]:
     """Return one line for each thing that is missing, with what to do; nothing if all is there."""
     found = [_java(), _pyspark(), _generator(), _jar()]
     return [problem for problem in found if problem is not None]
+
+
+def fetch_problem(error: FetchError) -> str:
+    """Say in one line which jar is missing, and what to do."""
+    what = brief(str(error))
+    advice = "name its jar with --token-provider" if "token-provider" in what else "look at the network"
+    return f"{what}: {advice}"
 
 
 def java_version(banner: str) -> int | None:

@@ -30,7 +30,14 @@ class LoggedProcess:
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: Path,
+        cwd: Path,
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         self.name = name
         self.log = log
@@ -39,12 +46,13 @@ class LoggedProcess:
                 list(command),
                 env=dict(env),
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         self.pid = self._child.pid
+        self.stdin = self._child.stdin
         self._killed = False
 
     @property

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 
@@ -15,19 +17,17 @@ from spark_elastic import __version__
 from spark_elastic.demo import check
 from spark_elastic.demo.board import Board
 from spark_elastic.demo.cluster import Cluster, Worker
-from spark_elastic.demo.data import Tables, generate
-from spark_elastic.demo.feed import Feed
+from spark_elastic.demo.data import Tables
+from spark_elastic.demo.delivery import Delivery
 from spark_elastic.demo.output import commits
 from spark_elastic.demo.plugin import demo_conf
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
-from spark_elastic.demo.scenario import Deed, Scenario, Step
+from spark_elastic.demo.scenario import ADAPTIVE_STEPS, STEPS, Deed, Scenario, Step
+from spark_elastic.demo.source import SCALE, Source
 from spark_elastic.demo.stage import Stage
 from spark_elastic.demo.summary import Summary, summarize
 from spark_elastic.demo.tail import JournalTail
 
-_SCALE = 0.05
-_FILES = 200
-_FILE_INTERVAL_S = 0.5
 _TICK_S = 0.1
 _QUERIES = ("enrichment", "totals")
 _START_TIMEOUT_S = 120.0
@@ -42,16 +42,6 @@ class Places:
     root: Path
 
     @property
-    def tables(self) -> Path:
-        """The generated tables."""
-        return self.root / "tables"
-
-    @property
-    def incoming(self) -> Path:
-        """The folder in which files arrive."""
-        return self.root / "incoming"
-
-    @property
     def output(self) -> Path:
         """What the application writes."""
         return self.root / "output"
@@ -62,6 +52,11 @@ class Places:
         return self.root / "cluster"
 
     @property
+    def policy(self) -> Path:
+        """The policy file, in adaptive mode."""
+        return self.root / "policy.yaml"
+
+    @property
     def journal(self) -> Path:
         """The decision journal's folder."""
         return self.root / "journal"
@@ -69,29 +64,37 @@ class Places:
 
 @define
 class Demo:
-    """One run; `keep` leaves cluster and application running after the scenario until Ctrl-C."""
+    """One run; `keep` leaves cluster and application running after the scenario until Ctrl-C.
+
+    In adaptive mode all workers are there from the start, and the policy file says how many are used.
+    """
 
     places: Places
+    source: Source
     stage: Stage
     keep: bool
+    adaptive: bool = False
     board: Board = field(factory=Board)
-    scenario: Scenario = field(factory=lambda: Scenario(queries=len(_QUERIES)))
+    scenario: Scenario = field(init=False)
     _workers: list[Worker] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        steps = ADAPTIVE_STEPS if self.adaptive else STEPS
+        self.scenario = Scenario(queries=len(_QUERIES), steps=steps)
 
     def run(self) -> Summary:
         """Run everything; raises ProcessFailure or DataFailure if it cannot even begin."""
-        self.stage.say(f"making TPC-H lineitem and orders at scale {_SCALE}")
-        tables = generate(self.places.tables, scale=_SCALE, parts=_FILES)
-        feed = Feed(tables.lineitem, self.places.incoming, interval_s=_FILE_INTERVAL_S)
-        try:
+        with closing(self.source):
+            self.stage.say(f"making TPC-H lineitem and orders at scale {SCALE}")
+            tables, feed = self.source.open()
+            self.stage.say(f"lineitem will arrive in {self.source.incoming}")
             with Cluster(self.places.cluster) as cluster:
                 self.stage.say(f"master at {cluster.master_url}, UI at {cluster.master_ui}")
                 exit_code, ended = self._run_on(cluster, tables, feed)
             left = cluster.left_over()
-        finally:
-            feed.stop()
-        self.stage.say("comparing with a batch job over the same files")
-        comparison = self._compare(tables)
+            self.stage.say("comparing with a batch job over the same input")
+            comparison = self._compare(tables)
+        left += self.source.left_over()
         return summarize(
             version=__version__,
             board=self.board,
@@ -104,13 +107,17 @@ class Demo:
                 check.check_application(exit_code),
                 check.check_queries(self.board),
                 *check.check_rows(_QUERIES, comparison),
+                *self.source.checks(self.board, comparison),
                 check.check_processes(left),
             ],
         )
 
-    def _run_on(self, cluster: Cluster, tables: Tables, feed: Feed) -> tuple[int | None, int]:
+    def _run_on(self, cluster: Cluster, tables: Tables, feed: Delivery) -> tuple[int | None, int]:
         """Return the application's exit code and the end of the scenario (epoch ms)."""
-        self._workers.append(cluster.add_worker())
+        if self.adaptive:
+            self._bound(self.scenario.steps[0].slots)
+        most = max(step.slots for step in self.scenario.steps)
+        self._workers = [cluster.add_worker() for _ in range(most if self.adaptive else 1)]
         driver = self._submit(cluster, tables)
         address = driver.wait_for_line(r"UI: (http\S+)", _START_TIMEOUT_S)[1]
         self.stage.say(f"application's UI at {address}")
@@ -123,7 +130,8 @@ class Demo:
                 self._stay(driver, tail, address)
             ended = _now()
             feed.finish()
-            self.stage.say(f"{feed.delivered} files delivered, the application comes to its end")
+            (self.places.output / "_done").touch()
+            self.stage.say(f"{feed.delivered} parts delivered, the application comes to its end")
             self._wait_for_end(driver, tail)
         finally:
             tail.stop()
@@ -135,8 +143,10 @@ class Demo:
 
     def _submit(self, cluster: Cluster, tables: Tables) -> LoggedProcess:
         application = Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))
-        arguments = [str(self.places.incoming), str(tables.orders), str(self.places.output)]
-        return cluster.submit(application, arguments, conf=demo_conf(self.places.journal))
+        arguments = [self.source.incoming, str(tables.orders), str(self.places.output)]
+        conf = demo_conf(self.places.journal, self.places.policy if self.adaptive else None)
+        flags = ["--jars", ",".join(map(str, self.source.jars))] if self.source.jars else []
+        return cluster.submit(application, arguments, conf=conf, flags=flags)
 
     def _wait_for_journal(self, driver: LoggedProcess) -> Path:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -183,6 +193,14 @@ class Demo:
                 cluster.kill_worker(self._workers.pop(0))
             case Deed.DECOMMISSION:
                 cluster.decommission_worker(self._workers.pop(0))
+            case Deed.BOUND:
+                self._bound(step.slots)
+
+    def _bound(self, upper: int) -> None:
+        """Write the policy file; whoever reads meanwhile sees the old one or the new one."""
+        new = self.places.policy.with_suffix(".new")
+        new.write_text(f"version: 1\ndefaults:\n  upperBound: {upper}\n")
+        new.replace(self.places.policy)
 
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
         """Go on until Ctrl-C, which only ends the waiting."""
@@ -204,7 +222,8 @@ class Demo:
 
     def _compare(self, tables: Tables) -> Mapping[str, Mapping[str, int]]:
         result = self.places.root / "comparison.json"
-        arguments = [self.places.incoming, tables.orders, self.places.output, result]
+        class_path = os.pathsep.join(map(str, self.source.jars))
+        arguments = [self.source.incoming, tables.orders, self.places.output, result, class_path]
         command = [sys.executable, "-m", "spark_elastic.demo.compare", *map(str, arguments)]
         job = Cluster.local_job("comparison", command, self.places.root)
         try:

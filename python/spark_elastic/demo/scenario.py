@@ -1,4 +1,4 @@
-"""What happens to the cluster during the demonstration, and when the next thing may happen."""
+"""What happens to the cluster and to the bounds during the demonstration, and when the next thing may."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from spark_elastic.demo.board import Board, ExecutorChange
 
 
 class Deed(enum.Enum):
-    """What a step does to the cluster; START is done before the scenario begins."""
+    """What a step does; START is done before the scenario begins."""
 
     START = "start"
     ADD = "add"
     KILL = "kill"
     DECOMMISSION = "decommission"
+    BOUND = "bound"
 
 
-# What the cluster reports when a deed has had its effect.
+# What the cluster reports when a deed has had its effect; other bounds count from when they are written.
 _EFFECT = {Deed.START: "added", Deed.ADD: "added", Deed.KILL: "removed", Deed.DECOMMISSION: "decommissioning"}
 
 
 @frozen(kw_only=True)
 class Step:
-    """One event: begins `at_s` after the start at the earliest, and should lead to `slots` slots."""
+    """One event: begins `at_s` after the start at the earliest, and every query should then use `slots`.
+
+    In adaptive mode that is what the policy file says from then on, as their upper bound.
+    """
 
     title: str
     deed: Deed
@@ -52,6 +56,12 @@ STEPS: tuple[Step, ...] = (
     Step(title="add another worker", deed=Deed.ADD, at_s=32, slots=3),
     Step(title="kill -9 a worker", deed=Deed.KILL, at_s=49, slots=2),
     Step(title="decommission a worker", deed=Deed.DECOMMISSION, at_s=64, slots=1),
+)
+ADAPTIVE_STEPS: tuple[Step, ...] = (
+    Step(title="start with an upper bound of 1", deed=Deed.START, at_s=0, slots=1),
+    Step(title="raise the upper bound to 3", deed=Deed.BOUND, at_s=15, slots=3),
+    Step(title="lower it to 2", deed=Deed.BOUND, at_s=36, slots=2),
+    Step(title="lower it to 1", deed=Deed.BOUND, at_s=54, slots=1),
 )
 END_S = 78.0
 
@@ -105,11 +115,10 @@ class Scenario:
         if not self.outcomes or self._over(self.outcomes[-1]):
             return
         outcome = self.outcomes[-1]
-        change = _effect(outcome, board.changes)
-        if change is not None:
-            outcome.executor, outcome.executor_at = change.executor, change.at
+        begin = self._effect(outcome, board.changes)
+        if begin is not None:
             for query in board.queries.values():
-                since = query.in_force_since(outcome.step.slots, change.at)
+                since = query.in_force_since(outcome.step.slots, begin)
                 if since is not None:
                     outcome.in_force.setdefault(query.name, since)
         if len(outcome.in_force) >= self.queries:
@@ -129,8 +138,15 @@ class Scenario:
     def _over(outcome: Outcome) -> bool:
         return outcome.timed_out or outcome.settled is not None
 
-
-def _effect(outcome: Outcome, changes: Sequence[ExecutorChange]) -> ExecutorChange | None:
-    kind = _EFFECT[outcome.step.deed]
-    after = 0 if outcome.step.deed is Deed.START else outcome.acted
-    return next((change for change in changes if change.kind == kind and change.at >= after), None)
+    @staticmethod
+    def _effect(outcome: Outcome, changes: Sequence[ExecutorChange]) -> int | None:
+        """Return when the new number could be used from (epoch ms), None if that has not come yet."""
+        if outcome.step.deed is Deed.BOUND:
+            return outcome.acted
+        kind = _EFFECT[outcome.step.deed]
+        after = 0 if outcome.step.deed is Deed.START else outcome.acted
+        change = next((change for change in changes if change.kind == kind and change.at >= after), None)
+        if change is None:
+            return None
+        outcome.executor, outcome.executor_at = change.executor, change.at
+        return change.at

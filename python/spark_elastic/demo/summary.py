@@ -16,7 +16,7 @@ from spark_elastic.demo.scenario import Deed, Outcome
 
 @frozen(kw_only=True)
 class StepEffect:
-    """What a step meant for one query: from the executor's change to the new parallelism; output gap."""
+    """What a step meant for one query: from the change of executor or bound to the new count; output gap."""
 
     query: str
     in_force_ms: int | None
@@ -94,7 +94,8 @@ def summarize(
 
 
 def _step(outcome: Outcome, first: int, end: int, outputs: Mapping[str, Sequence[int]]) -> StepSummary:
-    change = outcome.executor_at
+    bound = outcome.step.deed is Deed.BOUND
+    change = outcome.acted if bound else outcome.executor_at
     # The time from the first executor to the first batch is the application's own start.
     measured = change is not None and outcome.step.deed is not Deed.START
     return StepSummary(
@@ -102,7 +103,7 @@ def _step(outcome: Outcome, first: int, end: int, outputs: Mapping[str, Sequence
         slots=outcome.step.slots,
         at_ms=outcome.acted - first,
         executor=outcome.executor,
-        executor_ms=change - outcome.acted if change is not None and measured else None,
+        executor_ms=change - outcome.acted if change is not None and measured and not bound else None,
         effects=tuple(
             StepEffect(
                 query=query,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -59,11 +59,13 @@ def _executor(info: ExecutorInfo, slots: int) -> Text:
     return Text.assemble((f"{'■' * slots or '□'} ", style), f"executor {info.executor}", (note, style), "   ")
 
 
-def _queries(queries: Iterable[QueryBoard]) -> RenderableType:
+def _queries(queries: Collection[QueryBoard]) -> RenderableType:
+    # Only some sources say how far behind a query is.
+    lag = any(query.offsets_behind is not None for query in queries)
     table = Table(expand=True)
     for title in ("query", "state"):
         table.add_column(title)
-    for title in ("partitions", "rows/s", "batch", "restarts"):
+    for title in ("partitions", "rows/s", "batch", *(["offsets behind"] if lag else []), "restarts"):
         table.add_column(title, justify="right")
     table.add_column("last decision", ratio=1)
     for query in queries:
@@ -73,7 +75,13 @@ def _queries(queries: Iterable[QueryBoard]) -> RenderableType:
             "–" if query.partitions is None else f"[bold cyan]{query.partitions}[/]",
             f"{query.rows_per_second:,.0f}",
             f"{query.batch_ms:,} ms",
+            *([_behind(query)] if lag else []),
             str(query.restarts),
             Text(brief(query.decision.message) if query.decision else ""),
         )
     return table
+
+
+def _behind(query: QueryBoard) -> str:
+    """Say how far the partition that is furthest behind is behind."""
+    return "–" if query.offsets_behind is None else f"{query.offsets_behind.max:,}"

@@ -14,19 +14,19 @@ from py4j.protocol import Py4JAuthenticationError, Py4JError, Py4JJavaError
 
 from spark_elastic import __version__
 from spark_elastic.gateway.handshake import Handshake
-from spark_elastic.gateway.port import CONTRACT, Exchange, JsonObject, Lost, Mismatch
+from spark_elastic.gateway.port import CONTRACT, Exchange, JsonObject, Lost, Mismatch, Served
 
 _HOST = "127.0.0.1"
 
 
 class Py4JGateway:
-    """One connection to the driver that wrote `handshake`.
+    """A connection to the driver that wrote `handshake`: the one for events and actions, or for `requests`.
 
     Raises Lost if nobody listens, Mismatch if the listener cannot prove that it knows our token or is of
     another version.
     """
 
-    def __init__(self, handshake: Handshake) -> None:
+    def __init__(self, handshake: Handshake, *, requests: bool = False) -> None:
         self._where = f"{_HOST}:{handshake.port}"
         if handshake.version != __version__:
             raise Mismatch(_versions_differ(handshake.version))
@@ -36,7 +36,7 @@ class Py4JGateway:
         self._gateway = JavaGateway(gateway_parameters=parameters)
         self._gateway.set_gateway_client(_OneTry(gateway_parameters=parameters))
         try:
-            self._hello(handshake.token)
+            self._hello(handshake.token, requests)
         except BaseException:
             self.close()
             raise
@@ -56,14 +56,30 @@ class Py4JGateway:
                 f"the driver at {self._where} answered something else than events: {error!r}"
             ) from error
 
+    def serve(self, answer: JsonObject | None, *, writes: bool, wait_ms: int) -> Served:
+        """Hand over the answer to an HTTP request, wait up to `wait_ms` for the next one. Raises Lost.
+
+        Threads may call this at the same time.
+        """
+        reply = self._call("serve", {"answer": answer, "writes": writes, "wait_ms": wait_ms})
+        return Served(request=reply.get("request"), stop=bool(reply.get("stop", False)))
+
+    def wake(self) -> None:
+        """Let an exchange that waits for events come back now. Raises Lost."""
+        try:
+            self._gateway.entry_point.wake()
+        except (Py4JError, OSError) as error:
+            raise Lost(f"no connection to the driver at {self._where} for 'wake'") from error
+
     def close(self) -> None:
         """End the connection; a second time does nothing."""
         # There is no callback server; saying so keeps Py4J from a deprecation note.
         self._gateway.close(keep_callback_server=True)
 
-    def _hello(self, token: str) -> None:
+    def _hello(self, token: str, requests: bool) -> None:
         challenge = secrets.token_hex(16)
-        reply = self._call("hello", {"challenge": challenge, "version": __version__, "contract": CONTRACT})
+        hello = {"challenge": challenge, "version": __version__, "contract": CONTRACT, "requests": requests}
+        reply = self._call("hello", hello)
         proof = hmac.new(token.encode(), challenge.encode(), hashlib.sha256).hexdigest()
         if not hmac.compare_digest(proof.encode(), str(reply.get("proof")).encode()):
             raise Mismatch(f"what listens at {self._where} is not the driver that started this process")

@@ -18,11 +18,16 @@ class BadHandshake(ValueError):
 
 @frozen(kw_only=True)
 class Handshake:
-    """Where the driver listens (a loopback port), and the secret that both sides must know."""
+    """Where the driver listens (a loopback port), and the secret that both sides must know.
+
+    `restarts` counts the policy processes before this one, `requests` says that there will be HTTP requests.
+    """
 
     port: int
     token: str = field(repr=False)
     version: str
+    restarts: int = 0
+    requests: bool = False
 
 
 def read_handshake(stdin: int) -> Handshake:
@@ -45,14 +50,17 @@ def _parse(line: bytes) -> Handshake:
     try:
         value = json.loads(line)
         port, token, version = value["port"], value["token"], value["version"]
-    except (ValueError, TypeError, KeyError):
+        restarts, requests = value.get("restarts", 0), value.get("requests", False)
+    except (ValueError, TypeError, KeyError, AttributeError):
         # Without the cause: its text may quote the line, and with it the token.
         raise BadHandshake("the driver's line is no JSON object with port, token and version") from None
     if type(port) is not int or not 0 < port < 65_536:
         raise BadHandshake("the port in the driver's line is no number from 1 to 65535")
     if not isinstance(token, str) or not token or not isinstance(version, str):
         raise BadHandshake("the token or the version in the driver's line is no text")
-    return Handshake(port=port, token=token, version=version)
+    if type(restarts) is not int or type(requests) is not bool:
+        raise BadHandshake("restarts or requests in the driver's line is of another type")
+    return Handshake(port=port, token=token, version=version, restarts=restarts, requests=requests)
 
 
 def watch_for_end(stdin: int, gone: Callable[[], None]) -> None:

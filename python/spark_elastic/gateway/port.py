@@ -41,6 +41,14 @@ class Exchange:
     stop: bool = False
 
 
+@frozen(kw_only=True)
+class Served:
+    """What waiting for an HTTP request brought: one, none, or that the application ends."""
+
+    request: JsonObject | None = None
+    stop: bool = False
+
+
 class Gateway(Protocol):
     """The driver, as the loop sees it."""
 
@@ -50,3 +58,16 @@ class Gateway(Protocol):
         An action whose id the driver has seen before is not carried out again. The first exchange of a
         connection brings a snapshot first. Raises GatewayError.
         """
+
+
+class RequestGateway(Protocol):
+    """The driver, as those see it who answer HTTP requests."""
+
+    def serve(self, answer: JsonObject | None, *, writes: bool, wait_ms: int) -> Served:
+        """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request. Raises GatewayError.
+
+        With `writes` the requests that may change something, without those that cannot.
+        """
+
+    def wake(self) -> None:
+        """Let the loop's exchange come back now. Raises GatewayError."""

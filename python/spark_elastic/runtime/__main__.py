@@ -19,11 +19,13 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 
-from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.gateway.client import Py4JGateway
-from spark_elastic.gateway.handshake import BadHandshake, read_handshake, watch_for_end
+from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake, watch_for_end
 from spark_elastic.gateway.port import GatewayError, Mismatch
+from spark_elastic.rest.server import Server
+from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.resume import resume
@@ -51,7 +53,7 @@ def main() -> int:
     try:
         gateway = Py4JGateway(handshake)
         try:
-            Loop(gateway, _SystemClock(), Scheduler, open_journal, resume).run()
+            _run(gateway, handshake)
         finally:
             gateway.close()
     except Mismatch as error:
@@ -65,6 +67,21 @@ def main() -> int:
         _log.error("the policy failed: %s: %s", type(error).__name__, error)
         return 1
     return 0
+
+
+def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
+    board = Board(handshake.restarts)
+    goes_on = partial(resume, watch=board.watch)
+    loop = Loop(gateway, _SystemClock(), board.scheduler, open_journal, board, goes_on)
+    if not handshake.requests:
+        loop.run()
+        return
+    server = Server(lambda: Py4JGateway(handshake, requests=True), board)
+    server.start()
+    try:
+        loop.run()
+    finally:
+        server.stop()
 
 
 def _ignore_the_terminal() -> None:

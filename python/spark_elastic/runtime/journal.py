@@ -42,7 +42,7 @@ _FOLDER_BESIDE_EVENT_LOGS = "spark-elastic"
 class Journal:
     """Where a run is written down; without a `path` it is not.
 
-    Disk errors never reach the policy: they are said once, and the journal ends there.
+    Disk errors never reach the policy: they are said once, the journal ends there, and has `failed`.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Journal:
         self._state_due = 0
         self._states_fit = True
         self._file: IO[bytes] | None = None
+        self.failed = False
         if path is not None:
             try:
                 self._open(path)
@@ -165,6 +166,7 @@ class Journal:
 
     def _give_up(self, error: OSError) -> None:
         _log.warning("no decision journal from here on: %s: %s", self._path, error.strerror or error)
+        self.failed = True
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):  # said already

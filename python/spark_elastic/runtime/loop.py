@@ -20,6 +20,7 @@ from spark_elastic.settings import Settings, SettingsError, load
 from spark_elastic.wire import WireError, decode_event, encode_action, encode_event
 
 if TYPE_CHECKING:
+    from spark_elastic.runtime.board import Board
     from spark_elastic.runtime.policy_watch import PolicyWatch
 
 _log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class Loop:
         clock: Clock,
         make_policy: Callable[[CoreSettings], Policy],
         open_journal: Callable[[Settings, Snapshot], Journal],
+        board: Board | None = None,
         resume: Callable[[Settings, Snapshot], Resumed | None] = lambda _settings, _snapshot: None,
     ) -> None:
         self._gateway = gateway
@@ -82,6 +84,7 @@ class Loop:
         self._make_policy = make_policy
         self._open_journal = open_journal
         self._resume = resume
+        self._board = board
         self._timers = Timers()
         self._policy: Policy | None = None
         self._journal: Journal | None = None
@@ -109,9 +112,12 @@ class Loop:
                 for value in reply.events:
                     self._take(value)
                 self._look_at_policy_file()
+                self._take_requests()
                 self._fire_timers()
                 if self._journal is not None:
                     self._journal.end_batch(self._state)
+                if self._board is not None:
+                    self._board.publish()
                 stop = reply.stop
         finally:
             if self._journal is not None:
@@ -155,6 +161,8 @@ class Loop:
             self._policy = resumed.policy
             self._own_events, self._last_event = resumed.own_events, resumed.last_event
             self._journal.goes_on_from(self._state())
+        if self._board is not None:
+            self._board.begin(settings, snapshot)
         if settings.policy_file is not None:
             # Imported only where it is needed: reading YAML would take a third of the process's start.
             from spark_elastic.runtime.policy_watch import PolicyWatch
@@ -175,11 +183,14 @@ class Loop:
             return
         # Written first, so that an event that breaks the policy is the journal's last line.
         self._journal.event(encode_event(event))
-        actions = self._policy.handle(event)
+        self._decide(event, self._policy, self._journal)
+
+    def _decide(self, event: Event, policy: Policy, journal: Journal) -> None:
+        actions = policy.handle(event)
         self._last_event = event.id
         self.handled += 1
         written = [encode_action(action) for action in actions]
-        self._journal.actions(written)
+        journal.actions(written)
         for action, value in zip(actions, written, strict=True):
             if isinstance(action, SetTimer):
                 self._timers.set(action.timer, action.at)
@@ -200,6 +211,21 @@ class Loop:
         event = None if self._watch is None else self._watch.poll(self._clock.now())
         if event is not None:
             self._handle(event)
+
+    def _take_requests(self) -> None:
+        """Take in what others than the driver ask for; what cannot be journaled is refused."""
+        if self._board is None or self._policy is None or self._journal is None:
+            return
+        for request in self._board.take():
+            event = request.event(self._next_id, self._clock.now())
+            if event is None:
+                continue
+            self._journal.event(encode_event(event))
+            self._journal.end_batch()
+            if self._journal.failed:
+                request.not_journaled()
+            else:
+                self._decide(event, self._policy, self._journal)
 
     def _next_id(self) -> str:
         self._own_events += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from spark_elastic import __version__
@@ -18,7 +18,7 @@ from spark_elastic.core.saved import NotRestorable
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import EventEntry, Header, StateEntry, Unreadable, parse_line
 from spark_elastic.runtime.journal import journal_path
-from spark_elastic.runtime.loop import Resumed
+from spark_elastic.runtime.loop import Policy, Resumed
 from spark_elastic.settings import Settings
 
 # The driver waits for an answer to its snapshot; a query that is started meanwhile waits, too.
@@ -31,8 +31,13 @@ _ACTIONS = b'{"actions":'
 _log = logging.getLogger(__name__)
 
 
-def resume(settings: Settings, snapshot: Snapshot) -> Resumed | None:
-    """Return what a process before this one has left, None if there is nothing or it cannot be used."""
+def resume(
+    settings: Settings, snapshot: Snapshot, watch: Callable[[Scheduler], Policy] = lambda policy: policy
+) -> Resumed | None:
+    """Return what a process before this one has left, None if there is nothing or it cannot be used.
+
+    `watch` puts something around the scheduler.
+    """
     path = journal_path(settings, snapshot)
     if path is None or not path.exists():
         return None
@@ -41,7 +46,7 @@ def resume(settings: Settings, snapshot: Snapshot) -> Resumed | None:
         lines = _since_the_last_state(path)
         if lines is None:
             return None
-        resumed, events = _read(lines, settings, snapshot, began + LONGEST_S)
+        resumed, events = _read(lines, settings, snapshot, began + LONGEST_S, watch)
     except (Unreadable, NotRestorable) as error:
         _log.warning("begins anew, without what was before: %s: %s", path, error)
         return None
@@ -102,7 +107,13 @@ def _parse(line: bytes) -> Header | StateEntry | EventEntry | None:
     return entry if isinstance(entry, Header | StateEntry | EventEntry) else None
 
 
-def _read(lines: list[bytes], settings: Settings, snapshot: Snapshot, deadline: float) -> tuple[Resumed, int]:
+def _read(
+    lines: list[bytes],
+    settings: Settings,
+    snapshot: Snapshot,
+    deadline: float,
+    watch: Callable[[Scheduler], Policy],
+) -> tuple[Resumed, int]:
     header, *rest = lines
     _check(_parse(header), settings.as_conf(), snapshot)
     policy, own_events, last_event, driver_event = Scheduler(settings.core()), 0, "", 0
@@ -124,7 +135,7 @@ def _read(lines: list[bytes], settings: Settings, snapshot: Snapshot, deadline: 
     if _number("s", snapshot.id) <= driver_event:
         raise Unreadable("it is that of another driver")  # which has counted its events from 1
     return (
-        Resumed(policy=policy, own_events=own_events, last_event=last_event, file=policy.policy_file),
+        Resumed(policy=watch(policy), own_events=own_events, last_event=last_event, file=policy.policy_file),
         events,
     )
 

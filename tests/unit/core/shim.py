@@ -14,6 +14,7 @@ _ORDERS = (
     "SetParallelism",
     "FailQuery",
     "CancelQuery",
+    "TakeSavepoint",
     "RequestExecutors",
     "DecommissionExecutors",
     "KillExecutors",
@@ -68,6 +69,10 @@ def _carry_out(scene: Scene, order: ac.Action) -> None:
         case ac.CancelQuery(query=query):
             scene.send(ev.ActionDone, action=order.id, took_ms=0)
             scene.terminated(query)
+        case ac.TakeSavepoint(query=query, target=target):
+            taken = {"query": query, "run": scene.query(query).run, "batch": 7, "bytes": 1_000}
+            scene.send(ev.SavepointTaken, action=order.id, path=f"{target}/savepoint-7", **taken)
+            scene.send(ev.ActionDone, action=order.id, took_ms=100)
         case ac.DecommissionExecutors(executors=executors) | ac.KillExecutors(executors=executors):
             scene.send(ev.ActionDone, action=order.id, took_ms=0)
             for executor in executors:

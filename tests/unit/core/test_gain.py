@@ -113,6 +113,24 @@ DURATIONS = st.integers(1, 100_000)
 SIZES = st.integers(1, 300)
 
 
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ((), 58),  # the smallest of those that are as good
+        ((60,), 58),
+        ((20,), 60),  # three times 20 slots; 58 would leave two of them empty the third time
+        ((59,), 59),
+        ((29,), 58),
+        ((40,), 60),  # neither fits; the larger count has the smaller share of the work in each wave
+    ],
+)
+def test_of_counts_that_are_as_good_the_one_that_suits_other_numbers_of_slots(
+    seen: tuple[int, ...], expected: int
+) -> None:
+    model = BatchModel(base_ms=100.0, overhead_ms=20.0, work_ms=10_000.0)
+    assert model.best_partitions(60, 32768, TOLERANCE, seen) == expected
+
+
 @settings(max_examples=50, deadline=None)
 @given(partitions=SIZES, slots=SIZES, duration_ms=DURATIONS, earlier=st.tuples(SIZES, SIZES, DURATIONS))
 def test_the_last_measurement_is_always_met(

@@ -19,6 +19,7 @@ from spark_elastic.core.query.failing import Failing
 from spark_elastic.core.query.finished import Finished
 from spark_elastic.core.query.restarting import Restarting
 from spark_elastic.core.query.state import State
+from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
 from spark_elastic.core.settings import CoreSettings
@@ -29,12 +30,15 @@ STATES: tuple[type[State], ...] = (
     WaitingForResources,
     CreatingExecutionGraph,
     Executing,
+    StopWithSavepoint,
     Restarting,
     Failing,
     Canceling,
     Finished,
 )
-WAITING, CREATING, EXECUTING, RESTARTING, FAILING, CANCELING, FINISHED = (state.name for state in STATES[1:])
+WAITING, CREATING, EXECUTING, STOPPING, RESTARTING, FAILING, CANCELING, FINISHED = (
+    state.name for state in STATES[1:]
+)
 
 
 @pytest.fixture
@@ -80,6 +84,27 @@ def finished(scene: Scene) -> None:
     scene.terminated()
 
 
+def stopping_with_savepoint(scene: Scene) -> None:
+    executing(scene)
+    asks_for_savepoint(scene)
+
+
+def asks_for_savepoint(scene: Scene) -> None:
+    scene.send(ev.SavepointRequested, **fields(ev.SavepointRequested, scene))
+
+
+def is_saved(scene: Scene) -> None:
+    order = scene.last_order("TakeSavepoint")
+    assert order is not None
+    scene.send(ev.SavepointTaken, **{**fields(ev.SavepointTaken, scene), "action": order.id})
+
+
+def is_not_saved(scene: Scene) -> None:
+    order = scene.last_order("TakeSavepoint")
+    assert order is not None
+    scene.fail(order)
+
+
 def fails(scene: Scene) -> None:
     scene.run_fails()
 
@@ -96,6 +121,7 @@ REACH: dict[str, Callable[[Scene], None]] = {
     WAITING: waiting,
     CREATING: creating,
     EXECUTING: executing,
+    STOPPING: stopping_with_savepoint,
     RESTARTING: restarting,
     FAILING: failing,
     CANCELING: canceling,
@@ -128,6 +154,8 @@ def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
         ev.QueryStopped: {**QUERY, "action": order},
         ev.QueryFailed: {**QUERY, "failure": ev.Failure(error="disk full")},
         ev.QueryTerminated: QUERY,
+        ev.SavepointTaken: {**QUERY, "action": "a0", "path": "/s/savepoint-7", "batch": 7, "bytes": 1},
+        ev.SavepointRequested: {"query": "counts", "by": "somebody", "target": "/s", "stop": True},
         ev.CancelRequested: {"query": "counts", "by": "somebody"},
         ev.RequirementsRequested: {"query": "counts", "bounds": {"shuffle": (1, 4)}, "by": "somebody"},
         ev.StageCompleted: {"stage": 1, "attempt": 0, "tasks": 2},
@@ -139,31 +167,34 @@ def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
 
 
 OUTCOMES: dict[type[ev.Event], str] = {
-    #            in: Waiting, Creating (graph), Executing, Restarting, fAiling, caNceling, Finished
-    ev.Snapshot:                "F F F F F F F",
-    ev.ExecutorAdded:           "C C E R A N F",
-    ev.ExecutorRemoved:         "W C E R A N F",
-    ev.ExecutorExcluded:        "W C E R A N F",
-    ev.ExecutorUnexcluded:      "W C E R A N F",
-    ev.ExecutorDecommissioning: "W C E R A N F",
-    ev.ExecutorUsage:           "W C E R A N F",
-    ev.PolicyFileChanged:       "W C E R A N F",
-    ev.PolicyFileRefused:       "W C E R A N F",
-    ev.QuerySubmitted:          "W C E R A N C",
-    ev.QueryStarted:            "E E E E N N F",
-    ev.QueryProgress:           "W C E R A N F",
-    ev.QueryIdle:               "W C E R A N F",
-    ev.QueryStopped:            "W C E C A N F",
-    ev.QueryFailed:             "R R R R A N F",
-    ev.QueryTerminated:         "F F F F F F F",
-    ev.CancelRequested:         "N N N N N N F",
-    ev.RequirementsRequested:   "W C E R A N F",
-    ev.StageCompleted:          "W C E R A N F",
-    ev.ActionDone:              "W C E R A N F",
-    ev.ActionFailed:            "W C E E A N F",
-    ev.TimerFired:              "W C E R A N F",
+    # in:                        Waiting, Creating (graph), Executing, StopWithSavepoint, Restarting,
+    #                            fAiling, caNceling, Finished
+    ev.Snapshot:                "F F F F F F F F",
+    ev.ExecutorAdded:           "C C E S R A N F",
+    ev.ExecutorRemoved:         "W C E S R A N F",
+    ev.ExecutorExcluded:        "W C E S R A N F",
+    ev.ExecutorUnexcluded:      "W C E S R A N F",
+    ev.ExecutorDecommissioning: "W C E S R A N F",
+    ev.ExecutorUsage:           "W C E S R A N F",
+    ev.PolicyFileChanged:       "W C E S R A N F",
+    ev.PolicyFileRefused:       "W C E S R A N F",
+    ev.QuerySubmitted:          "W C E S R A N C",
+    ev.QueryStarted:            "E E E E E N N F",
+    ev.QueryProgress:           "W C E S R A N F",
+    ev.QueryIdle:               "W C E S R A N F",
+    ev.QueryStopped:            "W C E S C A N F",
+    ev.QueryFailed:             "R R R S R A N F",
+    ev.QueryTerminated:         "F F F F F F F F",
+    ev.SavepointTaken:          "W C E S R A N F",
+    ev.SavepointRequested:      "W C S S R A N F",
+    ev.CancelRequested:         "N N N N N N N F",
+    ev.RequirementsRequested:   "W C E S R A N F",
+    ev.StageCompleted:          "W C E S R A N F",
+    ev.ActionDone:              "W C E S R A N F",
+    ev.ActionFailed:            "W C E E E A N F",
+    ev.TimerFired:              "W C E S R A N F",
 }  # fmt: skip
-LETTERS = dict(zip("WCERANF", REACH, strict=True))
+LETTERS = dict(zip("WCESRANF", REACH, strict=True))
 MAKES_NO_SENSE = {(WAITING, ev.QueryStopped), (CREATING, ev.QueryStopped), (EXECUTING, ev.QueryStopped)}
 
 
@@ -266,6 +297,13 @@ STORIES: dict[tuple[str, str], tuple[Step, ...]] = {
     (CREATING, CANCELING): (creating, is_canceled),
     (CREATING, FINISHED): (creating, ends),
     (EXECUTING, RESTARTING): (restarting,),
+    (EXECUTING, STOPPING): (stopping_with_savepoint,),
+    (STOPPING, EXECUTING): (stopping_with_savepoint, runs_unasked),
+    (STOPPING, WAITING): (stopping_with_savepoint, stops, is_not_saved),
+    (STOPPING, RESTARTING): (stopping_with_savepoint, fails, is_saved),
+    (STOPPING, FAILING): (stopping_with_savepoint, fails_for_good, is_not_saved),
+    (STOPPING, CANCELING): (stopping_with_savepoint, is_canceled),
+    (STOPPING, FINISHED): (stopping_with_savepoint, stops, is_saved, ends),
     (EXECUTING, FAILING): (failing,),
     (EXECUTING, CANCELING): (canceling,),
     (EXECUTING, FINISHED): (finished,),

@@ -7,6 +7,7 @@ from spark_elastic.core.events import (
     ExecutorAdded,
     ExecutorDecommissioning,
     ExecutorRemoved,
+    OffsetsBehind,
     QueryFacts,
     QueryProgress,
     QueryStopped,
@@ -49,7 +50,15 @@ def submitted(query: str, at: int = 0, *, stateful: bool = False) -> QuerySubmit
     return QuerySubmitted(id=f"s{at}", at=at, facts=facts, run="run-1")
 
 
-def progress(query: str, batch: int, started: int, partitions: int, *, rows: int = 10) -> QueryProgress:
+def progress(
+    query: str,
+    batch: int,
+    started: int,
+    partitions: int,
+    *,
+    rows: int = 10,
+    behind: OffsetsBehind | None = None,
+) -> QueryProgress:
     return QueryProgress(
         id=f"s{started}",
         at=started + 300,
@@ -61,6 +70,7 @@ def progress(query: str, batch: int, started: int, partitions: int, *, rows: int
         input_rows=rows,
         input_rows_per_second=float(rows),
         partitions=partitions,
+        offsets_behind=behind,
     )
 
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.demo import check
 from spark_elastic.demo.board import Board
 from spark_elastic.demo.scenario import Deed, Outcome, Step
-from tests.unit.demo.facts import submitted, terminated
+from tests.unit.demo.facts import progress, submitted, terminated
 
 STEP = Step(title="add", deed=Deed.ADD, at_s=0, slots=2)
 
@@ -53,3 +54,27 @@ def test_a_failed_query_and_a_process_left_over_are_named() -> None:
     assert check.check_queries(board).found == "q: disk full"
     assert check.check_processes([]).ok
     assert check.check_processes(["worker-1"]).found == "worker-1"
+
+
+@pytest.mark.parametrize(("read", "ok"), [([7, 7], True), ([7, 6], False), ([8, 8], False), ([], False)])
+def test_the_topic_has_what_was_sent(read: list[int], ok: bool) -> None:
+    comparison = {f"query-{number}": {"rows_in": rows} for number, rows in enumerate(read)}
+    assert check.check_sent(7, comparison).ok is ok
+
+
+def test_a_topic_to_which_nothing_was_sent_proves_nothing() -> None:
+    assert not check.check_sent(0, {"totals": {"rows_in": 0}}).ok
+
+
+def test_every_query_must_have_said_how_far_it_was_behind() -> None:
+    board = Board()
+    assert not check.check_offsets(board).ok
+    board.follow(submitted("totals"))
+    board.follow(progress("totals", 0, 100, 1, behind=OffsetsBehind(avg=3.5, max=5, min=2)))
+    board.follow(progress("totals", 1, 200, 1, behind=OffsetsBehind(avg=0.0, max=0, min=0)))
+    assert check.check_offsets(board) == check.Check(
+        name="every query says how far behind it is", ok=True, found="totals at most 5"
+    )
+    board.follow(submitted("enrichment"))
+    board.follow(progress("enrichment", 0, 100, 1))
+    assert not check.check_offsets(board).ok

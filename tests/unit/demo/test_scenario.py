@@ -95,3 +95,18 @@ def test_the_bar_waits_for_a_late_step_and_the_end_for_the_last() -> None:
         played.observe(board, now + 6000)
     assert not played.ended(29_000)
     assert played.ended(30_000)
+
+
+def test_another_bound_counts_from_when_it_was_written() -> None:
+    steps = (STEPS[0], Step(title="raise", deed=Deed.BOUND, at_s=10, slots=2))
+    played, board = Scenario(queries=1, steps=steps, end_s=30, quiet_s=2, timeout_s=5), board_with_one()
+    played.begin_next(1000)
+    played.observe(board, 1000)
+    assert played.begin_next(11_000) == steps[1]
+    board.follow(progress("q", 1, 10_900, 2))
+    played.observe(board, 11_500)
+    assert played.outcomes[1].settled is None
+    board.follow(progress("q", 2, 11_600, 2))
+    played.observe(board, 12_000)
+    assert played.outcomes[1].in_force == {"q": 11_600}
+    assert played.outcomes[1].executor is None

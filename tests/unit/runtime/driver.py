@@ -69,9 +69,10 @@ class Driver:
         return "yv" if stream.readline().strip() == TOKEN else "x"
 
     def _call(self, stream: IO[str]) -> str | None:
-        target, method, argument, end = (stream.readline().strip() for _ in range(4))
-        assert (target, end) == ("t", "e")
-        request = json.loads(argument.removeprefix("s").replace("\\\\", "\\"))
+        target, method, *arguments = iter(lambda: stream.readline().strip(), "e")
+        assert target == "t"
+        # A call without an argument has nothing to say.
+        request = json.loads(arguments[0].removeprefix("s").replace("\\\\", "\\")) if arguments else {}
         self.requests.append((method, request))
         answer: Answer
         if method == "hello":

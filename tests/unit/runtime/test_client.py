@@ -13,7 +13,7 @@ import pytest
 from spark_elastic import __version__
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake
-from spark_elastic.gateway.port import Exchange, Lost, Mismatch
+from spark_elastic.gateway.port import Exchange, Lost, Mismatch, Served
 from tests.unit.runtime.driver import TOKEN, Driver
 
 
@@ -38,6 +38,26 @@ def test_an_exchange_takes_actions_and_brings_events() -> None:
         "exchange",
         {"actions": [{"type": "StopQuery", "id": "a1", "text": "a\nb \\ ü"}], "wait_ms": 250},
     )
+
+
+def test_a_connection_for_requests_says_so_and_brings_answers_and_requests() -> None:
+    request = {"id": "h1", "method": "GET", "path": "/ü"}
+    driver = Driver({"request": request, "stop": False}, "null", {"stop": True})
+    with driver:
+        gateway = Py4JGateway(
+            Handshake(port=driver.port, token=TOKEN, version=__version__, requests=True), requests=True
+        )
+        answer = {"id": "h0", "status": 200, "headers": {}, "body": "{}\n"}
+        assert gateway.serve(answer, writes=True, wait_ms=5) == Served(request=request, stop=False)
+        gateway.wake()
+        assert gateway.serve(None, writes=False, wait_ms=5) == Served(request=None, stop=True)
+        gateway.close()
+    assert driver.requests[0][1]["requests"] is True
+    assert driver.requests[1:] == [
+        ("serve", {"answer": answer, "writes": True, "wait_ms": 5}),
+        ("wake", {}),
+        ("serve", {"answer": None, "writes": False, "wait_ms": 5}),
+    ]
 
 
 def test_each_connection_asks_another_challenge() -> None:
@@ -110,6 +130,8 @@ def test_an_answer_that_makes_no_sense_is_a_lost_connection(answer: str | None, 
         b'{"port": 65536, "token": "secret-1", "version": "1"}\n',
         b'{"port": true, "token": "secret-1", "version": "1"}\n',
         b'{"port": 1, "token": "", "version": "1"}\n',
+        b'{"port": 1, "token": "secret-1", "version": "1", "restarts": "2"}\n',
+        b'{"port": 1, "token": "secret-1", "version": "1", "requests": 1}\n',
         b"x" * 70_000,
     ],
 )
@@ -124,6 +146,8 @@ def test_unknown_fields_of_the_line_are_ignored_and_the_token_is_not_shown() -> 
     line = b'{"port": 5, "token": "secret-1", "version": "1", "heartbeat_ms": 1000}\n'
     handshake = read(line)
     assert handshake == Handshake(port=5, token="secret-1", version="1")
+    more = read(line.replace(b"}", b', "restarts": 2, "requests": true}'))
+    assert (more.restarts, more.requests) == (2, True)
     assert "secret-1" not in repr(handshake)
 
 

@@ -76,7 +76,7 @@ class Application:
         clock = SteppedClock(events[0].at)
         gateway = MemoryGateway(clock, end=until)
         gateway.offer(*events)
-        Loop(gateway, clock, Scheduler, open_journal, resumes).run()
+        Loop(gateway, clock, Scheduler, open_journal, resume=resumes).run()
         return self.written()
 
     def written(self) -> list[Action]:

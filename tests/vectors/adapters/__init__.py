@@ -7,8 +7,20 @@ among them and equal. Where we differ on purpose, `differences.py` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from tests.vectors.adapters import requirements, rescales, restarts, scenarios, slots, timing
+from tests.vectors.adapters import (
+    batch_parallelism,
+    batch_ranges,
+    batch_sizes,
+    requirements,
+    rescales,
+    restarts,
+    scenarios,
+    slots,
+    states,
+    timing,
+)
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
@@ -21,5 +33,15 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
     "other_restart_strategies": restarts.other_restart_strategies,
     "rescale_history": rescales.rescale_history,
     "rescale_scenarios": scenarios.rescale_scenarios,
+    "state_machine": states.state_machine,
     "state_transition_timing": timing.state_transition_timing,
+    "batch_parallelism_decision": batch_parallelism.batch_parallelism_decision,
+    "balanced_ranges": batch_ranges.balanced_ranges,
+    "bisection_search": batch_ranges.bisection_search,
+    "pointwise_ranges": batch_ranges.pointwise_ranges,
+    "skew_thresholds": batch_sizes.skew_thresholds,
+    "subpartition_count": batch_sizes.subpartition_count,
 }
+
+PROSE: Mapping[tuple[str, str], Callable[[str, Any], bool]] = {("state_machine", "result"): states.agrees}
+"""How the fields are compared whose values are words for people."""

@@ -12,6 +12,7 @@ from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.policies.declared import requirements
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
+from tests.vectors.adapters import http
 from tests.vectors.adapters.fields import Fields
 
 JOB = "job"
@@ -24,7 +25,7 @@ def resource_requirements_validation(given: Fields) -> Fields:
         return {"read_back": store(given["stored"])}
     if "parallelism" in given:
         return {"requirements": {"v": default_bounds(given["parallelism"])}}
-    return {}
+    return http.put(given)
 
 
 def validate(known: Mapping[str, int], asked: Mapping[str, list[int]]) -> list[str]:

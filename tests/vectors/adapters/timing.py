@@ -62,6 +62,7 @@ def manager_settings(given: Fields) -> Fields:
         "executing.cooldown_ms": "cooldown_ms",
         "executing.stabilization_ms": "executing_stabilization_ms",
         "rescale-trigger.max-delay_ms": "max_delay_ms",
+        "max_checkpoint_failures": "max_checkpoint_failures",
     }
     scene = Scene(CoreSettings(**{named[key]: value for key, value in given.items() if key in named}))
     interval_ms = given.get("checkpoint_interval_ms", 0) if given.get("checkpointing") else 0

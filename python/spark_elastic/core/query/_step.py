@@ -21,6 +21,7 @@ from spark_elastic.core.actions import (
     SetParallelism,
     StartQuery,
     StopQuery,
+    TakeSavepoint,
 )
 from spark_elastic.core.events import (
     Event,
@@ -28,6 +29,7 @@ from spark_elastic.core.events import (
     QueryProgress,
     QueryStarted,
     QueryTerminated,
+    SavepointTaken,
 )
 from spark_elastic.core.failures.judge import Judgement, judge
 from spark_elastic.core.gain import fit
@@ -46,9 +48,18 @@ from spark_elastic.core.query.creating_execution_graph import CreatingExecutionG
 from spark_elastic.core.query.executing import Executing
 from spark_elastic.core.query.failing import Failing
 from spark_elastic.core.query.finished import Finished
-from spark_elastic.core.query.record import EXCEPTIONS_KEPT, Order, OrderKind, Record, RunFailure
+from spark_elastic.core.query.record import (
+    EXCEPTIONS_KEPT,
+    SAVEPOINTS_KEPT,
+    Order,
+    OrderKind,
+    Record,
+    RunFailure,
+    Savepoint,
+)
 from spark_elastic.core.query.restarting import Restarting
 from spark_elastic.core.query.state import State
+from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint
 from spark_elastic.core.query.transition_manager import Resources, TransitionManager
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
@@ -62,9 +73,6 @@ if TYPE_CHECKING:
 _MOST_STEPS = 20
 MOST_ORDERS = 8
 """Orders of one query whose outcome is waited for."""
-
-_DEFAULT_DELAYS = 3
-"""The longest delay of a rescale, in trigger intervals: two batches may fail, the third is waited for."""
 
 
 @define
@@ -208,6 +216,7 @@ class Step:
             slots=self.slots,
             requirements=self.machine.requirements,
             model=fit(record.measurements, record.provider),
+            seen_slots=record.measurements.slots,
             settings=self.settings,
             restart_cost_ms=RESTART_COST_MS if record.restart_cost_ms is None else record.restart_cost_ms,
             restarts=sum(at > since for at in record.restarts),
@@ -225,7 +234,8 @@ class Step:
         settings = self.settings
         delay_ms = settings.max_delay_ms
         if delay_ms is None:
-            delay_ms = _DEFAULT_DELAYS * self.record.facts.trigger_ms
+            # So many micro-batches may fail, the next one is waited for.
+            delay_ms = (settings.max_checkpoint_failures + 1) * self.record.facts.trigger_ms
         return TransitionManager(
             created=self.now,
             cooldown_ms=settings.cooldown_ms,
@@ -266,9 +276,10 @@ class Step:
             record.target = None
         code = {
             "start": "start_failed",
-            "stop": "stop_failed",
+            "stop": "savepoint_failed" if order.target is None else "stop_failed",
             "set": "in_place_failed",
             "end": "end_failed",
+            "savepoint": "savepoint_failed",
         }[order.kind]
         self.report(code, before=record.partitions, after=order.target, numbers={"error": error})
 
@@ -355,9 +366,10 @@ class Step:
                 )
             )
 
-    def stop(self, target: int) -> None:
-        self.record.target = target
-        self.record.stop_ordered = self.now
+    def stop(self, target: int | None) -> None:
+        if target is not None:
+            self.record.target = target
+            self.record.stop_ordered = self.now
         action = StopQuery(id=self.turn.next_action(), cause=self.turn.cause, query=self.record.facts.query)
         self._ordered("stop", action, target)
 
@@ -376,6 +388,25 @@ class Step:
     def stop_for_good(self) -> None:
         action = CancelQuery(id=self.turn.next_action(), cause=self.turn.cause, query=self.record.facts.query)
         self._ordered("end", action, None)
+
+    def take_savepoint(self, target: str | None) -> str | None:
+        folder = self._savepoint_folder(target)
+        if folder is None:
+            return None
+        query = self.record.facts.query
+        self.report("savepoint", before=self.record.partitions, numbers={"target": folder})
+        action = TakeSavepoint(id=self.turn.next_action(), cause=self.turn.cause, query=query, target=folder)
+        self._ordered("savepoint", action, None)
+        return action.id
+
+    def _savepoint_folder(self, target: str | None) -> str | None:
+        folder = target or self.settings.savepoint_dir
+        if folder is None:
+            self.report("savepoint_nowhere", before=self.record.partitions)
+        return folder
+
+    def refuse_savepoint(self) -> None:
+        self.report("savepoint_refused", numbers={"state": self.machine.state.name})
 
     def set_parallelism(self, choice: Choice) -> None:
         if self.settings.advise_only:
@@ -420,6 +451,14 @@ class Step:
         self.turn.give_up(order)
 
     # Note
+
+    def saved(self, event: SavepointTaken) -> None:
+        """Take in that a savepoint is complete, whoever has waited for it."""
+        record = self.record
+        taken = Savepoint(at=self.now, path=event.path, batch=event.batch, bytes=event.bytes)
+        record.savepoints = (taken, *record.savepoints)[:SAVEPOINTS_KEPT]
+        numbers: Mapping[str, Number] = {"path": event.path, "batch": event.batch, "bytes": event.bytes}
+        self.report("savepoint_taken", before=record.partitions, numbers=numbers)
 
     def started(self, event: QueryStarted) -> None:
         record = self.record
@@ -494,10 +533,11 @@ class Step:
         self.record.rescaled += 1
         self._go(Restarting(entered=self.now, target=target))
 
-    def run_failed(self, failure: Failure) -> None:
+    def run_failed(self, failure: Failure, *, savepoint: str | None = None) -> None:
         judgement = self.judge(failure)
         if judgement.backoff_ms is None:
-            self.fail()
+            message = None if savepoint is None else reasons.fill(reasons.SAVED_BEFORE, path=savepoint)
+            self._go(Failing(entered=self.now, message=message))
         else:
             self.record.restarted += 1
             end = self.now + judgement.backoff_ms
@@ -513,13 +553,23 @@ class Step:
         assert said is not None
         self._go(Failing(entered=self.now, message=said.message))
 
+    def stop_with_savepoint(self, target: str | None, by: str) -> None:
+        folder = self._savepoint_folder(target)
+        if folder is not None:
+            numbers = {"target": folder, "by": by}
+            self.report("stop_with_savepoint", before=self.record.partitions, numbers=numbers)
+            self._go(StopWithSavepoint(entered=self.now, target=folder))
+
     def cancel(self, by: str) -> None:
         self.report("canceling", before=self.record.partitions, numbers={"by": by})
         self._go(Canceling(entered=self.now))
 
     def finish(self, event: QueryTerminated) -> None:
-        if isinstance(self.machine.state, Canceling):
+        state = self.machine.state
+        if isinstance(state, Canceling):
             self.end("canceled", "job_canceled")
+        elif isinstance(state, StopWithSavepoint) and state.path is not None:
+            self.end("stopped_with_savepoint", "job_finished", {"path": state.path})
         elif event.error is None:
             self.end("finished", "job_finished")
         else:

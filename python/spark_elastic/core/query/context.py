@@ -124,8 +124,8 @@ class Context(Protocol):
         """Keep the query waiting and say why; one that was just submitted is told to its application."""
         ...
 
-    def stop(self, target: int) -> None:
-        """Order the stop for a restart with `target`."""
+    def stop(self, target: int | None) -> None:
+        """Order the stop for a restart with `target`, None for a stop that no restart is to follow."""
         ...
 
     def end_failed(self, message: str | None) -> None:
@@ -134,6 +134,17 @@ class Context(Protocol):
 
     def stop_for_good(self) -> None:
         """Order the end of a query."""
+        ...
+
+    def take_savepoint(self, target: str | None) -> str | None:
+        """Order a savepoint under a folder, None for that of the settings, or publish that there is none.
+
+        Return the id of the order.
+        """
+        ...
+
+    def refuse_savepoint(self) -> None:
+        """Publish that this is no time for a savepoint."""
         ...
 
     def set_parallelism(self, choice: Choice) -> None:
@@ -176,8 +187,8 @@ class Context(Protocol):
         """Go to Restarting."""
         ...
 
-    def run_failed(self, failure: Failure) -> None:
-        """Go to Restarting with a backoff, or to Failing."""
+    def run_failed(self, failure: Failure, *, savepoint: str | None = None) -> None:
+        """Go to Restarting with a backoff, or to Failing with an exception that names the `savepoint`."""
         ...
 
     def fail(self) -> None:
@@ -186,6 +197,10 @@ class Context(Protocol):
 
     def fail_without_resources(self, waited_ms: int) -> None:
         """Go to Failing; the query ends with an exception that says what it has waited for."""
+        ...
+
+    def stop_with_savepoint(self, target: str | None, by: str) -> None:
+        """Go to StopWithSavepoint, or publish that nobody said where the savepoint is to be."""
         ...
 
     def cancel(self, by: str) -> None:

@@ -19,6 +19,7 @@ from spark_elastic.core.events import (
     QueryStarted,
     QuerySubmitted,
     QueryTerminated,
+    SavepointTaken,
 )
 from spark_elastic.core.query.context import Context
 from spark_elastic.core.query.state import State
@@ -39,6 +40,7 @@ class CreatingExecutionGraph(State):
         {CancelRequested, QueryStarted, QueryProgress, QueryFailed, QueryTerminated, ActionFailed}
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        SavepointTaken: "it is kept with the query",
         QuerySubmitted: "the answer is on its way",
         QueryIdle: "it is about a run that is over",
         ActionDone: "the query is started when it says so",

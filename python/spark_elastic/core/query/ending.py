@@ -17,6 +17,7 @@ from spark_elastic.core.events import (
     QueryProgress,
     QueryStopped,
     QuerySubmitted,
+    SavepointTaken,
 )
 from spark_elastic.core.query.context import Context
 from spark_elastic.core.query.state import State
@@ -26,6 +27,7 @@ ABOUT_TO_END: Mapping[type[Event], str] = {
         (QuerySubmitted, QueryFailed, QueryProgress, QueryIdle, QueryStopped),
         "the query is about to end",
     ),
+    SavepointTaken: "it is kept with the query",
     ActionDone: "the query is over when it says so",
     ActionFailed: "what cannot be ended now says what becomes of it",
 }

@@ -24,6 +24,8 @@ from spark_elastic.core.events import (
     QueryStarted,
     QuerySubmitted,
     QueryTerminated,
+    SavepointRequested,
+    SavepointTaken,
 )
 from spark_elastic.core.history import Cause
 from spark_elastic.core.parallelism import Choice
@@ -55,6 +57,7 @@ class Executing(State):
         }
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        SavepointTaken: "it is kept with the query",
         QuerySubmitted: "it was answered, or the query would not run",
         QueryIdle: "a query without data has no batch whose end could be used",
     }
@@ -103,6 +106,13 @@ class Executing(State):
         else:
             self._say(context, self._choose(context), aloud=False)
 
+    def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
+        """Take it while the query goes on, or stop with it."""
+        if event.stop:
+            context.stop_with_savepoint(event.target, event.by)
+        else:
+            context.take_savepoint(event.target)
+
     def on(self, event: Event, context: Context) -> None:
         """Measure, and use the end of each micro-batch."""
         match event:
@@ -113,7 +123,7 @@ class Executing(State):
                 self.batches = 0
             case CancelRequested():
                 context.cancel(event.by)
-            case QueryFailed():
+            case QueryFailed() if event.run == context.record.run:
                 context.run_failed(event.failure)
             case QueryTerminated():
                 context.finish(event)

@@ -18,6 +18,7 @@ from spark_elastic.core.events import (
     QueryStarted,
     QueryStopped,
     QueryTerminated,
+    SavepointTaken,
 )
 from spark_elastic.core.query.context import Context
 from spark_elastic.core.query.state import State
@@ -33,6 +34,7 @@ class Finished(State):
     name: ClassVar[str] = FINISHED
     handles: ClassVar[frozenset[type[Event]]] = frozenset()
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        SavepointTaken: "it is kept with the query",
         QueryStarted: _LATE,
         QueryProgress: _LATE,
         QueryIdle: _LATE,

@@ -12,6 +12,8 @@ from spark_elastic.core.events import (
     ActionFailed,
     Event,
     QueryInfo,
+    SavepointRequested,
+    SavepointTaken,
 )
 from spark_elastic.core.failures.strategy import new_strategy
 from spark_elastic.core.history import History
@@ -87,6 +89,8 @@ class QueryMachine:
             step.order = self.record.orders.pop(event.action, None)
             if isinstance(event, ActionFailed) and step.order is not None:
                 step.report_failure(step.order, event.error)
+        if isinstance(event, SavepointTaken):
+            step.saved(event)
         if type(event) in self.state.handles:
             step.run(lambda step: self.state.on(event, step))
         elif type(event) not in self.state.ignores:
@@ -130,6 +134,12 @@ class QueryMachine:
         record.failed_target = None
         record.history.bounds_changed(turn.now, slots=turn.slots, partitions=record.partitions)
         step.run(self.state.requirements_changed)
+
+    def savepoint_requested(self, event: SavepointRequested, turn: Turn) -> None:
+        """React to somebody who wants a savepoint, and maybe the end of the query."""
+        step = Step(self, turn)
+        step.catch_up()
+        step.run(lambda step: self.state.savepoint_requested(event, step))
 
     def time_passed(self, turn: Turn) -> None:
         """React to the time alone."""

@@ -14,10 +14,13 @@ from spark_elastic.core.gain import Measurements
 from spark_elastic.core.history import History
 from spark_elastic.core.parallelism import REPARTITIONED_FORMAT
 
-OrderKind = Literal["start", "stop", "set", "end"]
+OrderKind = Literal["start", "stop", "set", "end", "savepoint"]
 
 EXCEPTIONS_KEPT = 16
 """Failures of one query that can still be looked at."""
+
+SAVEPOINTS_KEPT = 16
+"""Savepoints of one query that can still be looked at."""
 
 
 @frozen(kw_only=True)
@@ -39,6 +42,16 @@ class RunFailure:
     reason: str
 
 
+@frozen(kw_only=True)
+class Savepoint:
+    """A savepoint, completed at `at` (epoch ms): a folder with all that was committed up to `batch`."""
+
+    at: int
+    path: str
+    batch: int
+    bytes: int
+
+
 @define(kw_only=True)
 class Record:
     """One query.
@@ -46,7 +59,7 @@ class Record:
     `gate` says where its stream thread is: held at its start, running, stopped for a restart, or ended by a
     failure. `restarted` counts the restarts, `rescaled` those of them that were made for another count.
     `recovering` is True from a failure until the next run has started. `exceptions` has the newest
-    failure first.
+    failure first, `savepoints` the newest savepoint.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
     `becomes_rescalable` says that its start changes them, `began_rescalable` that one has. `stop_ordered`
@@ -65,6 +78,7 @@ class Record:
     strategy: RestartStrategy
     poison: PoisonWatch = field(factory=PoisonWatch)
     exceptions: tuple[RunFailure, ...] = ()
+    savepoints: tuple[Savepoint, ...] = ()
     recovering: bool = False
     restarted: int = 0
     rescaled: int = 0

@@ -24,6 +24,8 @@ from spark_elastic.core.events import (
     QueryStopped,
     QuerySubmitted,
     QueryTerminated,
+    SavepointRequested,
+    SavepointTaken,
 )
 from spark_elastic.core.query.context import Context
 from spark_elastic.core.query.state import State
@@ -51,6 +53,7 @@ class Restarting(State):
         }
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        SavepointTaken: "it is kept with the query",
         QuerySubmitted: "it was answered, or the query would not run",
         QueryIdle: "it changes nothing about the stop",
         ActionDone: "the query has stopped when it says so",
@@ -85,6 +88,13 @@ class Restarting(State):
         else:
             record.last_hold = None
             self._back_off(context)
+
+    def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
+        """Take it, whether a run is about to stop or none is there; what is to end is canceled."""
+        if event.stop:
+            context.refuse_savepoint()
+        else:
+            context.take_savepoint(event.target)
 
     def due_reached(self, context: Context) -> None:
         """Start again, as soon as there are resources."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import Event, QueryInfo
+from spark_elastic.core.events import Event, QueryInfo, SavepointRequested
 from spark_elastic.core.query.context import Context
 
 
@@ -51,6 +51,10 @@ class State(ABC):
     def requirements_changed(self, context: Context) -> None:
         """React to other bounds."""
         self.resources_changed(context)
+
+    def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
+        """React to somebody who wants a savepoint: by itself a state has nothing to copy."""
+        context.refuse_savepoint()
 
     def due_reached(self, context: Context) -> None:
         """React to the time that `due` has named."""

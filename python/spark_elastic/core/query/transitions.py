@@ -12,6 +12,7 @@ CREATED = "Created"
 WAITING_FOR_RESOURCES = "WaitingForResources"
 CREATING_EXECUTION_GRAPH = "CreatingExecutionGraph"
 EXECUTING = "Executing"
+STOP_WITH_SAVEPOINT = "StopWithSavepoint"
 RESTARTING = "Restarting"
 FAILING = "Failing"
 CANCELING = "Canceling"
@@ -46,9 +47,18 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
             "Another partition count pays, and the query is to stop at the next micro-batch boundary; or it "
             "has failed, and the restart strategy allows another start."
         ),
+        STOP_WITH_SAVEPOINT: "Somebody wants the query to end, and a savepoint of all that it has done.",
         FAILING: "The query has failed for good.",
         CANCELING: "Somebody wants the query to end.",
         FINISHED: "The query came to its end, or was stopped by the application.",
+    },
+    STOP_WITH_SAVEPOINT: {
+        EXECUTING: "The query could not be stopped, or was let run again: it runs as before.",
+        WAITING_FOR_RESOURCES: "The savepoint has failed: the query is started again.",
+        RESTARTING: "The query failed before it had stopped; its savepoint is through, it is started again.",
+        FAILING: "The query failed for good before it had stopped; its savepoint is through.",
+        CANCELING: "Somebody wants the query to end, with a savepoint or without.",
+        FINISHED: "The query has ended, with its savepoint or by its application.",
     },
     RESTARTING: {
         CREATING_EXECUTION_GRAPH: "The query has stopped, and the slots still call for the planned count.",

@@ -19,6 +19,7 @@ from spark_elastic.core.events import (
     QueryStarted,
     QuerySubmitted,
     QueryTerminated,
+    SavepointTaken,
 )
 from spark_elastic.core.query.context import Context
 from spark_elastic.core.query.state import State
@@ -36,6 +37,7 @@ class WaitingForResources(State):
         {CancelRequested, QuerySubmitted, QueryStarted, QueryFailed, QueryTerminated}
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
+        SavepointTaken: "it is kept with the query",
         QueryProgress: "it is about a run that is over",
         QueryIdle: "it is about a run that is over",
         ActionDone: "the outcome of the stop came as an event of its own",

@@ -1,16 +1,19 @@
-"""A streaming application as anyone would write it: two queries over order lines that arrive as files.
+"""A streaming application as anyone would write it: two queries over order lines as they arrive.
 
 usage: lineitem_stream.py INCOMING ORDERS OUTPUT
-It ends when a file named `_done` is in INCOMING and both queries have read all that came before it.
+INCOMING is a folder of Parquet files, or a Kafka topic with lines of CSV: kafka:HOST:PORT/TOPIC
+It ends when there is a file OUTPUT/_done and both queries have read all that came before it.
 """
 
 import sys
 import time
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
+KAFKA = "kafka:"
 SCHEMA = (
     "l_orderkey bigint, l_partkey bigint, l_suppkey bigint, l_linenumber int, l_quantity decimal(15,2),"
     " l_extendedprice decimal(15,2), l_discount decimal(15,2), l_tax decimal(15,2), l_returnflag string,"
@@ -19,9 +22,17 @@ SCHEMA = (
 )
 
 
-def with_arrival(lines: DataFrame) -> DataFrame:
-    """Add `arrival`: the time at which the line's file arrived."""
-    return lines.withColumn("arrival", F.col("_metadata.file_modification_time"))
+def arrived(read: DataFrameReader | DataStreamReader, incoming: str) -> DataFrame:
+    """Read the order lines in INCOMING, each with its time of `arrival`."""
+    if not incoming.startswith(KAFKA):
+        lines = read.schema(SCHEMA).parquet(incoming)
+        return lines.withColumn("arrival", F.col("_metadata.file_modification_time"))
+    servers, topic = incoming.removeprefix(KAFKA).split("/")
+    options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+    records = read.format("kafka").options(**options).load()
+    line = F.from_csv(F.col("value").cast("string"), f"arrival_ms bigint, {SCHEMA}")
+    lines = records.select(line.alias("line")).select("line.*")
+    return lines.withColumn("arrival", F.timestamp_millis("arrival_ms")).drop("arrival_ms")
 
 
 def enrich(lines: DataFrame, orders: DataFrame) -> DataFrame:
@@ -57,7 +68,7 @@ def main(incoming: str, orders: str, output: str) -> None:
     """Run both queries until the input is said to be complete."""
     spark = SparkSession.builder.appName("lineitem-stream").getOrCreate()
     print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
-    lines = with_arrival(spark.readStream.schema(SCHEMA).parquet(incoming))
+    lines = arrived(spark.readStream, incoming)
     queries = {"enrichment": enrich(lines, spark.read.parquet(orders)), "totals": totals(lines)}
     running = [
         frame.writeStream.queryName(name)
@@ -68,7 +79,7 @@ def main(incoming: str, orders: str, output: str) -> None:
         .start()
         for name, frame in queries.items()
     ]
-    while not Path(incoming, "_done").exists():
+    while not Path(output, "_done").exists():
         spark.streams.awaitAnyTermination(1)
         time.sleep(0.1)
     for query in running:

@@ -61,6 +61,10 @@ private[spark] case class ExecutorUsage(executor: String, cachedBytes: Long, shu
 private[spark] case class ExecutorDecommissioning(executor: String, reason: String) extends Event
 
 private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event
+
+/** How many records the partitions of a source have that a query has not read: their mean, most and least. */
+private[spark] case class OffsetsBehind(avg: Double, max: Long, min: Long)
+
 private[spark] case class QueryStarted(query: String, run: String, partitions: Int) extends Event
 private[spark] case class QueryProgress(
     query: String,
@@ -75,10 +79,19 @@ private[spark] case class QueryProgress(
     stateBytes: Long,
     partitions: Int,
     tasksMs: Long,
+    offsetsBehind: Option[OffsetsBehind],
     merged: Int = 0)
     extends Event
 private[spark] case class QueryIdle(query: String, run: String) extends Event
 private[spark] case class QueryStopped(query: String, run: String, action: String) extends Event
+private[spark] case class SavepointTaken(
+    query: String,
+    run: String,
+    action: String,
+    path: String,
+    batch: Long,
+    bytes: Long)
+    extends Event
 private[spark] case class QueryFailed(query: String, run: String, failure: QueryFailure) extends Event
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
@@ -121,13 +134,29 @@ private[spark] case class HoldQuery(id: String, query: String, message: String) 
 private[spark] case class StopQuery(id: String, query: String) extends Action
 private[spark] case class FailQuery(id: String, query: String, message: Option[String]) extends Action
 private[spark] case class CancelQuery(id: String, query: String) extends Action
+private[spark] case class TakeSavepoint(id: String, query: String, target: String) extends Action
 private[spark] case class SetParallelism(id: String, query: String, partitions: Int) extends Action
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
-private[spark] case class HelloRequest(challenge: String, version: String, contract: Int)
+/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `leftMs` how long it is waited for. */
+private[spark] case class HttpRequest(
+    id: String,
+    method: String,
+    path: String,
+    query: String,
+    headers: Map[String, String],
+    body: Array[Byte],
+    user: Option[String],
+    address: String,
+    mayModify: Boolean,
+    leftMs: Long)
+private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
+
+/** `requests`: the connection that answers HTTP requests, beside the one for events and actions. */
+private[spark] case class HelloRequest(challenge: String, version: String, contract: Int, requests: Boolean = false)
 private[spark] case class HelloReply(proof: String, version: String, contract: Int)
 
 private[spark] object Contract {
@@ -143,6 +172,7 @@ private[spark] object Contract {
     classOf[StopQuery],
     classOf[FailQuery],
     classOf[CancelQuery],
+    classOf[TakeSavepoint],
     classOf[SetParallelism],
     classOf[RequestExecutors],
     classOf[KillExecutors],

@@ -61,10 +61,12 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val listener = new ClusterListener(sc, events)
     private val executors = new ExecutorControl(sc)
     private val queries = new QueryControl(events, listener.drainTaskTime)
-    private val gateway = new PolicyGateway(events, Shim.version, act, what => policy.complain(what))
+    private val requests = new Requests
+    private val gateway = new PolicyGateway(events, requests, Shim.version, act, what => policy.complain(what))
     @volatile private var hangMs = 10000L
+    private lazy val rest = attach()
     private lazy val policy: PolicyProcess =
-      new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
+      new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, rest, () => hangMs, turnOff)
     private val ticker = daemon("elastic-tick")
     private var ticks = 0L
     private val clusterCalls = daemon("elastic-executors")
@@ -82,6 +84,18 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           if (ticks % TicksPerUsage == 0) executors.changedUsage().foreach(events.offer(_))
         } catch { case NonFatal(e) => logDebug("spark-elastic: tick failed", e) } // e.g. the context is stopping
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
+    }
+
+    /** Puts the REST API under Spark's UI, which stops by itself; `/elastic` alone is left for a page. */
+    private def attach(): Boolean = sc.ui match {
+      case _ if Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false")) => false
+      case None =>
+        logInfo("spark-elastic: no REST API, since this application has no UI (spark.ui.enabled)")
+        false
+      case Some(ui) =>
+        val servlet = new ElasticServlet(ui, requests)
+        Seq("/elastic/api", "/elastic/metrics").foreach(ServletAccess.attach(ui, _, servlet))
+        true
     }
 
     def stop(): Unit = {
@@ -122,6 +136,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case s: StopQuery => queries.stop(s)
       case f: FailQuery => timed(f)(queries.fail(f))
       case c: CancelQuery => queries.cancel(c)
+      case t: TakeSavepoint => queries.takeSavepoint(t)
       case p: SetParallelism => timed(p)(queries.setParallelism(p))
       case r: RequestExecutors => later(r)(executors.request(r.total))
       case k: KillExecutors => later(k)(executors.kill(k.executors))

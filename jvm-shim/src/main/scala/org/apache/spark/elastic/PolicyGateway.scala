@@ -22,17 +22,25 @@ private[spark] trait PolicyCalls {
 
   /** Takes orders, answers with what happened meanwhile; waits for it as long as asked, at most a second. */
   def exchange(request: String): String
+
+  /** Takes the answer to an HTTP request, gives the next one; waits for it as long as asked, at most a second. */
+  def serve(request: String): String
+
+  /** Lets an exchange that waits for events come back now: there is something to do for the policy's loop. */
+  def wake(): Unit
 }
 
 /**
  * The Py4J server on a loopback port of the system's choice. The token reaches the policy process through its standard
  * input, and nothing else: no argument, no environment, no setting, no log.
  *
+ * @param requests the HTTP requests for the policy process
  * @param act carries out one action; what it throws is the answer to that action alone
  * @param nonsense is told of requests that cannot be understood
  */
 private[spark] final class PolicyGateway(
     events: EventStream,
+    requests: Requests,
     version: String,
     act: Action => Unit,
     nonsense: String => Unit)
@@ -79,19 +87,26 @@ private[spark] final class PolicyGateway(
     lastCall = System.nanoTime()
   }
 
+  /** The policy process has ended. */
+  def ended(): Unit = requests.end()
+
   /** Lets the policy process know at its next exchange that the application ends. */
   def close(): Unit = {
     closing = true
     events.wake()
+    requests.close()
   }
 
   def shutdown(): Unit = server.shutdown()
 
   override def hello(request: String): String = {
-    lastCall = System.nanoTime()
-    greeted = true
     val hello = Contract.mapper.readValue(request, classOf[HelloRequest])
-    events.restart()
+    if (hello.requests) requests.begin()
+    else {
+      lastCall = System.nanoTime()
+      greeted = true
+      events.restart()
+    }
     val mac = Mac.getInstance("HmacSHA256")
     mac.init(new SecretKeySpec(token.getBytes(UTF_8), "HmacSHA256"))
     val proof = mac.doFinal(hello.challenge.getBytes(UTF_8)).map(b => f"$b%02x").mkString
@@ -123,6 +138,20 @@ private[spark] final class PolicyGateway(
     batch.events.foreach(list.add(_))
     reply.put("merged", batch.merged).put("dropped", batch.dropped).put("stop", closing).toString
   }
+
+  // Not a sign of life of the loop, so it leaves `lastCall` alone.
+  override def serve(request: String): String = {
+    val tree = Contract.mapper.readTree(request)
+    if (tree.hasNonNull("answer")) requests.answer(Contract.mapper.treeToValue(tree.get("answer"), classOf[HttpAnswer]))
+    val waitMs = if (closing) 0L else math.max(0L, math.min(1000L, tree.path("wait_ms").asLong(0L)))
+    val reply = Contract.mapper.createObjectNode()
+    requests
+      .take(tree.path("writes").asBoolean, waitMs)
+      .foreach(next => reply.set[ObjectNode]("request", Contract.mapper.valueToTree[ObjectNode](next)))
+    reply.put("stop", closing).toString
+  }
+
+  override def wake(): Unit = events.wake()
 
   private def run(action: Action): Unit =
     try act(action)

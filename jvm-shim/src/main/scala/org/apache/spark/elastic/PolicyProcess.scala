@@ -13,12 +13,14 @@ import org.apache.spark.internal.Logging
  * `MaxFailures` within `FailureWindowMs` the policy stays off and the application goes on as plain Spark.
  *
  * @param python the interpreter to run
+ * @param requests whether there will be HTTP requests to answer
  * @param off called once, with the reason, when the policy is given up
  */
 private[spark] final class PolicyProcess(
     python: String,
     gateway: PolicyGateway,
     version: String,
+    requests: Boolean,
     hangMs: () => Long,
     off: String => Unit)
     extends Logging {
@@ -28,6 +30,7 @@ private[spark] final class PolicyProcess(
   @volatile private var complaint: Option[String] = None
   @volatile private var lastLine = ""
   @volatile private var ending = false
+  private var restarts = 0
 
   private val keeper = new Thread(() => keep(), "elastic-policy")
   keeper.setDaemon(true)
@@ -59,6 +62,7 @@ private[spark] final class PolicyProcess(
         val reason =
           try watch(spawn())
           catch { case e: java.io.IOException => s"it could not be started: ${e.getMessage}" }
+        gateway.ended()
         if (!ending) {
           val now = System.nanoTime() / 1000000L
           failures = failures.filter(_ > now - FailureWindowMs) :+ now
@@ -66,6 +70,7 @@ private[spark] final class PolicyProcess(
             ending = true
             off(s"the policy process failed ${failures.size} times, the last time because $reason")
           } else {
+            restarts += 1
             val pause = FirstPauseMs << (failures.size - 1)
             logWarning(s"spark-elastic: the policy process is started again in $pause ms, because $reason")
             Thread.sleep(pause)
@@ -94,6 +99,8 @@ private[spark] final class PolicyProcess(
       .put("token", gateway.token)
       .put("version", version)
       .put("heartbeat_ms", 1000)
+      .put("restarts", restarts)
+      .put("requests", requests)
     val stdin: OutputStream = started.getOutputStream
     stdin.write(s"$handshake\n".getBytes(UTF_8))
     stdin.flush()

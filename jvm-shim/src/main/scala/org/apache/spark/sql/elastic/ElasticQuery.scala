@@ -11,7 +11,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.{ActionDone, ActionFailed, QueryFacts, QueryFailed, QueryFailure, QueryIdle}
-import org.apache.spark.elastic.{QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView}
+import org.apache.spark.elastic.{QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView, SavepointTaken}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryWrapper, TERMINATED}
@@ -230,8 +230,9 @@ private[elastic] final class ElasticQuery(
   private def passGate(attempt: Launch, run: StreamExecution): Unit = {
     val from = System.nanoTime()
     var plan = attempt.plan
+    val gate = new Gate(run, stateful)
+    gate.restore() // who wants to go on from a savepoint does not want to begin without it
     try {
-      val gate = new Gate(run, stateful)
       gate.prepare()
       if (plan.isEmpty) {
         facts = Some(gate.facts())
@@ -345,10 +346,23 @@ private[elastic] final class ElasticQuery(
   }
 
   /** Stops the query for good, as the application would. */
-  def cancel(action: String): Unit = context.start("elastic-cancel") {
+  def cancel(action: String): Unit = carryOut(action, "elastic-cancel")(stop())
+
+  /** Copies what is committed while the query goes on, or waits for what comes after the copy. */
+  def takeSavepoint(action: String, target: String): Unit = phase match {
+    case Running | Stopping | Stopped | Failed =>
+      carryOut(action, "elastic-savepoint") {
+        val taken = Savepoint.take(session, execution.resolvedCheckpointRoot, target)
+        control.events.offer(
+          SavepointTaken(id.toString, firstRun.toString, action, taken.path, taken.batch, taken.bytes))
+      }
+    case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, nothing can be copied")
+  }
+
+  private def carryOut(action: String, thread: String)(body: => Unit): Unit = context.start(thread) {
     val from = System.nanoTime()
     try {
-      stop()
+      body
       control.events.offer(ActionDone(action, (System.nanoTime() - from) / 1000000L))
     } catch { case NonFatal(e) => control.events.offer(ActionFailed(action, String.valueOf(e.getMessage))) }
   }

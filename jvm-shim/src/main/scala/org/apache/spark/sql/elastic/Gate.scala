@@ -17,6 +17,27 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
   private val conf = execution.sparkSessionForStream.conf
   private var found: Option[CheckpointFacts] = None // read once: each look costs several requests to an object store
 
+  /** Begins a new checkpoint with the savepoint that the user has named for this query, if any. */
+  def restore(): Unit =
+    for {
+      name <- Option(execution.name)
+      savepoint <- execution.sparkSession.sparkContext.conf.getOption(s"spark.elastic.query.$name.savepoint")
+    } {
+      val root = execution.resolvedCheckpointRoot
+      val copied =
+        try Savepoint.restore(execution.sparkSession, savepoint.trim, root)
+        catch {
+          case NonFatal(e) =>
+            throw new IllegalStateException(
+              s"Query $name cannot start from the savepoint $savepoint (spark.elastic.query.$name.savepoint): " +
+                String.valueOf(e.getMessage),
+              e)
+        }
+      logInfo(
+        if (copied) s"spark-elastic: query $name starts from the savepoint $savepoint"
+        else s"spark-elastic: query $name goes on from its checkpoint, not from the savepoint $savepoint")
+    }
+
   /** Reads the checkpoint, and makes it one that can be started from, with the format that it was written in. */
   def prepare(): Unit = if (stateful) {
     found = checkpoint.read()

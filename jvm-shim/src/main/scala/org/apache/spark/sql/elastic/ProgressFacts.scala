@@ -3,8 +3,8 @@ package org.apache.spark.sql.elastic
 import java.time.Instant
 import java.util.UUID
 
-import org.apache.spark.elastic.QueryProgress
-import org.apache.spark.sql.streaming.StreamingQueryProgress
+import org.apache.spark.elastic.{OffsetsBehind, QueryProgress}
+import org.apache.spark.sql.streaming.{SourceProgress, StreamingQueryProgress}
 
 /** The part of Spark's progress report that decisions are made from. */
 private[elastic] object ProgressFacts {
@@ -24,7 +24,18 @@ private[elastic] object ProgressFacts {
       stateRows = p.stateOperators.map(_.numRowsTotal).sum,
       stateBytes = p.stateOperators.map(_.memoryUsedBytes).sum,
       partitions = p.stateOperators.headOption.map(_.numShufflePartitions.toInt).filter(_ > 0).getOrElse(partitions),
-      tasksMs = tasksMs)
+      tasksMs = tasksMs,
+      offsetsBehind = p.sources.flatMap(behind).maxByOption(_.max))
+  }
+
+  /** What Spark's Kafka source says under these names; other sources say nothing like it, or not as numbers. */
+  private def behind(source: SourceProgress): Option[OffsetsBehind] = {
+    def metric(name: String): Option[String] = Option(source.metrics).flatMap(m => Option(m.get(name)))
+    for {
+      avg <- metric("avgOffsetsBehindLatest").flatMap(_.toDoubleOption)
+      max <- metric("maxOffsetsBehindLatest").flatMap(_.toLongOption)
+      min <- metric("minOffsetsBehindLatest").flatMap(_.toLongOption)
+    } yield OffsetsBehind(finite(avg), max, min)
   }
 
   /** Spark reports rates of no rows in no time as NaN or infinite, which JSON has no word for. */

@@ -49,6 +49,8 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
 
   def cancel(a: CancelQuery): Unit = find(a.query).cancel(a.id)
 
+  def takeSavepoint(a: TakeSavepoint): Unit = find(a.query).takeSavepoint(a.id, a.target)
+
   def setParallelism(a: SetParallelism): Unit = find(a.query).setPartitions(a.partitions)
 
   private def find(id: String): ElasticQuery =

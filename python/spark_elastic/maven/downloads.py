@@ -1,4 +1,4 @@
-"""The folder outside the checkout that keeps what the build downloads."""
+"""The folder that keeps what is downloaded, outside of any checkout or installation."""
 
 from __future__ import annotations
 

@@ -1,22 +1,16 @@
-"""Fetch jars from Maven Central with Apache Ivy, which pyspark ships: no Maven, sbt or curl needed.
-
-From a shell, `python jvm-shim/artifacts.py [--transitive] GROUP:NAME:VERSION[:CLASSIFIER]...` prints the
-jars.
-"""
+"""Fetch jars from Maven Central with Apache Ivy, which pyspark ships: no Maven, sbt or curl needed."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib.util
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from downloads import locked
-from jdk import NoJavaError, find_java
+from spark_elastic.maven.downloads import locked
+from spark_elastic.maven.jdk import find_java
 
 
 class FetchError(Exception):
@@ -54,16 +48,15 @@ def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, pa
     missing = [c for c in coordinates if not (jars / _jar_name(c)).is_file()]
     if run.returncode != 0 or missing:
         shown = "\n".join(line for line in run.stdout.splitlines() if line.strip())[-3000:]
-        raise FetchError(
-            f"cannot fetch {', '.join(missing or coordinates)} (no network?). Ivy said:\n{shown}"
-        )
+        what = ", ".join(missing or coordinates)
+        raise FetchError(f"cannot fetch {what} (not there, or no network)\n{shown}")
     return jars
 
 
 def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise FetchError("this Python has no pyspark: type `make venv` and use .venv/bin/python")
+        raise FetchError("pyspark is not installed beside this Python: type `pip install pyspark`")
     found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar"))
     if not found:
         raise FetchError(f"{Path(spec.origin).parent} has no jars/ivy-*.jar, which pyspark usually ships")
@@ -98,14 +91,3 @@ def _dependency(coordinate: str, transitive: bool) -> str:
         f"    <dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(version)}"
         f" transitive='{str(transitive).lower()}' conf='default->default'>{artifact}</dependency>"
     )
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Fetch jars from Maven Central and print their paths.")
-    parser.add_argument("coordinates", nargs="+", metavar="GROUP:NAME:VERSION[:CLASSIFIER]")
-    parser.add_argument("--transitive", action="store_true", help="their runtime dependencies too")
-    arguments = parser.parse_args()
-    try:
-        print(*fetch(*arguments.coordinates, transitive=arguments.transitive), sep="\n")
-    except (FetchError, NoJavaError) as error:
-        sys.exit(f"spark-elastic: {error}")

@@ -1,4 +1,7 @@
-"""Find the Java that builds and tests run on."""
+"""Find the Java that everything runs on.
+
+The Makefile runs this file by its path before anything is installed: it imports nothing of ours.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,28 @@
+"""Keep count and sum of the values of each key, from Parquet files, for as long as it lives.
+
+A batch that is done again replaces what it wrote the first time. While there is a file OUTPUT/ill, batches
+fail.
+
+usage: steady_upserts.py INPUT CHECKPOINT OUTPUT
+"""
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+source, checkpoint, output = sys.argv[1:]
+spark = SparkSession.builder.appName("steady upserts").getOrCreate()
+
+
+def write(batch: DataFrame, number: int) -> None:
+    if Path(output, "ill").exists():
+        raise ValueError("the sink is ill")
+    batch.write.mode("overwrite").parquet(f"{output}/{number:05d}")
+
+
+rows = spark.readStream.schema("key long, value long").option("maxFilesPerTrigger", 1).parquet(source)
+totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+writer = totals.writeStream.outputMode("update").queryName("upserts").option("checkpointLocation", checkpoint)
+writer.trigger(processingTime="300 milliseconds").foreachBatch(write).start().awaitTermination()

@@ -1,0 +1,98 @@
+"""Which settings, Spark's and ours, open and shut the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from integration.streaming.driver import Driver, driver, policies_of
+from integration.streaming.http import Client
+from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.processes import LoggedProcess
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+CONF = {**WITH_PLUGIN, "spark.ui.enabled": "true", "spark.elastic.scheduler-mode": "adaptive"}
+API = "/elastic/api/v1"
+BODY = {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 2}}}
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("settings") / "driver") as started:
+        yield started
+
+
+@contextmanager
+def api(jvm: Driver, **conf: str) -> Iterator[Client]:
+    """Give a client once the policy answers; an underscore in a setting stands for a dot."""
+    named = {name.replace("_", "."): value for name, value in conf.items()}
+    with jvm.session({**CONF, **named}) as spark:
+        client = Client(spark.sparkContext.uiWebUrl or "", API)
+        eventually(lambda: client.get("/overview").status == 200, "the API answers")
+        yield client
+
+
+def write(client: Client, user: str | None = None) -> int:
+    """Return the status of a change that would be right but for its query."""
+    as_user = "" if user is None else f"?doAs={user}"
+    return client.put(f"/queries/nobody/resource-requirements{as_user}", BODY).status
+
+
+def test_who_may_kill_nothing_may_change_nothing(jvm: Driver) -> None:
+    with api(jvm, spark_ui_killEnabled="false") as client:
+        assert write(client) == 403
+
+
+def test_the_modify_acl_says_who_may_change_something(jvm: Driver) -> None:
+    # Nobody logs in here, so Spark lets a proxy say who it is for.
+    acls = {"spark_acls_enable": "true", "spark_ui_view_acls": "alice,bob", "spark_modify_acls": "alice"}
+    with api(jvm, **acls) as client:
+        assert write(client, "alice") == 404
+        assert write(client, "bob") == 403
+        assert client.get("/overview?doAs=bob").status == 200
+        # Spark's own refusal: who may not look at its UI does not come this far.
+        assert client.get("/overview?doAs=mallory").status == 403
+
+
+def test_an_api_that_is_switched_off_is_not_there(jvm: Driver) -> None:
+    with jvm.session({**CONF, "spark.elastic.rest.enabled": "false"}) as spark:
+        client = Client(spark.sparkContext.uiWebUrl or "", API)
+        # Spark shows its first page instead.
+        assert client.get("/overview").status == 302
+        assert write(client) == 405
+
+
+def test_without_a_ui_there_is_one_line_in_the_log(jvm: Driver) -> None:
+    since = len(jvm.said())
+    with jvm.session({**CONF, "spark.ui.enabled": "false"}) as spark:
+        assert spark.range(3).count() == 3
+        eventually(lambda: policies_of(jvm.pid), "there is a policy process")
+        said = [line for line in jvm.said()[since:] if "no REST API" in line]
+    assert len(said) == 1
+
+
+class Proxying(Cluster):
+    """A cluster whose master stands before the UIs of its applications."""
+
+    def _start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> LoggedProcess:
+        options = f"{env.get('SPARK_DAEMON_JAVA_OPTS', '')} -Dspark.ui.reverseProxy=true"
+        return super()._start(name, command, {**env, "SPARK_DAEMON_JAVA_OPTS": options})
+
+
+def test_the_masters_proxy_passes_it_on(jvm: Driver, tmp_path: Path) -> None:
+    with Proxying(tmp_path / "cluster") as cluster:
+        conf = {**CONF, "spark.master": cluster.master_url, "spark.ui.reverseProxy": "true"}
+        with jvm.session(conf) as spark:
+            client = Client(cluster.master_ui, f"/proxy/{spark.sparkContext.applicationId}{API}")
+            eventually(lambda: client.get("/overview").status == 200, "the API answers through the proxy")
+            path = "/queries/nobody/resource-requirements"
+            # A page of Spark's UI has the proxy's origin; the driver is asked for its own name.
+            assert client.put(path, BODY, Origin=f"http://{client.host}").status == 404
+            assert client.put(path, BODY, Origin="http://evil.example").status == 403
+    assert cluster.left_over() == []

@@ -1,0 +1,257 @@
+"""Savepoints of running queries: taken, stopped with, started from; what fails changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.streaming.driver import PLUGIN, Driver, driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.stand_ins import Requests
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+PROVIDERS = {"rocksdb": {}, "hdfs": {"spark.sql.streaming.stateStore.providerClass": HDFS}}
+COMPLETE = re.compile(r"Its savepoint of micro-batch (\d+) is complete: (\S+)")
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("savepoints") / "driver") as started:
+        yield started
+
+
+class Asking:
+    """Asks the policy for savepoints, and reads in the driver's log what it says."""
+
+    def __init__(self, jvm: Driver, folder: Path) -> None:
+        self._jvm = jvm
+        self._requests = Requests(folder)
+        self._seen = len(jvm.said())
+        self.python = self._requests.python
+
+    def savepoint(self, query: StreamingQuery, target: str, *, stop: bool = False) -> None:
+        self._seen = len(self._jvm.said())
+        self._requests.ask("SavepointRequested", query=query.id, by="a test", target=target, stop=stop)
+
+    def said(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Wait for a line of the log since the last request."""
+
+        def look() -> list[re.Match[str]]:
+            return [found for line in self._jvm.said()[self._seen :] if (found := pattern.search(line))]
+
+        return eventually(look, pattern.pattern)[0]
+
+    def taken(self) -> tuple[int, str]:
+        found = self.said(COMPLETE)
+        return int(found[1]), found[2]
+
+
+@pytest.fixture
+def asking(jvm: Driver, tmp_path: Path) -> Asking:
+    return Asking(jvm, tmp_path / "asking")
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Inbox:
+    return Inbox(tmp_path / "in")
+
+
+@contextmanager
+def session(jvm: Driver, asking: Asking, **more: str) -> Iterator[SparkSession]:
+    with jvm.session({**PLUGIN, "spark.elastic.python": asking.python, **more}) as spark:
+        yield spark
+
+
+class Totals:
+    """The newest totals of each key."""
+
+    def __init__(self) -> None:
+        self.now: dict[int, tuple[int, int]] = {}
+        self.batches: list[int] = []
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        self.now = {row.key: (row.n, row.total) for row in batch.collect()}
+        self.batches.append(number)
+
+
+def start(
+    spark: SparkSession, inbox: Inbox, sink: Any, checkpoint: Path, name: str = "totals"
+) -> StreamingQuery:
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
+    totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    writer = totals.writeStream.outputMode("complete").foreachBatch(sink).queryName(name)
+    return writer.option("checkpointLocation", str(checkpoint)).start()
+
+
+def starting_from(savepoint: str, name: str = "totals") -> dict[str, str]:
+    return {f"spark.elastic.query.{name}.savepoint": savepoint}
+
+
+def savepoints(folder: Path) -> list[str]:
+    """Return what is in a folder, hidden or not."""
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_it_is_taken_while_the_query_goes_on_and_another_one_starts_from_it(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path, provider: str
+) -> None:
+    target = tmp_path / "savepoints"
+    with session(jvm, asking, **PROVIDERS[provider]) as spark:
+        query = start(spark, inbox, Totals(), tmp_path / "checkpoint")
+        inbox.put(12)
+        query.processAllAvailable()
+        asking.savepoint(query, str(target))
+        inbox.put(5)
+        batch, path = asking.taken()
+        query.processAllAvailable()
+        assert query.isActive
+        first = query.id
+        query.stop()
+    assert path.startswith("file:")
+    assert savepoints(target) == [Path(path).name]
+    assert 11 <= batch <= 16
+    again = Totals()
+    with session(jvm, asking, **PROVIDERS[provider], **starting_from(path)) as spark:
+        query = start(spark, inbox, again, tmp_path / "other")
+        query.processAllAvailable()
+        assert again.now == inbox.totals()
+        assert query.id != first
+        assert again.batches[0] == batch + 1
+        inbox.put(2)
+        query.processAllAvailable()
+        assert again.now == inbox.totals()
+        query.stop()
+    # The setting stays where it is when the application is started again: now there is a checkpoint.
+    with session(jvm, asking, **PROVIDERS[provider], **starting_from(path)) as spark:
+        inbox.put(1)
+        query = start(spark, inbox, again, tmp_path / "other")
+        query.processAllAvailable()
+        assert again.now == inbox.totals()
+        assert len(again.batches) == len(set(again.batches))
+        query.stop()
+    assert any("goes on from its checkpoint, not from the savepoint" in line for line in jvm.said())
+
+
+def test_a_query_ends_with_its_savepoint(jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path) -> None:
+    # Any file system that Hadoop knows will do: this one is of another scheme than the checkpoint's.
+    (tmp_path / "there").mkdir()
+    mounted = {"spark.hadoop.fs.viewfs.mounttable.far.link./away": (tmp_path / "there").as_uri()}
+    totals = Totals()
+    with session(jvm, asking, **mounted) as spark:
+        query = start(spark, inbox, totals, tmp_path / "checkpoint")
+        inbox.put(3)
+        query.processAllAvailable()
+        inbox.put(3)
+        asking.savepoint(query, "viewfs://far/away", stop=True)
+        query.awaitTermination()
+        assert query.exception() is None
+        assert not query.isActive
+        batch, path = asking.taken()
+        assert batch == totals.batches[-1]
+        asking.said(re.compile(re.escape(f"Was stopped with the savepoint {path}")))
+    assert path.startswith("viewfs://far/away/savepoint-")
+    assert savepoints(tmp_path / "there") == [Path(path).name]
+    again = Totals()
+    with session(jvm, asking, **mounted, **starting_from(path)) as spark:
+        query = start(spark, inbox, again, tmp_path / "other")
+        inbox.put(1)
+        query.processAllAvailable()
+        assert again.now == inbox.totals()
+        query.stop()
+
+
+@pytest.mark.parametrize("stop", [False, True], ids=["goes on", "was to stop"])
+def test_a_copy_that_fails_leaves_the_query_running_and_nothing_behind(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path, stop: bool
+) -> None:
+    target = tmp_path / "savepoints"
+    target.write_text("a file, where a folder should be")
+    totals = Totals()
+    with session(jvm, asking) as spark:
+        query = start(spark, inbox, totals, tmp_path / "checkpoint")
+        inbox.put(2)
+        query.processAllAvailable()
+        asking.savepoint(query, str(target), stop=stop)
+        asking.said(re.compile("No savepoint was taken: "))
+        inbox.put(2)
+        query.processAllAvailable()
+        assert query.isActive
+        assert totals.now == inbox.totals()
+        query.stop()
+    assert target.is_file()
+
+
+def test_a_batch_that_is_not_kept_until_the_end_makes_no_savepoint(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
+) -> None:
+    target = tmp_path / "savepoints"
+    checkpoint = tmp_path / "checkpoint"
+    with session(jvm, asking, **{"spark.sql.streaming.minBatchesToRetain": "1"}) as spark:
+        query = start(spark, inbox, Totals(), checkpoint)
+        inbox.put(2)
+        query.processAllAvailable()
+        # The copy gets to the end of this file only when a writer has come and gone.
+        slow = checkpoint / "slow"
+        os.mkfifo(slow)
+        asking.savepoint(query, str(target))
+        with slow.open("wb"):
+            inbox.put(3)
+            query.processAllAvailable()
+        found = asking.said(re.compile("No savepoint was taken: (.*)"))
+        assert "raise spark.sql.streaming.minBatchesToRetain, now 1" in found[1]
+        assert savepoints(target) == []
+        query.stop()
+
+
+def test_a_start_that_was_cut_short_is_begun_anew(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
+) -> None:
+    with session(jvm, asking) as spark:
+        query = start(spark, inbox, Totals(), tmp_path / "checkpoint")
+        inbox.put(4)
+        query.processAllAvailable()
+        asking.savepoint(query, str(tmp_path / "savepoints"))
+        _, path = asking.taken()
+        query.stop()
+    # All but the offsets had been copied when the driver died.
+    half = tmp_path / "other"
+    shutil.copytree(path.removeprefix("file:"), half, ignore=shutil.ignore_patterns("offsets", "metadata"))
+    (half / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+    again = Totals()
+    with session(jvm, asking, **starting_from(path)) as spark:
+        query = start(spark, inbox, again, half)
+        inbox.put(1)
+        query.processAllAvailable()
+        assert again.now == inbox.totals()
+        assert again.batches == [4]
+        query.stop()
+
+
+def test_who_names_no_savepoint_is_told_so(jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with session(jvm, asking, **starting_from(str(tmp_path / "empty"))) as spark:
+        inbox.put(1)
+        query = start(spark, inbox, Totals(), tmp_path / "checkpoint")
+        with pytest.raises(StreamingQueryException, match=r"spark\.elastic\.query\.totals\.savepoint"):
+            query.awaitTermination()
+        other = start(spark, inbox, Totals(), tmp_path / "another", name="without")
+        other.processAllAvailable()
+        assert other.isActive
+        other.stop()

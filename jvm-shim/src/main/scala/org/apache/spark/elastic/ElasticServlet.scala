@@ -1,0 +1,108 @@
+package org.apache.spark.elastic
+
+import java.io.{ByteArrayOutputStream, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+import java.util.concurrent.Semaphore
+
+import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
+
+import org.apache.spark.ui.SparkUI
+
+/**
+ * Hands requests to the policy process and its answers back. It decides nothing; it keeps clients from holding more of
+ * Jetty's threads, or holding them longer, than Spark's own pages can spare. Behind Spark's filters, so whoever comes
+ * this far may view.
+ */
+private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) extends HttpServlet {
+  import ElasticServlet._
+
+  private val readers = new Semaphore(MostReads)
+  private val writers = new Semaphore(MostWrites)
+
+  override protected def service(request: HttpServletRequest, response: HttpServletResponse): Unit = {
+    val writes = !Reads.contains(request.getMethod)
+    val room = if (writes) writers else readers
+    if (request.getMethod == "TRACE") refuse(response, 405, "TRACE is not allowed here: use GET")
+    else if (!room.tryAcquire()) busy(response, "too many requests at once")
+    else
+      try serve(request, response, writes)
+      finally room.release()
+  }
+
+  private def serve(request: HttpServletRequest, response: HttpServletResponse, writes: Boolean): Unit = {
+    val mayModify = ui.killEnabled && ui.securityManager.checkModifyPermissions(request.getRemoteUser)
+    // Who may not write is told so whatever he sends.
+    val body = if (writes && mayModify) read(request) else Right(Array.emptyByteArray)
+    body match {
+      case Left((status, why)) =>
+        // The rest of the body is not worth reading, so the connection cannot be used again.
+        response.setHeader("Connection", "close")
+        refuse(response, status, why)
+      case Right(bytes) =>
+        requests.ask(message(request, bytes, mayModify), writes, AnswerMs) match {
+          case Some(answer) => send(response, answer.status, answer.headers, answer.body)
+          case None => busy(response, "the policy process does not answer")
+        }
+    }
+  }
+
+  private def message(request: HttpServletRequest, body: Array[Byte], mayModify: Boolean): HttpRequest =
+    HttpRequest(
+      id = UUID.randomUUID().toString,
+      method = request.getMethod,
+      path = Seq(request.getContextPath, request.getServletPath, request.getPathInfo).filter(_ != null).mkString,
+      query = Option(request.getQueryString).getOrElse(""),
+      headers = Headers.flatMap(name => Option(request.getHeader(name)).map(name -> _)).toMap,
+      body = body,
+      user = Option(request.getRemoteUser),
+      address = request.getRemoteAddr,
+      mayModify = mayModify,
+      leftMs = AnswerMs)
+
+  /** The body, or why there is none: status and reason. */
+  private def read(request: HttpServletRequest): Either[(Int, String), Array[Byte]] = {
+    val tooLarge = (413, s"the body has more than $MostBytes bytes, allowed are so many: send less")
+    val tooSlow = (408, s"the body did not come within $BodyMs ms: send it at once")
+    val until = System.nanoTime() + BodyMs * 1000000L
+    val bytes = new ByteArrayOutputStream
+    val part = new Array[Byte](8192)
+    try {
+      val in = request.getInputStream
+      var n = if (request.getContentLengthLong > MostBytes) MostBytes + 1 else in.read(part)
+      while (n >= 0 && bytes.size + n <= MostBytes && System.nanoTime() < until) {
+        bytes.write(part, 0, n)
+        n = in.read(part)
+      }
+      if (n < 0) Right(bytes.toByteArray) else Left(if (bytes.size + n > MostBytes) tooLarge else tooSlow)
+    } catch { case _: IOException => Left(tooSlow) } // Jetty gives up a connection that is silent for 8 s
+  }
+
+  private def busy(response: HttpServletResponse, why: String): Unit = {
+    response.setHeader("Retry-After", "1")
+    refuse(response, 503, s"$why: try again")
+  }
+
+  private def refuse(response: HttpServletResponse, status: Int, why: String): Unit = {
+    val body = Contract.mapper.createObjectNode()
+    body.putArray("errors").add(why)
+    send(response, status, Map("Content-Type" -> "application/json"), body.toString)
+  }
+
+  private def send(response: HttpServletResponse, status: Int, headers: Map[String, String], body: String): Unit = {
+    response.setStatus(status)
+    headers.foreach { case (name, value) => response.setHeader(name, value) }
+    response.getOutputStream.write(body.getBytes(UTF_8))
+  }
+}
+
+private object ElasticServlet {
+  private val Reads = Set("GET", "HEAD", "OPTIONS")
+  private val Headers =
+    Seq("Content-Type", "If-Match", "Origin", "Sec-Fetch-Site", "Host", "Forwarded", "X-Forwarded-Host")
+  private val MostReads = 64
+  private val MostWrites = 8
+  private val MostBytes = 64 * 1024
+  private val BodyMs = 5000L
+  private val AnswerMs = 10000L
+}

@@ -1,0 +1,76 @@
+"""How many partitions a group of exchanges writes, decided before its map side runs."""
+
+from __future__ import annotations
+
+from spark_elastic.core.batch.corrections import Corrections
+from spark_elastic.core.batch.number import clamp, narrow, tasks_for
+from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer, PlannedExchange
+from spark_elastic.core.batch.record import Record, record
+from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.batch.sources import UNKNOWN_BYTES
+from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
+from spark_elastic.core.batch.written import subpartitions_written
+
+SPARE = 2
+"""Partitions for each task: so ranges can be evened out, and slots that come meanwhile have work."""
+
+
+def initial_count(
+    question: InitialCount, settings: BatchSettings, corrections: Corrections
+) -> InitialCountAnswer:
+    """Answer how many partitions to write."""
+    untouched = _untouched(question, settings)
+    if untouched is not None:
+        return InitialCountAnswer(group=question.group, partitions=None, record=untouched)
+    expected = sum(_expected(exchange, corrections) for exchange in question.exchanges)
+    bounds = narrow(settings.bounds(question.slots), question.lower, question.upper)
+    numbers = {
+        "bytes": expected,
+        "planned_bytes": sum(exchange.bytes for exchange in question.exchanges),
+        "measured": sum(_is_measured(exchange, corrections) for exchange in question.exchanges),
+        "exchanges": len(question.exchanges),
+        "volume": settings.volume,
+        "slots": question.slots,
+        "lower": bounds.lower,
+        "upper": bounds.upper,
+    }
+    if settings.rules.writes_most:
+        (count,) = subpartitions_written(1, "all_to_all", tasks=None, most=bounds.upper)
+        why = record("initial_most", before=question.planned, after=count, **numbers)
+        return InitialCountAnswer(group=question.group, partitions=count, record=why)
+    waves = Waves(slots=question.slots, smallest=min(SMALLEST_TASK, settings.volume))
+    tasks = waves.fill(tasks_for(expected, settings.volume, bounds), expected, bounds.upper)
+    wanted = SPARE * tasks
+    if numbers["measured"] < len(question.exchanges):
+        # A plan's sizes are a guess: too few partitions cannot be mended afterwards, too many are joined.
+        wanted = max(wanted, SPARE * question.slots)
+    count = clamp(wanted, bounds)
+    reason = "initial_from_bytes" if count == wanted else "initial_bounded"
+    why = record(reason, before=question.planned, after=count, tasks=tasks, wanted=wanted, **numbers)
+    return InitialCountAnswer(group=question.group, partitions=count, record=why)
+
+
+def _untouched(question: InitialCount, settings: BatchSettings) -> Record | None:
+    """Say why the number is left to Spark, None if it is not."""
+    planned = question.planned
+    if not (settings.enabled and settings.initial_enabled):
+        return record("initial_off", before=planned)
+    if not question.exchanges:
+        return record("initial_nothing", before=planned)
+    explicit = [exchange.id for exchange in question.exchanges if exchange.explicit]
+    if explicit:
+        return record("initial_explicit", before=planned, exchanges=", ".join(explicit))
+    unknown = [exchange.id for exchange in question.exchanges if not 0 <= exchange.bytes < UNKNOWN_BYTES]
+    if unknown:
+        return record("initial_unknown", before=planned, exchanges=", ".join(unknown))
+    return None
+
+
+def _is_measured(exchange: PlannedExchange, corrections: Corrections) -> bool:
+    return exchange.measured or corrections.knows(exchange.source)
+
+
+def _expected(exchange: PlannedExchange, corrections: Corrections) -> int:
+    return (
+        exchange.bytes if exchange.measured else round(exchange.bytes * corrections.factor(exchange.source))
+    )

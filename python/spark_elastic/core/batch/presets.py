@@ -1,0 +1,51 @@
+"""What the two presets decide differently: our own rules, and Flink's plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import frozen
+
+MIB = 1 << 20
+PresetName = Literal["elastic", "flink"]
+
+
+@frozen(kw_only=True)
+class Preset:
+    """A set of rules.
+
+    `volume` is the bytes that one task should read. `broadcast_has_share`: bytes of broadcast inputs take
+    their share of it from the other inputs. `even_split`: what is split by count, because no limit gives an
+    allowed number of ranges, gets the decided number of tasks, or the most that are allowed.
+    `fills_waves`: the number of tasks goes by the slots as well. `writes_most`: as many partitions are
+    written as tasks may ever read. `max_parallelism` None: goes by the slots.
+    """
+
+    volume: int
+    broadcast_has_share: bool
+    even_split: Literal["decided", "most"]
+    fills_waves: bool
+    writes_most: bool
+    max_parallelism: int | None
+
+
+ELASTIC = Preset(
+    volume=64 * MIB,
+    broadcast_has_share=False,
+    even_split="decided",
+    fills_waves=True,
+    writes_most=False,
+    max_parallelism=None,
+)
+
+FLINK = Preset(
+    volume=16 * MIB,
+    broadcast_has_share=True,
+    even_split="most",
+    fills_waves=False,
+    writes_most=True,
+    max_parallelism=128,
+)
+
+PRESETS: Mapping[PresetName, Preset] = {"elastic": ELASTIC, "flink": FLINK}

@@ -1,0 +1,152 @@
+"""What is asked about a stage, and what is answered. Sizes are bytes, -1 means not known.
+
+A group is a set of exchanges whose partitions go together, such as the two sides of a join: they get one
+number, and the same ranges. `slots` is what there is now, 0 if that is not known. `lower` and `upper` narrow
+the bounds of the settings for this group.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from spark_elastic.core.batch.record import Record
+from spark_elastic.core.batch.skew import JoinType, Side
+
+
+@frozen(kw_only=True)
+class PlannedExchange:
+    """An exchange that has not run: its expected bytes, `measured` if statistics of finished stages say so.
+
+    `source` names what the expectation is made of; what is learned about it is kept under this name.
+    `explicit`: the application has chosen the number of its partitions.
+    """
+
+    id: str
+    bytes: int
+    measured: bool = False
+    source: str = ""
+    explicit: bool = False
+
+
+@frozen(kw_only=True)
+class InitialCount:
+    """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number."""
+
+    group: str
+    exchanges: tuple[PlannedExchange, ...]
+    planned: int
+    slots: int
+    lower: int | None = None
+    upper: int | None = None
+
+
+@frozen(kw_only=True)
+class InitialCountAnswer:
+    """The number of partitions, None: Spark's own."""
+
+    group: str
+    partitions: int | None
+    record: Record
+
+
+@frozen(kw_only=True)
+class LargePartition:
+    """What each map task has written of one partition."""
+
+    partition: int
+    maps: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class WrittenExchange:
+    """An exchange that has run: the bytes of its partitions.
+
+    `side` is the side of the join that reads it, None without one. `large` has the partitions that may be
+    split, so those above the threshold for skewed ones; the others are never split. `broadcast`: every task
+    reads all of it.
+    """
+
+    id: str
+    bytes: tuple[int, ...]
+    broadcast: bool = False
+    explicit: bool = False
+    side: Side | None = None
+    large: tuple[LargePartition, ...] = ()
+
+
+@frozen(kw_only=True)
+class Ranges:
+    """Ask which ranges the tasks of a group read.
+
+    `join` is the type of the join that reads it. `keyed`: something further up relies on the keys of a
+    partition being together, so that a split would cost another shuffle.
+    """
+
+    group: str
+    exchanges: tuple[WrittenExchange, ...]
+    slots: int
+    join: JoinType = "other"
+    keyed: bool = False
+    lower: int | None = None
+    upper: int | None = None
+
+
+@frozen(kw_only=True)
+class MapRange:
+    """The map tasks `start` up to before `end` of one exchange, by its place in the question."""
+
+    exchange: int
+    start: int
+    end: int
+
+
+@frozen(kw_only=True)
+class Spec:
+    """What one task reads: the partitions `start` up to before `end`, of all exchanges that are no broadcast.
+
+    With `maps`, it is one partition, and parts of it where an exchange is named.
+    """
+
+    start: int
+    end: int
+    maps: tuple[MapRange, ...] = ()
+
+
+@frozen(kw_only=True)
+class RangesAnswer:
+    """What each task reads, None: as Spark would have it."""
+
+    group: str
+    specs: tuple[Spec, ...] | None
+    record: Record
+
+
+@frozen(kw_only=True)
+class SplitSize:
+    """Ask how large the splits of a file scan are to be.
+
+    `bytes` is what is left to read after pruning, with what opening its files is reckoned as. A split is to
+    have `smallest` to `largest` bytes, unless there would be more splits than sources may have.
+    """
+
+    scan: str
+    bytes: int
+    slots: int
+    smallest: int = 4 << 20
+    largest: int = 128 << 20
+
+
+@frozen(kw_only=True)
+class SplitSizeAnswer:
+    """The bytes of a split and the number of tasks that this makes, None: Spark's own."""
+
+    scan: str
+    split: int | None
+    tasks: int | None
+    record: Record
+
+
+Question = InitialCount | Ranges | SplitSize
+Answer = InitialCountAnswer | RangesAnswer | SplitSizeAnswer
+QUESTION_TYPES: tuple[type[Question], ...] = (InitialCount, Ranges, SplitSize)
+ANSWER_TYPES: tuple[type[Answer], ...] = (InitialCountAnswer, RangesAnswer, SplitSizeAnswer)

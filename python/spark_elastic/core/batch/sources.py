@@ -1,0 +1,64 @@
+"""How many tasks a source has, and so how large the splits of a file scan are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_elastic.core.batch.questions import SplitSize, SplitSizeAnswer
+from spark_elastic.core.batch.record import Record, record
+from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.batch.waves import Waves
+
+UNKNOWN_BYTES = 1 << 60
+"""What a plan says of which it knows nothing is at least this."""
+
+
+def source_bound(default: int | None, global_max: int | None, stage_max: int | None) -> int:
+    """Choose the most tasks of a source: the default for sources, else the global bound; never above its own.
+
+    Raises ValueError if none of them is known.
+    """
+    wanted = global_max if default is None else default
+    known = [number for number in (wanted, stage_max) if number is not None]
+    if not known:
+        raise ValueError("a source needs a bound of its own, one for sources, or the global one")
+    return min(known)
+
+
+def merge_inferred(numbers: Iterable[int]) -> int | None:
+    """Take the highest of what sources infer for themselves; 0 and less is no opinion, None: no opinions."""
+    return max((number for number in numbers if number > 0), default=None)
+
+
+def source_parallelism(
+    inferred: Iterable[int], *, default: int | None, global_max: int | None, stage_max: int | None
+) -> int:
+    """Take what sources infer, within their bound, or else the bound. Raises ValueError if there is none."""
+    bound = source_bound(default, global_max, stage_max)
+    merged = merge_inferred(inferred)
+    return bound if merged is None else min(merged, bound)
+
+
+def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
+    """Answer how large the splits of a scan are to be."""
+
+    def answer(split: int | None, why: Record) -> SplitSizeAnswer:
+        return SplitSizeAnswer(scan=question.scan, split=split, tasks=why.after, record=why)
+
+    if not (settings.enabled and settings.sources_enabled):
+        return answer(None, record("split_off"))
+    total = question.bytes
+    if not 0 < total < UNKNOWN_BYTES:
+        return answer(None, record("split_unknown", bytes=total))
+    smallest = max(1, min(question.smallest, question.largest))
+    waves = Waves(slots=question.slots, smallest=smallest)
+    bounds = settings.bounds(question.slots)
+    needed = -(-total // max(question.largest, smallest))
+    wanted = waves.fill(needed, total, total) if settings.rules.fills_waves else needed
+    tasks = source_parallelism(
+        [wanted], default=settings.default_source_parallelism, global_max=bounds.upper, stage_max=None
+    )
+    split = max(smallest, -(-total // tasks))
+    reason = "split_bounded" if tasks < wanted else "split_from_bytes"
+    why = record(reason, after=tasks, bytes=total, split=split, slots=question.slots, wanted=wanted)
+    return answer(split, why)

@@ -1,0 +1,66 @@
+"""The WSGI application: which path leads to which resource, and what holds for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import falcon
+
+from spark_elastic.rest.errors import Refusal, serialize, unexpected
+from spark_elastic.rest.resources.decisions import Decision, Decisions
+from spark_elastic.rest.resources.document import Document
+from spark_elastic.rest.resources.metrics import Metrics
+from spark_elastic.rest.resources.overview import Overview
+from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales
+from spark_elastic.rest.resources.requirements import ResourceRequirements
+from spark_elastic.rest.resources.savepoints import Savepoints
+from spark_elastic.rest.resources.stop import Stop
+from spark_elastic.runtime.board import Board
+
+API = "/api/v1"
+
+
+class _Methods:
+    """HEAD is GET without a body, which the servlet container leaves out; unknown methods are not allowed."""
+
+    def process_request(self, request: falcon.Request, _: falcon.Response) -> None:
+        if request.method == "HEAD":
+            request.method = "GET"
+
+    def process_resource(
+        self, request: falcon.Request, _: falcon.Response, resource: Any, __: dict[str, Any]
+    ) -> None:
+        if request.method not in falcon.HTTP_METHODS:
+            allowed = [m for m in falcon.HTTP_METHODS if hasattr(resource, f"on_{m.lower()}")]
+            raise falcon.HTTPMethodNotAllowed(allowed)
+
+
+def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response]:
+    """Build the application for what is on `board`."""
+    app = falcon.App(middleware=[_Methods()])
+    app.req_options.strip_url_path_trailing_slash = True
+    app.set_error_serializer(serialize)
+    app.add_error_handler(Exception, unexpected)
+    requirements = ResourceRequirements(board)
+    for path, resource in (
+        ("/overview", Overview(board)),
+        ("/queries", Queries(board)),
+        ("/queries/{query}", Query(board)),
+        ("/queries/{query}/resource-requirements", requirements),
+        ("/queries/{query}/savepoints", Savepoints(board)),
+        ("/queries/{query}/stop", Stop(board)),
+        ("/queries/{query}/rescales", Rescales(board)),
+        ("/queries/{query}/exceptions", Exceptions(board)),
+        ("/jobs/{query}/resource-requirements", requirements),
+        ("/decisions", Decisions(board)),
+        ("/decisions/{number}", Decision(board)),
+        ("/openapi.json", Document()),
+    ):
+        app.add_route(API + path, resource)
+    app.add_route("/metrics", Metrics(board))
+    app.add_sink(_nothing_here)
+    return app
+
+
+def _nothing_here(req: falcon.Request, resp: falcon.Response, **_: str) -> None:
+    raise Refusal(404, "nothing is at this path: GET …/elastic/api/v1/openapi.json says what there is")

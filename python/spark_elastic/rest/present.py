@@ -1,0 +1,158 @@
+"""The JSON of the API. All times are epoch ms, names that end in `Ms` are durations."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from spark_elastic import __version__
+from spark_elastic.core.actions import Decision
+from spark_elastic.core.declared import write_body
+from spark_elastic.core.events import QueryProgress
+from spark_elastic.core.history import Rescale
+from spark_elastic.core.query.record import RunFailure, Savepoint
+from spark_elastic.core.query.transitions import FINISHED
+from spark_elastic.core.requirements import Requirements
+from spark_elastic.core.scheduler import QueryView
+from spark_elastic.rest.errors import as_json
+from spark_elastic.runtime.view import View, paused_ms
+
+Json = dict[str, Any]
+
+
+def overview(view: View) -> Json:
+    """Show the application at a glance."""
+    states: dict[str, int] = {}
+    for query in view.queries.values():
+        states[query.state] = states.get(query.state, 0) + 1
+    return {
+        "application": {"id": view.application, "name": view.application_name},
+        "version": __version__,
+        "sparkVersion": view.spark_version,
+        "at": view.at,
+        "mode": view.settings.scheduler_mode,
+        "adviseOnly": view.settings.advise_only,
+        "readOnly": view.settings.rest_read_only,
+        "policyRestarts": view.restarts,
+        "slots": {"now": view.slots, "desired": desired_slots(view)},
+        "executors": [
+            {
+                "id": executor.executor,
+                "host": executor.host,
+                "cores": executor.cores,
+                "excluded": executor.excluded,
+                "decommissioning": executor.decommissioning,
+            }
+            for executor in view.executors
+        ],
+        "queries": states,
+    }
+
+
+def desired_slots(view: View) -> int | None:
+    """Add up the upper bounds of the queries that live; None if one of them has no bound of its own."""
+    uppers = [query.requirements.upper for query in view.queries.values() if query.state != FINISHED]
+    return None if any(upper >= view.settings.max_parallelism for upper in uppers) else sum(uppers)
+
+
+def query(view: QueryView) -> Json:
+    """Show one query."""
+    facts = view.facts
+    return {
+        "id": facts.query,
+        "name": facts.name,
+        "run": view.run,
+        "state": view.state,
+        "stateful": facts.stateful,
+        "trigger": facts.trigger,
+        "triggerMs": facts.trigger_ms,
+        "partitions": view.partitions,
+        "target": view.target,
+        "requirements": requirements(view.requirements),
+        "boundBy": view.requirements.bound_by,
+        "restarts": view.restarted,
+        "rescales": view.rescaled,
+        "lastBatch": None if view.last_progress is None else _batch(view.last_progress),
+        "lastDecision": None if view.last_decision is None else decision(view.last_decision),
+    }
+
+
+def _batch(progress: QueryProgress) -> Json:
+    return {
+        "batch": progress.batch,
+        "started": progress.started,
+        "durationMs": progress.duration_ms,
+        "partitions": progress.partitions,
+        "inputRows": progress.input_rows,
+        "inputRowsPerSecond": progress.input_rows_per_second,
+        "processedRowsPerSecond": progress.processed_rows_per_second,
+        "stateRows": progress.state_rows,
+        "stateBytes": progress.state_bytes,
+    }
+
+
+def requirements(value: Requirements) -> Json:
+    """Show bounds as a body that PUT takes back."""
+    return write_body({vertex.id: vertex.bounds for vertex in value.vertices})
+
+
+def etag(value: Requirements) -> str:
+    """Return the entity tag of bounds: equal for equal bounds."""
+    return f'"{hashlib.sha256(as_json(requirements(value)).encode()).hexdigest()[:16]}"'
+
+
+def savepoint(taken: Savepoint) -> Json:
+    """Show a savepoint."""
+    return {"at": taken.at, "path": taken.path, "batch": taken.batch, "bytes": taken.bytes}
+
+
+def rescale(record: Rescale) -> Json:
+    """Show one rescale."""
+    return {
+        "number": record.number,
+        "requirements": record.requirements,
+        "attempt": record.attempt,
+        "cause": record.cause,
+        "status": record.status,
+        "reason": record.reason,
+        "started": record.started,
+        "ended": record.ended,
+        "slotsBefore": record.slots_before,
+        "slotsAfter": record.slots_after,
+        "partitionsBefore": record.partitions_before,
+        "partitionsAfter": record.partitions_after,
+        "pausedMs": paused_ms(record),
+        "states": [
+            {"state": stay.state, "entered": stay.entered, "left": stay.left} for stay in record.stays
+        ],
+    }
+
+
+def exception(failure: RunFailure) -> Json:
+    """Show one failure of a run."""
+    return {
+        "at": failure.at,
+        "error": failure.failure.error,
+        "errorClass": failure.failure.error_class,
+        "causes": list(failure.failure.causes),
+        "offsets": failure.failure.offsets,
+        "reason": failure.reason,
+    }
+
+
+def decision(value: Decision) -> Json:
+    """Show one decision with all that led to it."""
+    return {
+        "number": value.number,
+        "query": value.query,
+        "at": value.at,
+        "kind": value.kind,
+        "reason": value.reason,
+        "message": value.message,
+        "cause": value.cause,
+        "before": value.before,
+        "after": value.after,
+        "numbers": dict(value.numbers),
+        "alternatives": list(value.alternatives),
+        "until": value.until,
+    }

@@ -1,0 +1,87 @@
+"""GET and PUT /queries/{id}/resource-requirements, and the same at Flink's path, /jobs/{id}/….
+
+GET returns what PUT takes, and its ETag; a PUT with `If-Match` is refused if the bounds are others by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import falcon
+from attrs import frozen
+
+from spark_elastic.core.declared import Refused, WantedBounds, declare, read_body
+from spark_elastic.core.events import RequirementsRequested
+from spark_elastic.core.policies.declared import max_parallelism
+from spark_elastic.core.query.transitions import CANCELING, FAILING, FINISHED
+from spark_elastic.core.scheduler import QueryView
+from spark_elastic.rest import present
+from spark_elastic.rest.errors import Refusal
+from spark_elastic.rest.lookup import as_json, current, find
+from spark_elastic.rest.writes import asker, carry_out, guard, read_json, refused
+from spark_elastic.runtime.board import Board, MakeEvent
+from spark_elastic.runtime.view import View
+
+
+@frozen
+class ResourceRequirements:
+    """The bounds of a query."""
+
+    board: Board
+
+    def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Show the bounds in force."""
+        requirements = find(current(self.board).queries, query).requirements
+        response.set_header("ETag", present.etag(requirements))
+        response.text = as_json(present.requirements(requirements))
+
+    def on_put(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Set other bounds; they are in the journal and in force when the answer comes."""
+        view = current(self.board)
+        guard(request, view)
+        _can_be_changed(find(view.queries, query), view)
+        wanted = read_body(read_json(request))
+        if isinstance(wanted, Refused):
+            raise refused(*wanted.problems)
+        change = _Change(query, wanted, request.get_header("If-Match"), asker(request), view)
+        carry_out(self.board, request, view, change)
+        response.text = "{}"
+
+
+@frozen
+class _Change:
+    """Checks a change of bounds against the queries as they are."""
+
+    query: str
+    wanted: Mapping[str, WantedBounds]
+    if_match: str | None
+    by: str
+    view: View
+
+    def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
+        query = find(queries, self.query)
+        _can_be_changed(query, self.view)
+        declared = declare(max_parallelism(self.view.settings.core()), self.wanted)
+        if isinstance(declared, Refused):
+            raise refused(*declared.problems)
+        _match(self.if_match, present.etag(query.requirements))
+        bounds = {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
+        id_ = query.facts.query
+        return lambda id, at: RequirementsRequested(id=id, at=at, query=id_, bounds=bounds, by=self.by)
+
+
+def _can_be_changed(query: QueryView, view: View) -> None:
+    if view.settings.scheduler_mode == "reactive":
+        raise Refusal(
+            409,
+            "reactive mode uses all slots that are there, bounds are not declared: "
+            "set spark.elastic.schedulerMode=adaptive",
+        )
+    if query.state in (CANCELING, FAILING, FINISHED):
+        raise Refusal(409, f"the query is {query.state}, its bounds cannot be changed any more")
+
+
+def _match(wanted: str | None, etag: str) -> None:
+    if wanted is None or wanted.strip() == "*" or etag in (tag.strip() for tag in wanted.split(",")):
+        return
+    raise Refusal(412, f"the bounds have been changed, their ETag is {etag}: GET them and decide again")

@@ -1,0 +1,96 @@
+"""Fetches HTTP requests from the driver and brings the answers back: a thread for reads, one for writes.
+
+Neither is the loop's. A write waits for the loop, so reads have a thread that no write can hold up. The
+application is made when it is first asked for something: importing its framework takes longer than the policy
+process needs to start.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from spark_elastic.gateway.port import MAX_WAIT_MS, GatewayError, JsonObject, RequestGateway
+from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
+from spark_elastic.rest.wsgi import Application, call
+from spark_elastic.runtime.board import Board
+
+_log = logging.getLogger(__name__)
+_END_S = 1.5
+
+
+class Server:
+    """Answers requests about what is on `board`; `connect` makes the connection to the driver.
+
+    What goes wrong here is said in the log, and never ends the policy.
+    """
+
+    def __init__(self, connect: Callable[[], RequestGateway], board: Board) -> None:
+        self._connect = connect
+        self._board = board
+        self._ending = threading.Event()
+        self._lock = threading.Lock()
+        self._application: Application | None = None
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Begin; the connection is made in the background."""
+        self._run("rest-reads", self._begin)
+
+    def stop(self) -> None:
+        """End, and wait a moment for that."""
+        self._ending.set()
+        for thread in self._threads:
+            thread.join(_END_S)
+
+    def _run(self, name: str, body: Callable[[], None]) -> None:
+        thread = threading.Thread(target=body, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _begin(self) -> None:
+        try:
+            gateway = self._connect()
+        except GatewayError as error:
+            _log.warning("no REST API: %s", error)
+            return
+        self._board.wake = gateway.wake
+        self._run("rest-writes", lambda: self._serve(gateway, writes=True))
+        self._serve(gateway, writes=False)
+
+    def _serve(self, gateway: RequestGateway, *, writes: bool) -> None:
+        answer: JsonObject | None = None
+        try:
+            while not self._ending.is_set():
+                served = gateway.serve(answer, writes=writes, wait_ms=MAX_WAIT_MS)
+                if served.stop:
+                    return
+                answer = None if served.request is None else self._answer(served.request)
+        except GatewayError:
+            return  # the loop finds the same, and says it
+
+    def _answer(self, value: JsonObject) -> JsonObject | None:
+        try:
+            request = decode_request(value)
+        except NoRequest as error:
+            _log.warning("an HTTP request cannot be read: %s", error)
+            return None
+        return encode_answer(self._call(request))
+
+    def _call(self, request: HttpRequest) -> HttpAnswer:
+        try:
+            with self._lock:
+                if self._application is None:
+                    from spark_elastic.rest.app import make_application
+
+                    self._application = make_application(self._board)
+            return call(self._application, request)
+        except Exception as error:
+            _log.exception("an HTTP request failed")
+            return HttpAnswer(
+                id=request.id,
+                status=500,
+                headers={"content-type": "application/json"},
+                body=f'{{"errors": ["the request failed in the policy process: {type(error).__name__}"]}}',
+            )

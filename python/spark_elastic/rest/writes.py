@@ -1,0 +1,118 @@
+"""What holds for every request that changes something: who may, in which form, and how it is carried out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import falcon
+
+from spark_elastic.core.declared import Problem
+from spark_elastic.rest.errors import Refusal, unavailable
+from spark_elastic.rest.messages import HttpRequest
+from spark_elastic.rest.wsgi import REQUEST
+from spark_elastic.runtime.board import Board, Check, Late, NotJournaled
+from spark_elastic.runtime.view import View
+
+# The loop answers within milliseconds unless it hangs; the client is told before its own time is over.
+_LOOP_S = 5.0
+_MARGIN_S = 0.5
+
+
+def guard(request: falcon.Request, view: View) -> None:
+    """Let a write pass only if it is allowed, comes from a page of ours or a program, and is JSON."""
+    ours: HttpRequest = request.env[REQUEST]
+    if view.settings.rest_read_only:
+        raise Refusal(403, "this API only reads: spark.elastic.rest.readOnly is true")
+    if not ours.may_modify:
+        raise Refusal(
+            403,
+            f"{_user(ours)} may not change this application: that takes spark.ui.killEnabled and a place "
+            "in spark.modify.acls",
+        )
+    _same_origin(request)
+    content_type, _, _ = (request.content_type or "").partition(";")
+    if content_type.strip().lower() != "application/json":
+        raise Refusal(
+            415,
+            f"the Content-Type is '{content_type.strip()[:60]}', allowed is application/json: "
+            "send Content-Type: application/json",
+        )
+
+
+def _same_origin(request: falcon.Request) -> None:
+    """Refuse what a page of another site makes a browser send."""
+    site = request.get_header("Sec-Fetch-Site")
+    if site is not None:
+        if site in ("same-origin", "none"):
+            return
+        raise Refusal(403, f"a page of another origin may not change anything (Sec-Fetch-Site: {site[:60]})")
+    origin = request.get_header("Origin")
+    if origin is None:
+        return  # no browser
+    # A proxy says which host it was asked for: Jetty, which Spark's master has, in Forwarded.
+    hosts = {request.get_header("Host"), request.get_header("X-Forwarded-Host")}
+    hosts |= {hop.host for hop in request.forwarded or ()}
+    if _host(origin) not in {host.lower() for host in hosts if host}:
+        raise Refusal(403, f"a page of another origin may not change anything (Origin: {origin[:60]})")
+
+
+def _host(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def read_json(request: falcon.Request) -> Any:
+    """Parse the body; an object that names a member twice is none."""
+    text = request.bounded_stream.read()
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+    except RecursionError:
+        raise Refusal(400, "the body is nested too deep: send an object of vertices") from None
+    except ValueError as error:
+        # Python's words for what is wrong with a body in another encoding help nobody.
+        why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise Refusal(400, f"the body is no JSON, {why}: send an object") from None
+
+
+def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in members:
+        if name in found:
+            raise ValueError(f"'{name[:60]}' is there twice")
+        found[name] = value
+    return found
+
+
+def carry_out(board: Board, request: falcon.Request, view: View, check: Check) -> None:
+    """Let the event of `check` happen; return when it is in the journal and the policy has taken it in."""
+    ours: HttpRequest = request.env[REQUEST]
+    # Most mistakes are found here already, and never cost the loop anything.
+    check(view.queries)
+    try:
+        board.ask(check, min(_LOOP_S, ours.left_ms / 1_000 - _MARGIN_S))
+    except Late:
+        raise unavailable("the policy is busy, and nothing was changed: try again") from None
+    except NotJournaled:
+        raise Refusal(
+            500,
+            "nothing was changed: the decision journal cannot be written, the driver's log says why: "
+            "mend that and try again",
+        ) from None
+
+
+def asker(request: falcon.Request) -> str:
+    """Name the one who asks, for the audit record."""
+    return _user(request.env[REQUEST])
+
+
+def _user(request: HttpRequest) -> str:
+    return request.user or f"somebody at {request.address}"
+
+
+def refused(*problems: Problem) -> Refusal:
+    """Build the refusal for a body with problems."""
+    return Refusal(400, problems)

@@ -1,0 +1,220 @@
+"""Where the loop and others than the driver meet: they see a view, and ask for events.
+
+The loop never waits here, and who looks at `view` never waits for the loop. Who asks for an event waits until
+the loop has written it into the journal and handled it, or has refused it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from spark_elastic.core.actions import Action, Report
+from spark_elastic.core.events import ActionOutcome, Event, Snapshot, StageCompleted
+from spark_elastic.core.scheduler import QueryView, Scheduler
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.runtime.view import Decisions, Figures, Pictures, View
+from spark_elastic.settings import Settings
+
+MakeEvent = Callable[[str, int], Event]
+"""Makes an event of its id and its time (epoch ms)."""
+
+Check = Callable[[Mapping[str, QueryView]], MakeEvent]
+"""Looks at the queries as they are, says which event is to happen, or raises because none can."""
+
+# More actions of which the outcome is not known are more than any driver owes.
+_MOST_ORDERS = 10_000
+
+
+class Late(Exception):
+    """The loop has not come to it in time; nothing was done."""
+
+
+class NotJournaled(Exception):
+    """The journal cannot be written; nothing was done."""
+
+
+class Request:
+    """One event that somebody asks for, from the asking to the answer."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._lock = threading.Lock()
+        self._taken = False
+        self._given_up = False
+        self._settled = threading.Event()
+        self._error: Exception | None = None
+        self.queries: Mapping[str, QueryView] = {}
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when it was done. Raises what it was refused with; Late if it was not begun in time."""
+        if not self._settled.wait(timeout_s):
+            with self._lock:
+                self._given_up = not self._taken
+            if self._given_up:
+                raise Late
+            # The loop is at it: to say now that nothing was done would be wrong.
+            self._settled.wait()
+        if self._error is not None:
+            raise self._error
+
+    def event(self, next_id: Callable[[], str], at: int) -> Event | None:
+        """Return the event if nobody has given it up and nothing speaks against it (in the loop's thread)."""
+        with self._lock:
+            if self._given_up:
+                return None
+            self._taken = True
+        try:
+            make = self._check(self.queries)
+        except Exception as error:  # whatever it is, it is the answer to who has asked
+            self._error = error
+            return None
+        return make(next_id(), at)
+
+    def not_journaled(self) -> None:
+        """Refuse it."""
+        self._error = NotJournaled()
+
+    def settle(self) -> None:
+        """Let the one who has asked go on."""
+        self._settled.set()
+
+
+class Board:
+    """The meeting place; `restarts` counts the policy processes before this one.
+
+    `view` is None until the world is known. `wake` brings the loop round.
+    """
+
+    def __init__(self, restarts: int = 0) -> None:
+        self.view: View | None = None
+        self.wake: Callable[[], None] = lambda: None
+        self._restarts = restarts
+        self._asked: deque[Request] = deque()
+        self._taken: list[Request] = []
+        self._settings: Settings | None = None
+        self._snapshot: Snapshot | None = None
+        self._scheduler: Scheduler | None = None
+        self._pictures = Pictures()
+        self._decisions = Decisions()
+        self._orders: dict[str, str] = {}
+        self._at = 0
+        self._news = False
+
+    # For whoever looks and asks, in any thread
+
+    def ask(self, check: Check, timeout_s: float) -> None:
+        """Let an event happen, and wait until it has. Raises what `check` raises, NotJournaled, or Late."""
+        request = Request(check)
+        self._asked.append(request)
+        self.wake()
+        request.wait(timeout_s)
+
+    @property
+    def waiting(self) -> int:
+        """Count the requests that the loop has not taken."""
+        return len(self._asked)
+
+    # For the loop, in its thread
+
+    def scheduler(self, settings: CoreSettings) -> Watched:
+        """Make the scheduler that is to be seen."""
+        return self.watch(Scheduler(settings))
+
+    def watch(self, scheduler: Scheduler) -> Watched:
+        """Let a scheduler be seen."""
+        self._scheduler = scheduler
+        return Watched(scheduler, self)
+
+    def begin(self, settings: Settings, snapshot: Snapshot) -> None:
+        """Note what is known of the application."""
+        self._settings = settings
+        self._snapshot = snapshot
+
+    def take(self) -> Sequence[Request]:
+        """Return what is asked for, each to be answered before the next `publish`."""
+        fresh: list[Request] = []
+        while self._asked:
+            request = self._asked.popleft()
+            request.queries = {} if self._scheduler is None else self._scheduler.queries
+            fresh.append(request)
+        self._taken += fresh
+        return fresh
+
+    def note(self, event: Event, actions: tuple[Action, ...], seconds: float) -> None:
+        """Note what an event has led to."""
+        self._decisions.took(seconds)
+        self._at = max(self._at, event.at)
+        self._news = True
+        if isinstance(event, ActionOutcome):
+            query = self._orders.pop(event.action, None) or getattr(event, "query", None)
+        else:
+            query = getattr(event, "query", None)
+        if query is not None:
+            self._pictures.stale.add(query)
+        elif not isinstance(event, StageCompleted):
+            # An executor, a timer, a policy file: any query may be meant.
+            self._pictures.all_stale = True
+        for action in actions:
+            if isinstance(action, Report):
+                self._decisions.keep(action.decision)
+            else:
+                self._order(action)
+
+    def _order(self, action: Action) -> None:
+        query = getattr(action, "query", None)
+        if query is not None:
+            self._orders[action.id] = query
+            if len(self._orders) > _MOST_ORDERS:
+                del self._orders[next(iter(self._orders))]
+
+    def publish(self) -> None:
+        """Show what has changed, then let go those who have asked."""
+        if self._news and self._scheduler is not None and self._settings and self._snapshot:
+            self._news = False
+            self.view = self._look(self._scheduler, self._settings, self._snapshot)
+        taken, self._taken = self._taken, []
+        for request in taken:
+            request.settle()
+
+    def _look(self, scheduler: Scheduler, settings: Settings, snapshot: Snapshot) -> View:
+        return View(
+            at=self._at,
+            application=snapshot.application,
+            application_name=snapshot.application_name,
+            spark_version=snapshot.spark_version,
+            settings=settings,
+            restarts=self._restarts,
+            slots=scheduler.slots.total,
+            executors=tuple(scheduler.slots.executors.values()),
+            queries=self._pictures.renew(scheduler),
+            decisions=self._decisions.kept(),
+            figures=Figures(
+                rescales=self._pictures.rescales(),
+                paused=self._pictures.paused(),
+                decision_buckets=self._decisions.buckets(),
+                decision_seconds=self._decisions.seconds,
+            ),
+        )
+
+
+class Watched:
+    """A scheduler whose every step the board is told of."""
+
+    def __init__(self, scheduler: Scheduler, board: Board) -> None:
+        self.scheduler = scheduler
+        self._board = board
+
+    def handle(self, event: Event) -> tuple[Action, ...]:
+        """Take in one event and return what is to be done about it."""
+        begin = time.perf_counter()
+        actions = self.scheduler.handle(event)
+        self._board.note(event, actions, time.perf_counter() - begin)
+        return actions
+
+    def save(self) -> dict[str, Any]:
+        """Return the whole state, ready for JSON."""
+        return self.scheduler.save()

@@ -1,0 +1,144 @@
+"""What can be seen of the policy from outside: an immutable picture, made anew where it has changed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Mapping
+
+from attrs import define, evolve, field, frozen
+
+from spark_elastic.core.actions import Decision
+from spark_elastic.core.events import ExecutorInfo
+from spark_elastic.core.history import Cause, Rescale, Status
+from spark_elastic.core.query.transitions import EXECUTING
+from spark_elastic.core.scheduler import QueryView, Scheduler
+from spark_elastic.settings import Settings
+
+DECISIONS_KEPT = 1_000
+# Upper ends of the buckets in which decision times are counted, in seconds.
+DECISION_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
+
+
+@frozen(kw_only=True)
+class Figures:
+    """Totals since this policy process began; times are seconds.
+
+    `decision_buckets` counts the decision times up to each end of DECISION_BUCKETS that are above the one
+    before it, and at last those above all. `paused` is the time that queries have spent outside of
+    Executing for rescales that have ended, by cause.
+    """
+
+    rescales: Mapping[tuple[Cause, Status], int]
+    paused: Mapping[Cause, float]
+    decision_buckets: tuple[int, ...]
+    decision_seconds: float
+
+
+@frozen(kw_only=True)
+class View:
+    """The policy at one moment, `at` (epoch ms). `decisions` has the newest last."""
+
+    at: int
+    application: str
+    application_name: str
+    spark_version: str
+    settings: Settings
+    restarts: int
+    slots: int
+    executors: tuple[ExecutorInfo, ...]
+    queries: Mapping[str, QueryView]
+    decisions: tuple[Decision, ...]
+    figures: Figures
+
+
+@define
+class Pictures:
+    """Pictures of all queries of a scheduler, and what they add up to.
+
+    `stale` has the queries that may have changed since their picture was made.
+    """
+
+    stale: set[str] = field(factory=set)
+    all_stale: bool = True
+    _shown: dict[str, QueryView] = field(factory=dict)
+    # The last rescale of each query that was counted: when it ended, and its number.
+    _counted: dict[str, tuple[int, int]] = field(factory=dict)
+    _rescales: Counter[tuple[Cause, Status]] = field(factory=Counter)
+    _paused: Counter[Cause] = field(factory=Counter)
+
+    def renew(self, scheduler: Scheduler) -> Mapping[str, QueryView]:
+        """Return a picture of each query; those that nothing has happened to are the ones of before."""
+        queries, before = scheduler.queries, self._shown
+        now = list(queries)
+        if now == list(before):
+            # A new object all the same: the old one is being looked at.
+            self._shown = dict(before)
+        else:
+            self._shown = {query: before.get(query) or self._look(query, queries[query]) for query in now}
+            for query in self._counted.keys() - set(now):
+                del self._counted[query]
+        for query in now if self.all_stale else self.stale.intersection(now):
+            self._shown[query] = self._look(query, queries[query])
+        self.stale.clear()
+        self.all_stale = False
+        return self._shown
+
+    def rescales(self) -> Mapping[tuple[Cause, Status], int]:
+        """Count the rescales that have ended; one that its query has forgotten before a look is not there."""
+        return dict(self._rescales)
+
+    def paused(self) -> Mapping[Cause, float]:
+        """Add up how long rescales kept their queries from running, in seconds."""
+        return {cause: ms / 1_000 for cause, ms in self._paused.items()}
+
+    def _look(self, query: str, view: QueryView) -> QueryView:
+        last = self._counted.get(query, (0, 0))
+        for rescale in view.history:
+            if rescale.ended is None:
+                # The only record that still changes.
+                view = evolve(view, history=(evolve(rescale), *view.history[1:]))
+                continue
+            if (rescale.ended, rescale.number) <= last:
+                break
+            self._counted[query] = max(self._counted.get(query, last), (rescale.ended, rescale.number))
+            self._rescales[rescale.cause, rescale.status] += 1
+            self._paused[rescale.cause] += paused_ms(rescale)
+        return view
+
+
+@define
+class Decisions:
+    """The last decisions, and how long each event took to be decided about."""
+
+    _kept: deque[Decision] = field(factory=lambda: deque(maxlen=DECISIONS_KEPT))
+    _buckets: list[int] = field(factory=lambda: [0] * (len(DECISION_BUCKETS) + 1))
+    seconds: float = 0.0
+
+    def keep(self, decision: Decision) -> None:
+        """Add the newest one."""
+        self._kept.append(decision)
+
+    def took(self, seconds: float) -> None:
+        """Count the time of one event."""
+        self._buckets[bisect_left(DECISION_BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+    def kept(self) -> tuple[Decision, ...]:
+        """Return them, the newest last."""
+        return tuple(self._kept)
+
+    def buckets(self) -> tuple[int, ...]:
+        """Return how many events took how long."""
+        return tuple(self._buckets)
+
+
+def paused_ms(rescale: Rescale) -> int:
+    """Return how long a rescale kept its query from running, in ms; 0 for the first start of a query.
+
+    It counts from the decision: the micro-batch that was under way then is part of it.
+    """
+    if rescale.cause == "initial_schedule":
+        return 0
+    stays = (stay for stay in rescale.stays if stay.state != EXECUTING and stay.left is not None)
+    return sum((stay.left or 0) - stay.entered for stay in stays)

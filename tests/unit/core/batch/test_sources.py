@@ -1,0 +1,69 @@
+"""How the scan of files is split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.questions import SplitSize, SplitSizeAnswer
+from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.batch.sources import source_bound
+from tests.unit.core.batch.builder import MIB
+
+
+def ask(size: int, settings: BatchSettings | None = None, **facts: Any) -> SplitSizeAnswer:
+    question = SplitSize(**{"scan": "s", "bytes": size, "slots": 8, **facts})
+    answer = BatchDecider(settings=settings or BatchSettings()).answer(question)
+    assert isinstance(answer, SplitSizeAnswer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("size", "slots", "split", "tasks"),
+    [
+        (1600 * MIB, 8, 100 * MIB, 16),
+        (80 * MIB, 8, 10 * MIB, 8),
+        (9 * MIB, 8, 4.5 * MIB, 2),
+        (MIB, 8, 4 * MIB, 1),
+        (300 * MIB, 0, 100 * MIB, 3),
+        (300 * MIB, 1, 100 * MIB, 3),
+    ],
+)
+def test_splits_fill_the_slots_and_stay_between_smallest_and_largest(
+    size: int, slots: int, split: int, tasks: int
+) -> None:
+    answer = ask(size, slots=slots)
+    assert (answer.split, answer.tasks, answer.record.reason) == (split, tasks, "split_from_bytes")
+
+
+def test_what_a_filter_has_left_is_split_anew() -> None:
+    assert ask(80 * MIB).split == 10 * MIB
+    assert ask(40 * MIB).split == 5 * MIB
+
+
+def test_the_bound_of_sources_counts_before_the_global_one() -> None:
+    answer = ask(1600 * MIB, BatchSettings(default_source_parallelism=4, max_parallelism=2))
+    assert (answer.split, answer.record.reason) == (400 * MIB, "split_bounded")
+    assert ask(1600 * MIB, BatchSettings(max_parallelism=2)).split == 800 * MIB
+
+
+def test_the_preset_flink_does_not_look_at_the_slots() -> None:
+    assert ask(150 * MIB, BatchSettings(preset="flink")).record.after == 2
+
+
+@pytest.mark.parametrize("size", [0, -1, 1 << 62])
+def test_what_is_not_known_is_left_to_spark(size: int) -> None:
+    answer = ask(size)
+    assert (answer.split, answer.record.reason) == (None, "split_unknown")
+
+
+@pytest.mark.parametrize("settings", [BatchSettings(enabled=False), BatchSettings(sources_enabled=False)])
+def test_switched_off_it_says_so(settings: BatchSettings) -> None:
+    assert ask(100 * MIB, settings).record.reason == "split_off"
+
+
+def test_a_source_without_any_bound_is_an_error() -> None:
+    with pytest.raises(ValueError, match="a source needs a bound"):
+        source_bound(None, None, None)

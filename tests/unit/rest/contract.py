@@ -1,0 +1,48 @@
+"""Hold an answer against the API's own description."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+
+from spark_elastic.rest.openapi import document
+
+
+def check(method: str, path: str, status: int, headers: Mapping[str, str], text: str) -> None:
+    """Raise AssertionError if the description does not have this answer, or has another form of it."""
+    if path == "/elastic/metrics" or status == 405 or method in ("HEAD", "OPTIONS"):
+        return  # not part of it, or said by HTTP
+    assert headers["content-type"] == "application/json", headers
+    value = json.loads(text)
+    template = template_of(path)
+    if template is None:
+        assert status == 404
+        validator("Errors").validate(value)
+        return
+    answers = document()["paths"][template][method.lower()]["responses"]
+    assert str(status) in answers, f"{method} {path} answers {status}, which its description does not have"
+    answer = answers[str(status)]
+    validator(answer["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]).validate(value)
+    for name in answer.get("headers", {}):
+        assert name.lower() in headers, f"{method} {path} has no {name}"
+
+
+def template_of(path: str) -> str | None:
+    path = path.removesuffix("/")
+    for template in document()["paths"]:
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            return str(template)
+    return None
+
+
+@cache
+def validator(schema: str) -> Any:
+    components = document()["components"]
+    return jsonschema_rs.Draft202012Validator(
+        {"$ref": f"#/components/schemas/{schema}", "components": components}
+    )

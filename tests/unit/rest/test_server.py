@@ -1,0 +1,141 @@
+"""The threads between the driver and the application."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import queue
+import threading
+from typing import Any
+
+import pytest
+
+from spark_elastic.gateway.port import JsonObject, Lost, Served
+from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
+from spark_elastic.rest.server import Server
+from spark_elastic.runtime.board import Board
+from tests.unit.rest.world import API, REQUIREMENTS, body, world
+
+
+def message(method: str, path: str, content: object = None, **more: Any) -> dict[str, Any]:
+    sent = b"" if content is None else json.dumps(content).encode()
+    return {
+        "id": path,
+        "method": method,
+        "path": path,
+        "query": "",
+        "headers": {"Content-Type": "application/json"},
+        "body": base64.b64encode(sent).decode(),
+        "user": None,
+        "address": "10.0.0.1",
+        "may_modify": True,
+        "left_ms": 5_000,
+        **more,
+    }
+
+
+class Driver:
+    """Has a line of requests for each kind, and keeps the answers."""
+
+    def __init__(self) -> None:
+        self.lines: dict[bool, queue.Queue[JsonObject]] = {False: queue.Queue(), True: queue.Queue()}
+        self.answers: queue.Queue[Any] = queue.Queue()
+        self.woken = threading.Event()
+        self.stop = False
+        self.lost = False
+
+    def serve(self, answer: JsonObject | None, *, writes: bool, wait_ms: int) -> Served:
+        if answer is not None:
+            self.answers.put(answer)
+        try:
+            return Served(request=self.lines[writes].get(timeout=0.02), stop=self.stop)
+        except queue.Empty:
+            if self.lost:
+                raise Lost("gone") from None
+            return Served(stop=self.stop)
+
+    def wake(self) -> None:
+        self.woken.set()
+
+    def answer(self) -> Any:
+        return self.answers.get(timeout=20)
+
+
+def test_reads_do_not_wait_for_a_write_that_waits_for_the_loop() -> None:
+    with world() as running:
+        driver = Driver()
+        running.shim.deaf = True
+        server = Server(lambda: driver, running.board)
+        server.start()
+        driver.lines[True].put(message("PUT", REQUIREMENTS, body(1, 2)))
+        assert driver.woken.wait(20)
+        driver.lines[False].put(message("GET", REQUIREMENTS))
+        read = driver.answer()
+        assert (read["status"], json.loads(read["body"])) == (200, body(1, 32_768))
+        running.shim.deaf = False
+        running.shim.wake()
+        written = driver.answer()
+        assert (written["id"], written["status"]) == (REQUIREMENTS, 200)
+        driver.stop = True
+        server.stop()
+
+
+def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_next_is_answered(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver()
+    server = Server(lambda: driver, Board())
+    with caplog.at_level(logging.WARNING, "spark_elastic"):
+        server.start()
+        driver.lines[False].put({"id": "h1"})
+        driver.lines[False].put(message("GET", f"{API}/openapi.json"))
+        assert driver.answer()["status"] == 200
+        monkeypatch.setattr("spark_elastic.rest.server.call", lambda *_: 1 / 0)
+        driver.lines[False].put(message("GET", f"{API}/overview"))
+        broken = driver.answer()
+        assert broken["status"] == 500
+        assert json.loads(broken["body"])["errors"]
+    driver.stop = True
+    server.stop()
+    assert "cannot be read" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_without_a_connection_there_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def nowhere() -> Any:
+        raise Lost("nobody listens")
+
+    server = Server(nowhere, Board())
+    with caplog.at_level(logging.WARNING, "spark_elastic"):
+        server.start()
+        server.stop()
+    assert [record.getMessage() for record in caplog.records] == ["no REST API: nobody listens"]
+
+
+def test_a_connection_that_is_lost_ends_it_quietly(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver()
+    driver.lost = True
+    server = Server(lambda: driver, Board())
+    server.start()
+    server.stop()
+    assert caplog.records == []
+
+
+def test_messages_keep_their_types() -> None:
+    value = message("PUT", "/x", {"a": 1}, user="alice")
+    request = decode_request(value)
+    assert request == HttpRequest(
+        id="/x", method="PUT", path="/x", headers={"Content-Type": "application/json"}, body=b'{"a": 1}',
+        user="alice", address="10.0.0.1", may_modify=True, left_ms=5_000,
+    )  # fmt: skip
+    answer = HttpAnswer(id="h1", status=200, headers={"etag": '"1"'}, body="{}")
+    assert json.loads(json.dumps(encode_answer(answer))) == {
+        "id": "h1",
+        "status": 200,
+        "headers": {"etag": '"1"'},
+        "body": "{}",
+    }
+    for wrong in ({}, {**value, "body": "no base64!"}, {**value, "headers": 1}):
+        with pytest.raises(NoRequest):
+            decode_request(wrong)

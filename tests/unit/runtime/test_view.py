@@ -1,0 +1,103 @@
+"""What is seen from outside is what there is, although only what has changed is looked at again."""
+
+from __future__ import annotations
+
+from spark_elastic.core import events as ev
+from spark_elastic.core.actions import Decision
+from spark_elastic.core.failures.strategy import FixedDelay
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.runtime.view import DECISION_BUCKETS, DECISIONS_KEPT, Decisions
+from tests.unit.core.builder import STATEFUL, STATELESS, Scene
+from tests.unit.core.shim import settle
+from tests.unit.runtime.seen import seen
+
+
+def eventful() -> Scene:
+    """Two queries; an executor comes, a run fails, bounds change, one query ends."""
+    settings = CoreSettings(
+        mode="adaptive", rescale_policy="always", cooldown_ms=0, restart=FixedDelay(attempts=2, delay_ms=700)
+    )
+    scene = Scene(settings)
+    scene.start(1, 1)
+    scene.submit(STATEFUL)
+    scene.submit(STATELESS)
+    settle(scene)
+    scene.executor("5")
+    settle(scene)
+    scene.run_fails()
+    settle(scene)
+    scene.send(ev.RequirementsRequested, query="counts", bounds={"shuffle": (1, 1)}, by="alice")
+    settle(scene)
+    scene.send(ev.CancelRequested, query="enrich", by="bob")
+    settle(scene)
+    return scene
+
+
+def test_after_each_event_the_view_is_the_whole_truth() -> None:
+    scene = eventful()
+    views = seen(scene)
+    causes = {record.cause for query in views[-1].queries.values() for record in query.history}
+    assert causes >= {"initial_schedule", "new_resources", "recoverable_failover", "update_requirement"}
+    assert {query.state for query in views[-1].queries.values()} == {"Executing", "Finished"}
+
+
+def test_a_picture_does_not_change_after_it_was_shown() -> None:
+    scene = eventful()
+    views = seen(scene)
+    opened = [(view, query.history[0]) for view in views for query in view.queries.values() if query.history]
+    early = [record for _, record in opened if record.ended is None]
+    assert early
+    assert all(record.reason is None for record in early)
+
+
+def test_a_query_that_nothing_has_happened_to_keeps_its_picture() -> None:
+    scene = Scene()
+    scene.start(2)
+    scene.running(2, STATEFUL)
+    scene.running(2, STATELESS)
+    scene.batch(300, 2, "counts")
+    *_, before, after = seen(scene)
+    assert after.queries["enrich"] is before.queries["enrich"]
+    assert after.queries["counts"] is not before.queries["counts"]
+
+
+def test_each_ended_rescale_is_counted_once_with_its_pause() -> None:
+    scene = eventful()
+    views = seen(scene)
+    ended = [
+        record for query in views[-1].queries.values() for record in query.history if record.ended is not None
+    ]
+    assert sum(views[-1].figures.rescales.values()) == len(ended)
+    failed = next(record for record in ended if record.cause == "recoverable_failover")
+    away = sum((stay.left or 0) - stay.entered for stay in failed.stays if stay.state != "Executing")
+    assert away >= 700
+    assert views[-1].figures.paused["recoverable_failover"] == away / 1_000
+    assert "initial_schedule" not in {cause for cause, paused in views[-1].figures.paused.items() if paused}
+
+
+def test_a_query_that_comes_again_is_counted_again() -> None:
+    scene = Scene()
+    scene.start(2)
+    for run in range(3):
+        scene.now += 10_000
+        scene.submit(STATEFUL, run=f"r{run}")
+        scene.started(2, run=f"r{run}")
+        scene.send(ev.QueryTerminated, query="counts", run=f"r{run}")
+    assert sum(seen(scene)[-1].figures.rescales.values()) == 3
+
+
+def test_the_last_decisions_are_kept_and_no_more() -> None:
+    decisions = Decisions()
+    for number in range(DECISIONS_KEPT + 5):
+        decisions.keep(
+            Decision(number=number, at=1, kind="held", reason="cooldown", message="Waits.", cause="s1")
+        )
+    assert [d.number for d in decisions.kept()] == list(range(5, DECISIONS_KEPT + 5))
+
+
+def test_decision_times_are_counted_by_their_length() -> None:
+    decisions = Decisions()
+    for seconds in (0.0, 0.0001, 0.00011, 60.0):
+        decisions.took(seconds)
+    assert decisions.buckets() == (2, 1, *[0] * (len(DECISION_BUCKETS) - 2), 1)
+    assert decisions.seconds == 60.00021

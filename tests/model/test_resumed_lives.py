@@ -141,7 +141,8 @@ class ResumedLives(Lives):
             short = self.scene.scheduler.slots.total < machine.requirements.lower
             waits = short and machine.state.name == "WaitingForResources"
             assert waits or (phase == "running" and machine.state.name == "Executing"), machine.state
-            in_force = machine.record.target is None and not machine.record.orders
+            orders = {order.kind for order in machine.record.orders.values()} - {"savepoint"}
+            in_force = machine.record.target is None and not orders
             assert waits or in_force, machine.record
 
 

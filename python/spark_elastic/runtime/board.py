@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from spark_elastic.core.actions import Action, Report
 from spark_elastic.core.events import ActionOutcome, Event, Snapshot, StageCompleted
@@ -121,8 +122,12 @@ class Board:
 
     def scheduler(self, settings: CoreSettings) -> Watched:
         """Make the scheduler that is to be seen."""
-        self._scheduler = Scheduler(settings)
-        return Watched(self._scheduler, self)
+        return self.watch(Scheduler(settings))
+
+    def watch(self, scheduler: Scheduler) -> Watched:
+        """Let a scheduler be seen."""
+        self._scheduler = scheduler
+        return Watched(scheduler, self)
 
     def begin(self, settings: Settings, snapshot: Snapshot) -> None:
         """Note what is known of the application."""
@@ -209,3 +214,7 @@ class Watched:
         actions = self.scheduler.handle(event)
         self._board.note(event, actions, time.perf_counter() - begin)
         return actions
+
+    def save(self) -> dict[str, Any]:
+        """Return the whole state, ready for JSON."""
+        return self.scheduler.save()

@@ -144,13 +144,15 @@ class Board:
         self._decisions.took(seconds)
         self._at = max(self._at, event.at)
         self._news = True
+        if isinstance(event, StageCompleted):
+            return  # Reactive and adaptive mode decide nothing by it.
         if isinstance(event, ActionOutcome):
             query = self._orders.pop(event.action, None) or getattr(event, "query", None)
         else:
             query = getattr(event, "query", None)
         if query is not None:
             self._pictures.stale.add(query)
-        elif not isinstance(event, StageCompleted):
+        else:
             # An executor, a timer, a policy file: any query may be meant.
             self._pictures.all_stale = True
         for action in actions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable
 
@@ -15,3 +16,15 @@ def p50_max(values: Iterable[float]) -> dict[str, float]:
     """Return the median and the greatest value; both 0 without values."""
     known = list(values)
     return {"p50": p50(known), "max": round(max(known), 1)} if known else {"p50": 0.0, "max": 0.0}
+
+
+def p50_p99(values: Iterable[float]) -> dict[str, float]:
+    """Return the median and what 99 of 100 values do not exceed; both 0 without values."""
+    known = sorted(values)
+    if not known:
+        return {"p50": 0.0, "p99": 0.0}
+    # The nearest rank: a value that was measured, not one between two.
+    return {
+        "p50": round(statistics.median(known), 3),
+        "p99": round(known[math.ceil(0.99 * len(known)) - 1], 3),
+    }

@@ -23,7 +23,6 @@ from spark_elastic.demo.apps.lineitem_stream import arrived
 from spark_elastic.demo.broker import Broker
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import generate
-from spark_elastic.demo.processes import ProcessFailure
 from spark_elastic.demo.topic_feed import TopicFeed
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
@@ -115,11 +114,6 @@ def test_partitions_are_added_while_a_worker_joins(app: Application, broker: Bro
     assert not app.story.orders_about("enrichment", StopQuery)
     restart = app.story.starts("suppliers")[-1]
     assert (restart.partitions, restart.repartition) == (2, True)
-
-
-def test_a_topic_that_cannot_be_changed_is_said_to(broker: Broker) -> None:
-    with pytest.raises(ProcessFailure, match="--partitions 1 ended with code 1"):
-        broker.set_partitions(TOPIC, 1)
 
 
 def test_a_worker_is_killed_while_the_broker_is_away(app: Application, broker: Broker) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from attrs import define, field, frozen
 
 from spark_elastic.core.requirements import Requirements
-from spark_elastic.core.slots import SlotPool, desired_slots, needed_slots
+from spark_elastic.core.slots import SlotPool
 
 
 @frozen(kw_only=True)
@@ -48,9 +48,10 @@ class ExecutorDemand:
 
     def reconcile(self, at: int, pool: SlotPool, queries: Iterable[Requirements], most: int) -> Order | None:
         """Compare what is wanted with what is there; `most` is the parallelism that counts as no bound."""
-        usable = {id: slots for id, info in pool.executors.items() if (slots := pool.slots_of(info)) > 0}
-        self.releasing &= usable.keys()
-        here = {id: slots for id, slots in usable.items() if id not in self.releasing}
+        self.releasing &= pool.usable.keys()
+        here = pool.usable
+        if self.releasing:
+            here = {id: slots for id, slots in here.items() if id not in self.releasing}
         wanted = self._wanted(here, tuple(queries), most)
         if wanted is None:
             self.surplus_since = None
@@ -76,15 +77,14 @@ class ExecutorDemand:
         lasted once more.
         """
         self.releasing = frozenset()
-        self.refused_with = sum(pool.slots_of(info) > 0 for info in pool.executors.values())
+        self.refused_with = len(pool.usable)
 
     def _wanted(self, here: Mapping[str, int], queries: tuple[Requirements, ...], most: int) -> int | None:
         """Count the executors that are wanted, None if nobody has said how many."""
-        bounded = [query for query in queries if query.upper < most]
+        bounded = [query.desired for query in queries if query.upper < most]
         # Of a query without an upper bound it is known what it needs, if not what it could use.
-        needy = [query for query in queries if query.upper >= most and query.lower > 1]
-        slots = sum(desired_slots(query.vertices) for query in bounded)
-        slots += sum(needed_slots(query.vertices) for query in needy)
+        needy = [query.needed for query in queries if query.upper >= most and query.lower > 1]
+        slots = sum(bounded) + sum(needy)
         if slots == 0:
             return None
         wanted = -(-slots // max(here.values(), default=self.usual_slots))

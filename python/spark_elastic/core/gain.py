@@ -36,21 +36,26 @@ _SIMILAR_LOAD = 1.5
 
 @frozen(kw_only=True)
 class Point:
-    """The last batches measured with one pair of partitions and slots."""
+    """The last batches measured with one pair of partitions and slots.
+
+    `batch_ms` is their typical duration: the median, which one slow batch does not move. `waves` is how often
+    all slots are filled in one batch.
+    """
 
     partitions: int
     slots: int
     durations_ms: tuple[int, ...]
     rows: int
+    # Derived from the fields above, once: each fit asks for them several times.
+    batch_ms: float = field(init=False, eq=False)
+    waves: int = field(init=False, eq=False)
 
-    @property
-    def batch_ms(self) -> float:
-        """The typical duration: the median, which one slow batch does not move."""
+    @batch_ms.default
+    def _batch_ms(self) -> float:
         return float(median(self.durations_ms))
 
-    @property
-    def waves(self) -> int:
-        """How often all slots are filled in one batch."""
+    @waves.default
+    def _waves(self) -> int:
         return waves(self.partitions, self.slots)
 
 
@@ -63,10 +68,10 @@ class Measurements:
     def add(self, *, partitions: int, slots: int, duration_ms: int, rows: int) -> None:
         """Take in one batch."""
         earlier: tuple[int, ...] = ()
-        for point in self.points:
-            if (point.partitions, point.slots) == (partitions, slots):
+        for place, point in enumerate(self.points):
+            if point.partitions == partitions and point.slots == slots:
                 earlier = point.durations_ms[1 - _SAMPLES :]
-                self.points.remove(point)
+                del self.points[place]
                 break
         durations = (*earlier, duration_ms)
         self.points.append(Point(partitions=partitions, slots=slots, durations_ms=durations, rows=rows))

@@ -72,7 +72,8 @@ class Situation:
 class Choice:
     """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
 
-    Most choices are made only to see that nothing has changed, so nothing is put into words here.
+    Most choices are made only to see that nothing has changed, so nothing is put into words here, and
+    alternatives are computed when they are asked for.
     """
 
     way: Way
@@ -82,7 +83,18 @@ class Choice:
     before: int | None = None
     after: int | None = None
     numbers: Mapping[str, float | int | str] = field(factory=dict)
-    alternatives: tuple[Alternative, ...] = ()
+    _compared: tuple[Situation, int] | None = field(default=None, alias="compared", repr=False)
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The other counts that come to mind, with what the model expects of them."""
+        if self._compared is None:
+            return ()
+        now, possible = self._compared
+        others = {possible, 2 * possible, max(1, possible // 2)}
+        if now.partitions is not None:
+            others.add(now.partitions)
+        return tuple((count, now.model.batch_ms(count, now.slots)) for count in sorted(others - {self.after}))
 
 
 def is_increase_enough(current: int, available: int, min_increase: int) -> bool:
@@ -173,6 +185,8 @@ def _repartition_obstacle(now: Situation) -> str | None:
 
 def _possible(now: Situation) -> int | None:
     """Compute the parallelism that the slots allow, None if they do not meet the lower bounds."""
+    if now.slots >= now.requirements.desired:
+        return now.requirements.upper
     allocation = allocate(now.requirements.vertices, now.slots)
     return None if allocation is None else max(allocation.values())
 
@@ -216,7 +230,7 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
         before=now.partitions,
         after=target,
         numbers=gain,
-        alternatives=_alternatives(now, target, possible),
+        compared=(now, possible),
     )
 
 
@@ -226,10 +240,9 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
     if target == now.partitions:
         return _nothing(now, "parallelism_fits", after=target)
     gain = {**_gain(now, target), "lower": now.requirements.lower, "upper": now.requirements.upper}
-    alternatives = _alternatives(now, target, possible)
 
     def hold(reason: str) -> Choice:
-        return _nothing(now, reason, after=target, numbers=gain, alternatives=alternatives)
+        return _nothing(now, reason, after=target, numbers=gain, compared=(now, possible))
 
     if target == now.failed_target:
         return hold("failed_before")
@@ -250,7 +263,7 @@ def _choose_restart(now: Situation, possible: int) -> Choice:
         before=now.partitions,
         after=target,
         numbers=gain,
-        alternatives=alternatives,
+        compared=(now, possible),
     )
 
 
@@ -304,21 +317,13 @@ def _shortfall(gain: Mapping[str, float | int | str]) -> str | None:
     return None
 
 
-def _alternatives(now: Situation, target: int, possible: int) -> tuple[Alternative, ...]:
-    """Compute what the model expects of the other counts that come to mind."""
-    others = {possible, 2 * possible, max(1, possible // 2)}
-    if now.partitions is not None:
-        others.add(now.partitions)
-    return tuple((count, now.model.batch_ms(count, now.slots)) for count in sorted(others - {target}))
-
-
 def _nothing(
     now: Situation,
     reason: str,
     *,
     after: int | None = None,
     numbers: Mapping[str, float | int | str] | None = None,
-    alternatives: tuple[Alternative, ...] = (),
+    compared: tuple[Situation, int] | None = None,
 ) -> Choice:
     facts: dict[str, float | int | str] = {
         "slots": now.slots,
@@ -334,5 +339,5 @@ def _nothing(
         before=now.partitions,
         after=after,
         numbers={**facts, **(numbers or {})},
-        alternatives=alternatives,
+        compared=compared,
     )

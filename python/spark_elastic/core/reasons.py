@@ -8,6 +8,7 @@ Logs, history, UI and ``explain`` show these sentences and make up none of their
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from string import Formatter
 from typing import Any
 
@@ -278,8 +279,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "executors_released": Reason(
         "info",
-        "Gives executors {released} back: {wanted:executor} are enough for the slots that the queries have "
-        "declared.",
+        "Gives executors {released} back: the slots that the queries have declared need {wanted:executor}.",
     ),
     "executors_left_alone": Reason(
         "info",
@@ -415,23 +415,28 @@ def _size(number: int) -> str:
     return f"{number} B"
 
 
-class _Words(Formatter):
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if not format_spec:
-            return str(value)
-        if format_spec == "ms":
-            return _duration(float(value))
-        if format_spec == "bytes":
-            return _size(int(value))
-        return f"{value} {format_spec}" if value == 1 else f"{value} {format_spec}s"
+def _word(value: Any, kind: str) -> str:
+    if not kind:
+        return str(value)
+    if kind == "ms":
+        return _duration(float(value))
+    if kind == "bytes":
+        return _size(int(value))
+    return f"{value} {kind}" if value == 1 else f"{value} {kind}s"
 
 
-_WORDS = _Words()
+@cache
+def _parts(sentence: str) -> tuple[tuple[str, str | None, str], ...]:
+    """Take a sentence apart, once: the text before a value, the value's name (None at the end), its kind."""
+    return tuple((text, name, kind or "") for text, name, kind, _ in Formatter().parse(sentence))
 
 
 def fill(sentence: str, **values: object) -> str:
-    """Fill in a sentence. Raises KeyError if a value is missing."""
-    return _WORDS.vformat(sentence, (), values)
+    """Fill in a sentence of the catalogue. Raises KeyError if a value is missing."""
+    filled = []
+    for text, name, kind in _parts(sentence):
+        filled.append(text if name is None else text + _word(values[name], kind))
+    return "".join(filled)
 
 
 def message(code: str, **values: object) -> str:

@@ -6,6 +6,8 @@ slots.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import field, frozen
 from attrs.validators import ge
 
@@ -60,19 +62,58 @@ class Vertex:
     bounds: Bounds
 
 
+def slot_groups(vertices: Sequence[Vertex]) -> dict[str, tuple[int, int]]:
+    """Give each group the largest lower and the largest upper bound of its vertices."""
+    groups: dict[str, tuple[int, int]] = {}
+    for vertex in vertices:
+        lower, upper = groups.get(vertex.group, (1, 1))
+        groups[vertex.group] = (max(lower, vertex.bounds.lower), max(upper, vertex.bounds.upper))
+    return groups
+
+
+def needed_slots(vertices: Sequence[Vertex]) -> int:
+    """Count the slots without which not all lower bounds can be met."""
+    return sum(lower for lower, _ in slot_groups(vertices).values())
+
+
+def desired_slots(vertices: Sequence[Vertex]) -> int:
+    """Count the slots beyond which no vertex could use more."""
+    return sum(upper for _, upper in slot_groups(vertices).values())
+
+
 @frozen(kw_only=True)
 class Requirements:
-    """The vertices of one query; `bound_by` names the setting that an upper bound comes from."""
+    """The vertices of one query; `bound_by` names the setting that an upper bound comes from.
+
+    `lower` and `upper` are the fewest and the most partitions that the query may run with, `needed` and
+    `desired` the slots for all of its lower and all of its upper bounds.
+    """
 
     vertices: tuple[Vertex, ...]
     bound_by: str
+    # Derived from `vertices`, once: each change of the executors asks every query for them.
+    lower: int = field(init=False, eq=False)
+    upper: int = field(init=False, eq=False)
+    needed: int = field(init=False, eq=False)
+    desired: int = field(init=False, eq=False)
 
-    @property
-    def lower(self) -> int:
-        """The fewest partitions that a query may run with."""
+    @lower.default
+    def _lower(self) -> int:
         return max(vertex.bounds.lower for vertex in self.vertices)
 
-    @property
-    def upper(self) -> int:
-        """The most partitions that a query may run with."""
+    @upper.default
+    def _upper(self) -> int:
         return max(vertex.bounds.upper for vertex in self.vertices)
+
+    @needed.default
+    def _needed(self) -> int:
+        return needed_slots(self.vertices)
+
+    @desired.default
+    def _desired(self) -> int:
+        return desired_slots(self.vertices)
+
+    def validate(self) -> None:
+        """Check that what is derived is right. Raises AssertionError."""
+        assert (self.lower, self.upper) == (self._lower(), self._upper())
+        assert (self.needed, self.desired) == (self._needed(), self._desired())

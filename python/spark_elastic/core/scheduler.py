@@ -20,7 +20,7 @@ order. This file knows which query an event is about, counts ids, and keeps one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
@@ -82,7 +82,6 @@ _EXECUTOR_EVENTS = (
     ExecutorExcluded,
     ExecutorUnexcluded,
     ExecutorDecommissioning,
-    ExecutorUsage,
 )
 _QUERY_ORDERS = (StartQuery, StopQuery, FailQuery, CancelQuery, TakeSavepoint, SetParallelism)
 _FINISHED_KEPT = 100
@@ -170,15 +169,14 @@ class Scheduler:
 
     def handle(self, event: Event) -> tuple[Action, ...]:
         """Take in one event and return what is to be done about it, in order."""
-        self._now = max(self._now, event.at)
+        if event.at > self._now:
+            self._now = event.at
         turn = _Turn(self, event.id, self._now, self.slots.total)
-        match event:
-            case Snapshot():
-                self._take_over(event, turn)
-            case TimerFired(timer=timer):
-                self._timer_fired(timer, turn)
-            case QuerySubmitted():
-                self._submitted(event, turn)
+        match event:  # the most frequent first
+            case StageCompleted():
+                pass  # Decisions are made by slots and batches alone.
+            case ExecutorUsage():
+                self.slots.apply(event)
             case (
                 QueryEvent(query=query)
                 | QueryStopped(query=query)
@@ -186,33 +184,41 @@ class Scheduler:
                 | CancelRequested(query=query)
             ):
                 self._hand_over(query, event, turn)
+            case Snapshot():
+                self._take_over(event, turn)
+            case TimerFired(timer=timer):
+                self._timer_fired(timer, turn)
+            case QuerySubmitted():
+                self._submitted(event, turn)
             case SavepointRequested(query=query):
                 self._savepoint_requested(query, event, turn)
             case RequirementsRequested(query=query, bounds=bounds):
                 self._declarations.requested(query, bounds)
                 asked = ", ".join(f"{vertex} {low} to {high}" for vertex, (low, high) in bounds.items())
                 turn.report("bounds_requested", query=query, by=event.by, bounds=asked)
-                self._bounds_changed(turn)
+                self._bounds_changed((query,), turn)
             case PolicyFileChanged():
                 known = {query: machine.record.facts for query, machine in self._machines.items()}
                 self._declarations.file_changed(event, known)
                 turn.report("policy_file_read", path=event.path)
-                self._bounds_changed(turn)
+                self._bounds_changed(known, turn)
             case PolicyFileRefused():
                 turn.report("policy_file_refused", path=event.path, errors="; ".join(event.errors))
             case ActionOutcome(action=action):
                 if not self._supply.answered(event, self.slots, turn):
                     self._hand_over(self._orders.pop(action, None), event, turn)
-            case StageCompleted():
-                pass  # Reactive mode decides by slots and batches alone.
             case _ if isinstance(event, _EXECUTOR_EVENTS):
                 self.slots.apply(event)
+                self._supply.stale = True
                 self._tell_slots(turn)
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
-        live = (machine.requirements for machine in self._machines.values() if not machine.is_finished)
-        self._supply.reconcile(self.slots, live, turn)
+        if self._supply.has_to_look(self._now):
+            self._supply.reconcile(self.slots, self._live_requirements(), turn)
         return tuple(turn.actions)
+
+    def _live_requirements(self) -> Iterator[Requirements]:
+        return (machine.requirements for machine in self._machines.values() if not machine.is_finished)
 
     def _take_over(self, event: Snapshot, turn: _Turn) -> None:
         """Answer with the limits and take the world as it is; what was known and still holds goes on."""
@@ -259,6 +265,7 @@ class Scheduler:
         machine = QueryMachine.found(info, self._now, self.settings, requirements)
         self._machines.pop(query, None)
         self._machines[query] = machine
+        self._supply.stale = True
         machine.begin(turn)
         self._settle(query, machine, turn)
 
@@ -299,13 +306,16 @@ class Scheduler:
             turn.report("bounds_refused", query=facts.query, errors="; ".join(errors))
         return requirements
 
-    def _bounds_changed(self, turn: _Turn) -> None:
-        for query, machine in self._machines.items():
-            if machine.is_finished:
+    def _bounds_changed(self, queries: Iterable[str], turn: _Turn) -> None:
+        """Look again at what these queries may have; there may be unknown ones among them."""
+        for query in queries:
+            machine = self._machines.get(query)
+            if machine is None or machine.is_finished:
                 continue
             requirements = self._requirements(machine.record.facts, turn)
             if requirements != machine.requirements:
                 machine.requirements_changed(requirements, turn)
+                self._supply.stale = True
                 self._settle(query, machine, turn)
 
     def _forget_finished(self) -> None:
@@ -317,6 +327,7 @@ class Scheduler:
     def _settle(self, query: str, machine: QueryMachine, turn: _Turn) -> None:
         """Bring the books in step with what the query's state says now."""
         if machine.is_finished:
+            self._supply.stale = True
             self._forget_finished()
         due = machine.state.due
         timer = machine.timer
@@ -337,7 +348,7 @@ class Scheduler:
             machine.validate()
         timers = {machine.timer.id: query for query, machine in self._machines.items() if machine.timer}
         assert timers == self._timers, "a timer without an owner"
-        self._supply.validate()
+        self._supply.validate(self._now, self.slots, self._live_requirements())
         orders = {
             order: query for query, machine in self._machines.items() for order in machine.record.orders
         }

@@ -20,7 +20,7 @@ from spark_elastic.core.events import (
     ExecutorUnexcluded,
     ExecutorUsage,
 )
-from spark_elastic.core.requirements import Vertex
+from spark_elastic.core.requirements import Vertex, slot_groups
 
 
 @define
@@ -29,8 +29,10 @@ class SlotPool:
 
     task_cpus: int = 1
     _executors: dict[str, ExecutorInfo] = field(factory=dict)
-    _total: int = 0
     _held: dict[str, int] = field(factory=dict)
+    # Derived from `_executors` by `_count`, which each change of one of them goes through.
+    _usable: dict[str, int] = field(factory=dict)
+    _total: int = 0
 
     @property
     def total(self) -> int:
@@ -41,6 +43,11 @@ class SlotPool:
     def executors(self) -> Mapping[str, ExecutorInfo]:
         """All known executors, usable or not."""
         return self._executors
+
+    @property
+    def usable(self) -> Mapping[str, int]:
+        """The slots of each executor that has any."""
+        return self._usable
 
     def slots_of(self, executor: ExecutorInfo) -> int:
         """Count the slots of one executor, 0 if it gets no new tasks."""
@@ -56,13 +63,18 @@ class SlotPool:
         """Forget everything and take over what a snapshot says."""
         self.task_cpus = task_cpus
         self._executors = {}
+        self._usable = {}
         self._total = 0
         for executor in executors:
             self._put(executor)
+        self._held = {id: held for id, held in self._held.items() if id in self._executors}
 
     def apply(self, event: Event) -> None:
         """Follow an executor event; an event about an unknown executor, or said twice, changes nothing."""
-        match event:
+        match event:  # the most frequent first
+            case ExecutorUsage(executor=executor):
+                if executor in self._executors:
+                    self._held[executor] = event.cached_bytes + event.shuffle_bytes
             case ExecutorAdded(executor=executor, host=host, cores=cores):
                 self._put(ExecutorInfo(executor=executor, host=host, cores=cores))
             case ExecutorRemoved(executor=executor):
@@ -71,53 +83,38 @@ class SlotPool:
                 self._mark(executor, lambda info: evolve(info, excluded=True))
             case ExecutorUnexcluded(executor=executor):
                 self._mark(executor, lambda info: evolve(info, excluded=False))
-            case ExecutorUsage(executor=executor) if executor in self._executors:
-                self._held[executor] = event.cached_bytes + event.shuffle_bytes
             case ExecutorDecommissioning(executor=executor):
                 self._mark(executor, lambda info: evolve(info, decommissioning=True))
 
     def _drop(self, executor: str) -> None:
-        gone = self._executors.pop(executor, None)
-        if gone is not None:
-            self._total -= self.slots_of(gone)
+        if self._executors.pop(executor, None) is not None:
             self._held.pop(executor, None)
+            self._count(executor, 0)
 
     def _put(self, info: ExecutorInfo) -> None:
         self._drop(info.executor)
         self._executors[info.executor] = info
-        self._total += self.slots_of(info)
+        self._count(info.executor, self.slots_of(info))
 
     def _mark(self, executor: str, change: Callable[[ExecutorInfo], ExecutorInfo]) -> None:
         info = self._executors.get(executor)
         if info is not None:
-            changed = change(info)
-            self._total += self.slots_of(changed) - self.slots_of(info)
-            self._executors[executor] = changed
+            self._executors[executor] = changed = change(info)
+            self._count(executor, self.slots_of(changed))
+
+    def _count(self, executor: str, slots: int) -> None:
+        self._total += slots - self._usable.pop(executor, 0)
+        if slots > 0:
+            self._usable[executor] = slots
 
     def validate(self) -> None:
-        """Check that the running total is the sum. Raises AssertionError."""
+        """Check what is derived, and that nothing is kept of who is gone. Raises AssertionError."""
         assert self.task_cpus >= 1
-        assert self._total == sum(map(self.slots_of, self._executors.values()))
+        slots = {id: self.slots_of(info) for id, info in self._executors.items()}
+        assert self._usable == {id: count for id, count in slots.items() if count > 0}
+        assert self._total == sum(slots.values())
+        assert self._held.keys() <= self._executors.keys()
         assert all(key == info.executor for key, info in self._executors.items())
-
-
-def _groups(vertices: Sequence[Vertex]) -> dict[str, tuple[int, int]]:
-    """Give each group the largest lower and the largest upper bound of its vertices."""
-    groups: dict[str, tuple[int, int]] = {}
-    for vertex in vertices:
-        lower, upper = groups.get(vertex.group, (1, 1))
-        groups[vertex.group] = (max(lower, vertex.bounds.lower), max(upper, vertex.bounds.upper))
-    return groups
-
-
-def needed_slots(vertices: Sequence[Vertex]) -> int:
-    """Count the slots without which not all lower bounds can be met."""
-    return sum(lower for lower, _ in _groups(vertices).values())
-
-
-def desired_slots(vertices: Sequence[Vertex]) -> int:
-    """Count the slots beyond which no vertex could use more."""
-    return sum(upper for _, upper in _groups(vertices).values())
 
 
 def allocate(vertices: Sequence[Vertex], slots: int) -> Mapping[str, int] | None:
@@ -125,7 +122,11 @@ def allocate(vertices: Sequence[Vertex], slots: int) -> Mapping[str, int] | None
 
     The group with the narrowest bounds is served first, so that what it cannot use flows to the wider ones.
     """
-    groups = _groups(vertices)
+    if len(vertices) == 1:  # so it is for each query, each time that it is looked at
+        (vertex,) = vertices
+        bounds = vertex.bounds
+        return {vertex.id: min(bounds.upper, slots)} if bounds.lower <= slots else None
+    groups = slot_groups(vertices)
     reserved = sum(lower for lower, _ in groups.values())
     if reserved > slots:
         return None

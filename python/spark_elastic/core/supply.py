@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from spark_elastic.core.actions import (
     Action,
@@ -26,7 +26,8 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet, `timer` is the one that is set.
+    been answered yet, `timer` is the one that is set. `stale` says that the executors, the bounds or the
+    queries are not those of the last look.
     """
 
     settings: CoreSettings
@@ -35,6 +36,7 @@ class Supply:
     decommissions: bool = False
     orders: set[str] = field(factory=set)
     timer: str | None = None
+    stale: bool = True
 
     def __attrs_post_init__(self) -> None:
         self.demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
@@ -44,15 +46,24 @@ class Supply:
         self.demand.usual_slots = max(1, int(conf.get("spark.executor.cores", "1")) // task_cpus)
         self.decommissions = conf.get("spark.decommission.enabled", "false") == "true"
         self.allowed = conf.get("spark.dynamicAllocation.enabled", "false") != "true"
+        self.stale = True
         if self.settings.mode == "adaptive" and not self.allowed:
             turn.report("executors_left_alone")
 
+    def has_to_look(self, now: int) -> bool:
+        """Say whether `reconcile` could come to another result than the last time."""
+        due = self.demand.due
+        return self.stale or (due is not None and now >= due)
+
     def reconcile(self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn) -> None:
         """Order what is missing or too much, and say when to look again."""
+        self.stale = False
         if self.settings.mode != "adaptive" or not self.allowed:
             return
         order = self.demand.reconcile(turn.now, pool, queries, self.settings.max_parallelism)
         if order is not None:
+            # What is given back counts as gone from now on: the rest may be seen in another light.
+            self.stale = True
             self._order(order, len(pool.executors), turn)
         due = self.demand.due
         if self.timer is None and due is not None:
@@ -64,6 +75,7 @@ class Supply:
         if event.action not in self.orders:
             return False
         self.orders.discard(event.action)
+        self.stale = True
         if isinstance(event, ActionFailed):
             turn.report("executors_refused", error=event.error)
             self.demand.refused(pool)
@@ -74,6 +86,7 @@ class Supply:
         if timer != self.timer:
             return False
         self.timer = None
+        self.stale = True
         return True
 
     def _order(self, order: Order, here: int, turn: Turn) -> None:
@@ -92,9 +105,16 @@ class Supply:
         self.orders.add(action.id)
         turn.emit(action)
 
-    def validate(self) -> None:
-        """Check that nothing is under way where nothing may be. Raises AssertionError."""
+    def validate(self, now: int, pool: SlotPool, queries: Iterable[Requirements]) -> None:
+        """Check that nothing is under way where nothing may be, and nothing overlooked.
+
+        Raises AssertionError.
+        """
         self.demand.validate()
+        if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
+            again = evolve(self.demand)
+            assert again.reconcile(now, pool, queries, self.settings.max_parallelism) is None
+            assert again == self.demand
         if self.settings.mode != "adaptive":
             assert not self.orders
             assert self.timer is None

@@ -21,8 +21,9 @@ from spark_elastic.maven.jdk import find_java
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_START_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 120.0
 _TOOL_TIMEOUT_S = 60.0
+_SEND_TIMEOUT_MS = 600_000
 _STOP_S = 30.0
 _END_TIMEOUT_S = 5.0
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -111,9 +112,13 @@ class Broker:
 
     def producer(self, topic: str) -> Producer:
         """Start a producer that goes on trying while the broker is stopped, and sees added partitions."""
-        arguments = ["--bootstrap-server", self.servers, "--topic", topic, "--metadata-expiry-ms", "1000"]
-        arguments += ["--message-send-max-retries", str(2**31 - 1), "--timeout", "10"]
+        arguments = ["--bootstrap-server", self.servers, "--topic", topic]
         arguments += ["--reader-property", "parse.key=true"]
+        # By default it gives up after three tries, and looks for new partitions every five minutes.
+        arguments += ["--message-send-max-retries", str(2**31 - 1), "--metadata-expiry-ms", "1000"]
+        arguments += ["--command-property", f"delivery.timeout.ms={_SEND_TIMEOUT_MS}"]
+        # Records wait so long for company, in ms; by default a second.
+        arguments += ["--timeout", "10"]
         process = self._java_process(
             f"producer-{topic}", "org.apache.kafka.tools.ConsoleProducer", arguments, stdin=subprocess.PIPE
         )

@@ -18,12 +18,14 @@ def demo_conf(journal: Path, policy: Path | None = None) -> dict[str, str]:
         "spark.elastic.policyFile": str(policy),
         "spark.elastic.slotIdleTimeout": "2s",
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+        # Executors that were asked for come one by one: all of them are waited for.
+        "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "20s",
     }
     return {
         **plugin_conf({}, jar=jar_path(), python=sys.executable, mode="adaptive" if policy else "reactive"),
-        **(adaptive if policy else {}),
         "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
         "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "5s",
         "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "1s",
         "spark.elastic.journal.dir": str(journal),
+        **(adaptive if policy else {}),
     }

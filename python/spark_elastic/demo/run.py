@@ -130,6 +130,7 @@ class Demo:
                 self._stay(driver, tail, address)
             ended = _now()
             feed.finish()
+            self.places.output.mkdir(exist_ok=True)
             (self.places.output / "_done").touch()
             self.stage.say(f"{feed.delivered} parts delivered, the application comes to its end")
             self._wait_for_end(driver, tail)

@@ -78,7 +78,7 @@ class Scenario:
     steps: Sequence[Step] = STEPS
     end_s: float = END_S
     quiet_s: float = 6.0
-    timeout_s: float = 60.0
+    timeout_s: float = 120.0
     outcomes: list[Outcome] = field(factory=list)
     _began: int | None = None
 

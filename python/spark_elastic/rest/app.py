@@ -13,6 +13,7 @@ from spark_elastic.rest.resources.metrics import Metrics
 from spark_elastic.rest.resources.overview import Overview
 from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales
 from spark_elastic.rest.resources.requirements import ResourceRequirements
+from spark_elastic.rest.resources.savepoints import Savepoints
 from spark_elastic.rest.resources.stop import Stop
 from spark_elastic.runtime.board import Board
 
@@ -46,6 +47,7 @@ def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response
         ("/queries", Queries(board)),
         ("/queries/{query}", Query(board)),
         ("/queries/{query}/resource-requirements", requirements),
+        ("/queries/{query}/savepoints", Savepoints(board)),
         ("/queries/{query}/stop", Stop(board)),
         ("/queries/{query}/rescales", Rescales(board)),
         ("/queries/{query}/exceptions", Exceptions(board)),

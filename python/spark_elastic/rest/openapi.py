@@ -127,6 +127,21 @@ _SCHEMAS: dict[str, Schema] = {
         pausedMs=_MS,
         states=_list(_object(state=_STATE, entered=_TIME, left=_or_null(_TIME))),
     ),
+    "Savepoint": _object(at=_TIME, path=_TEXT, batch=_COUNT, bytes=_COUNT),
+    "SavepointRequest": {
+        "type": "object",
+        "properties": {
+            "target": {
+                "type": ["string", "null"],
+                "minLength": 1,
+                "maxLength": 4096,
+                "pattern": r"\S",
+                "description": "Folder under which it is to stand; without it spark.elastic.savepointDir.",
+            },
+            "stop": {"type": "boolean", "description": "Whether the query is to end with it."},
+        },
+        "additionalProperties": False,
+    },
     "Exception": _object(
         at=_TIME,
         error=_TEXT,
@@ -233,6 +248,7 @@ def document() -> Schema:
     collections = {
         "Queries": _collection("queries", "Query"),
         "Rescales": _collection("rescales", "Rescale"),
+        "Savepoints": _collection("savepoints", "Savepoint"),
         "Exceptions": _collection("exceptions", "Exception"),
         "Decisions": _collection("decisions", "Decision"),
     }
@@ -256,6 +272,18 @@ def document() -> Schema:
                     400,
                     status=202,
                     requestBody=_body(_ref("Empty"), required=False),
+                ),
+            },
+            "/queries/{query}/savepoints": {
+                "parameters": [_ID],
+                "get": _operation("List the savepoints of a query, the newest first.", "Savepoints", 404),
+                "post": _operation(
+                    "Take a savepoint of a query.",
+                    "Empty",
+                    *_WRITE,
+                    400,
+                    status=202,
+                    requestBody=_body(_ref("SavepointRequest"), required=False),
                 ),
             },
             "/queries/{query}/rescales": {

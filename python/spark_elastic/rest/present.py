@@ -10,7 +10,7 @@ from spark_elastic.core.actions import Decision
 from spark_elastic.core.declared import write_body
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.history import Rescale
-from spark_elastic.core.query.record import RunFailure
+from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.scheduler import QueryView
@@ -103,6 +103,11 @@ def requirements(value: Requirements) -> Json:
 def etag(value: Requirements) -> str:
     """Return the entity tag of bounds: equal for equal bounds."""
     return f'"{hashlib.sha256(as_json(requirements(value)).encode()).hexdigest()[:16]}"'
+
+
+def savepoint(taken: Savepoint) -> Json:
+    """Show a savepoint."""
+    return {"at": taken.at, "path": taken.path, "batch": taken.batch, "bytes": taken.bytes}
 
 
 def rescale(record: Rescale) -> Json:

@@ -11,7 +11,7 @@ from attrs import evolve
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.declared import WantedBounds
-from tests.unit.core.builder import STATEFUL, Scene, only, orders, reasons
+from tests.unit.core.builder import STATEFUL, Scene, decisions, only, orders, reasons
 
 Stage = Callable[..., Scene]
 IDLE_MS = 50_000
@@ -164,6 +164,20 @@ class TestBounds:
         assert (start.partitions, start.repartition) == (3, True)
         assert world.query().history[0].cause == "update_requirement"
 
+    def test_slots_that_it_could_not_use_are_no_news_to_it(self, stage: Stage) -> None:
+        world = scene(stage, upper=2)
+        world.start(1, 1, 1)
+        world.submit()
+        world.started(2)
+        world.batches(300, partitions=2)
+        known = world.query()
+        world.executor("7")
+        world.lose("0")
+        assert world.query().last_decision == known.last_decision
+        assert world.query().history == known.history
+        # Now one of those that it uses is gone.
+        assert "counts" in [decision.query for decision in decisions(world.lose("1") + world.lose("2"))]
+
     def test_a_lower_bound_that_cannot_be_met_stops_no_running_query(self, stage: Stage) -> None:
         world = self.running(stage)
         assert "below_lower_bounds" in reasons(self.change(world, 8, 8))
@@ -184,6 +198,9 @@ class TestBounds:
         file = {"counts": {"source-9": WantedBounds(upper=2)}}
         actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
         assert "bounds_refused" in reasons(actions)
+        # What somebody asks for another query is no reason to say it again.
+        asked = {"query": "other", "bounds": {"shuffle": (1, 3)}, "by": "somebody"}
+        assert reasons(world.send(ev.RequirementsRequested, **asked)) == ["bounds_requested"]
 
     def test_a_file_that_is_refused_changes_nothing(self, stage: Stage) -> None:
         world = self.running(stage)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.requirements import Bounds, Vertex
-from spark_elastic.core.slots import SlotPool, allocate, desired_slots, needed_slots
+from spark_elastic.core.requirements import Bounds, Vertex, desired_slots, needed_slots
+from spark_elastic.core.slots import SlotPool, allocate
 
 
 def event(kind: type[ev.Event], executor: str, **fields: Any) -> ev.Event:
@@ -35,6 +35,17 @@ def test_a_life_of_an_executor() -> None:
         pool.validate()
         assert pool.total == total
     assert list(pool.executors) == ["1"]
+
+
+def test_a_snapshot_leaves_nothing_of_who_is_gone() -> None:
+    pool = SlotPool()
+    for executor in "01":
+        pool.apply(event(ev.ExecutorAdded, executor, host="h", cores=2))
+        pool.apply(event(ev.ExecutorUsage, executor, cached_bytes=1, shuffle_bytes=2))
+    pool.replace([ev.ExecutorInfo(executor="1", host="h", cores=2)], 1)
+    pool.validate()
+    assert (pool.held_bytes("0"), pool.held_bytes("1")) == (0, 3)
+    assert pool.usable == {"1": 2}
 
 
 def test_bounds_defend_themselves() -> None:

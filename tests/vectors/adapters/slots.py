@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from spark_elastic.core.parallelism import is_increase_enough
-from spark_elastic.core.requirements import Bounds, Vertex, VertexParallelism, default_max_parallelism
-from spark_elastic.core.slots import allocate, desired_slots
+from spark_elastic.core.requirements import (
+    Bounds,
+    Vertex,
+    VertexParallelism,
+    default_max_parallelism,
+    desired_slots,
+)
+from spark_elastic.core.slots import allocate
 from tests.vectors.adapters.fields import Fields
 
 

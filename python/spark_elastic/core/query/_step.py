@@ -64,7 +64,6 @@ from spark_elastic.core.query.transition_manager import Resources, TransitionMan
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.slots import desired_slots, needed_slots
 from spark_elastic.core.turn import Number, Turn
 
 if TYPE_CHECKING:
@@ -154,11 +153,11 @@ class Step:
 
     @property
     def needed_slots(self) -> int:
-        return needed_slots(self.machine.requirements.vertices)
+        return self.machine.requirements.needed
 
     @property
     def desired_slots(self) -> int:
-        return desired_slots(self.machine.requirements.vertices)
+        return self.machine.requirements.desired
 
     @property
     def started_after_stop_ms(self) -> int | None:
@@ -219,7 +218,7 @@ class Step:
             seen_slots=record.measurements.slots,
             settings=self.settings,
             restart_cost_ms=RESTART_COST_MS if record.restart_cost_ms is None else record.restart_cost_ms,
-            restarts=sum(at > since for at in record.restarts),
+            restarts=sum(at > since for at in record.restarts) if record.restarts else 0,
             pending=record.facts.pending and record.gate == "held",
             recovering=record.recovering,
             failed_target=record.failed_target,
@@ -465,8 +464,9 @@ class Step:
         record.last_progress = event
         if event.partitions < 1:
             return  # The count is not known to the sender, so there is nothing to learn about it.
-        if record.facts.stateful:
-            record.partitions = event.partitions
+        if not record.facts.stateful:
+            return  # What is changed in place follows the slots alone: nothing is computed from its batches.
+        record.partitions = event.partitions
         if warm and self.slots > 0:
             record.measurements.add(
                 partitions=event.partitions,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from attrs import define, frozen
+from attrs import define
 
 from spark_elastic.core.events import (
     ActionDone,
@@ -69,7 +69,8 @@ class Executing(State):
     @property
     def due(self) -> int | None:
         """The end of the manager's present phase, or of the patience with small increases."""
-        return min((at for at in (self.manager.due, self.overdue_at) if at is not None), default=None)
+        due, overdue_at = self.manager.due, self.overdue_at
+        return due if overdue_at is None else overdue_at if due is None else min(due, overdue_at)
 
     def enter(self, context: Context) -> None:
         """Look once at what has changed while the query was being started."""
@@ -77,10 +78,14 @@ class Executing(State):
 
     def resources_changed(self, context: Context) -> None:
         """Follow the slots."""
-        more = context.slots > context.slots_before
-        if not more and context.record.facts.stateful:
-            self.lost_at = context.now
-        self._reconsider(context, cause="new_resources" if more else "lost_resources")
+        change = context.slots - context.slots_before
+        self.slots_changed(change, context.now)
+        self._reconsider(context, cause="new_resources" if change > 0 else "lost_resources")
+
+    def slots_changed(self, change: int, at: int) -> None:
+        """Note by how much; whether there is anything to decide is another question."""
+        if change < 0:
+            self.lost_at = at
 
     def requirements_changed(self, context: Context) -> None:
         """Follow the bounds."""
@@ -91,13 +96,11 @@ class Executing(State):
         overdue = self.overdue_at is not None and context.now >= self.overdue_at
         if overdue:
             self.overdue_at = None
-        resources = _Running(context, self)
-        if self.manager.advance(context.now, resources) or (
-            overdue and self.manager.change(context.now, resources)
-        ):
-            self._rescale(context)
+        now = _Running(context, self)
+        if self.manager.advance(context.now, now) or (overdue and self.manager.change(context.now, now)):
+            self._rescale(context, now.choice)
         else:
-            self._say(context, self._choose(context), aloud=False)
+            self._say(context, now.choice, aloud=False)
 
     def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
         """Take it while the query goes on, or stop with it."""
@@ -130,19 +133,17 @@ class Executing(State):
         limit_ms = context.settings.scaling_interval_max_ms
         return limit_ms is not None and context.now >= self.entered + limit_ms
 
-    def _choose(self, context: Context) -> Choice:
-        return context.choose_running(overdue=self.is_overdue(context))
-
     def _reconsider(self, context: Context, cause: Cause | None) -> None:
-        choice = self._choose(context)
+        now = _Running(context, self)
+        choice = now.choice
         if cause is not None:
             context.open_rescale(cause)
         if choice.way == "in_place":
             context.open_rescale("new_resources")
             context.report_choice(choice)
             context.set_parallelism(choice)
-        elif self.manager.change(context.now, _Running(context, self)):
-            self._rescale(context)
+        elif self.manager.change(context.now, now):
+            self._rescale(context, choice)
         else:
             self._say(context, choice, aloud=cause is not None)
 
@@ -155,16 +156,16 @@ class Executing(State):
             self.lost_at = None
         if not context.record.facts.stateful:
             return
-        resources = _Running(context, self)
+        now = _Running(context, self)
         phase = self.manager.phase
-        if (phase == "Idling" and self.manager.change(context.now, resources)) or self.manager.trigger(
-            context.now, resources
+        if (phase == "Idling" and self.manager.change(context.now, now)) or self.manager.trigger(
+            context.now, now
         ):
-            self._rescale(context)
+            self._rescale(context, now.choice)
         elif self.manager.phase != phase:
             if self.manager.phase != "Idling":
                 context.open_rescale("load_changed")
-            self._say(context, self._choose(context), aloud=False)
+            self._say(context, now.choice, aloud=False)
 
     def _done(self, context: Context) -> None:
         order = context.order
@@ -178,8 +179,7 @@ class Executing(State):
         if context.order is not None and context.order.kind == "set":
             context.close_rescale("exception_occurred")
 
-    def _rescale(self, context: Context) -> None:
-        choice = self._choose(context)
+    def _rescale(self, context: Context, choice: Choice) -> None:
         assert choice.way == "restart"
         assert choice.partitions is not None
         context.open_rescale("load_changed")
@@ -221,17 +221,22 @@ class Executing(State):
         assert self.manager.phase != "Transitioning"
 
 
-@frozen
+@define
 class _Running:
-    """Answers the manager for a running query."""
+    """Answers the manager for a running query, as it is at one event: the count is chosen at most once."""
 
     context: Context
     state: Executing
+    _choice: Choice | None = None
+
+    @property
+    def choice(self) -> Choice:
+        if self._choice is None:
+            self._choice = self.context.choose_running(overdue=self.state.is_overdue(self.context))
+        return self._choice
 
     def sufficient(self) -> bool:
-        if self.state.lost_at is not None:
-            return False
-        return self.context.choose_running(overdue=self.state.is_overdue(self.context)).way == "restart"
+        return self.state.lost_at is None and self.choice.way == "restart"
 
     def desired(self) -> bool:
         return self.context.slots >= self.context.desired_slots and self.sufficient()

@@ -29,6 +29,8 @@ from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
 
+_OUTCOMES = (ActionDone, ActionFailed)
+
 
 @frozen
 class Timer:
@@ -74,7 +76,7 @@ class QueryMachine:
     @property
     def is_finished(self) -> bool:
         """Say whether nothing more can happen to the query."""
-        return isinstance(self.state, Finished)
+        return type(self.state) is Finished
 
     def begin(self, turn: Turn) -> None:
         """Enter the first state."""
@@ -84,7 +86,7 @@ class QueryMachine:
         """React to an event about this query."""
         step = Step(self, turn)
         step.catch_up()
-        if isinstance(event, ActionDone | ActionFailed):
+        if isinstance(event, _OUTCOMES):
             step.order = self.record.orders.pop(event.action, None)
             if isinstance(event, ActionFailed) and step.order is not None:
                 step.report_failure(step.order, event.error)
@@ -96,11 +98,30 @@ class QueryMachine:
             step.report_unexpected(event)
 
     def resources_changed(self, turn: Turn) -> None:
-        """React to another number of slots; what has failed before may be tried again."""
+        """React to another number of slots; what has failed before may be tried again.
+
+        A query that runs and had all the slots that it could use, and still has, is not concerned: there is
+        nothing to decide, and nothing that was said becomes wrong.
+        """
+        if isinstance(self.state, Executing) and not self._is_concerned(turn):
+            self.state.slots_changed(turn.slots - turn.slots_before, turn.now)
+            return
         self.record.failed_target = None
         step = Step(self, turn)
         step.catch_up()
         step.run(self.state.resources_changed)
+
+    def _is_concerned(self, turn: Turn) -> bool:
+        record, due = self.record, self.state.due
+        fewest = min(turn.slots, turn.slots_before)
+        return (
+            fewest < self.requirements.desired
+            or fewest < (record.partitions or 0)
+            or record.partitions is None
+            or record.failed_target is not None
+            or record.history.open_record is not None
+            or (due is not None and due <= turn.now)
+        )
 
     def requirements_changed(self, requirements: Requirements, turn: Turn) -> None:
         """React to other bounds."""
@@ -133,6 +154,7 @@ class QueryMachine:
         assert state.name in TRANSITIONS
         state.validate()
         record.history.validate()
+        self.requirements.validate()
         assert record.target is None or record.target >= 1
         assert len(record.orders) <= MOST_ORDERS
         assert all(order.action == key for key, order in record.orders.items())

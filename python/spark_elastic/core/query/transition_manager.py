@@ -61,6 +61,8 @@ class TransitionManager:
     def due(self) -> int | None:
         """The next moment at which something happens by itself, None if only an event can bring it."""
         match self.phase:
+            case "Idling" | "Transitioning":  # first: a query is Idling most of its life
+                return None
             case "Cooldown":
                 return self.cooldown_end
             case "Stabilizing":
@@ -68,8 +70,6 @@ class TransitionManager:
                 return end if self.check_at is None else min(end, self.check_at)
             case "Stabilized":
                 return self._counted_from_first_change(self.max_delay_ms)
-            case "Idling" | "Transitioning":
-                return None
 
     @property
     def waits_until(self) -> int | None:

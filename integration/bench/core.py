@@ -1,0 +1,145 @@
+"""Measure the scheduler alone, on one core: events per second, the time of a decision, memory.
+
+usage: python -m integration.bench.core [--quick]
+The last line printed is one JSON object. A whole run also writes it to results/core.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import evolve
+
+from integration.bench.core_meter import Meter
+from integration.bench.core_world import Size, World
+from spark_elastic.core.failures.strategy import ExponentialDelay
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.core.settings import CoreSettings
+
+_RESULT = Path(__file__).parent / "results" / "core.json"
+_SECOND = 1_000
+_HOUR = 3_600 * _SECOND
+_DAY = 24 * _HOUR
+_SETTINGS = {
+    "reactive": CoreSettings(),
+    # As spark_elastic.settings has it for this mode.
+    "adaptive": CoreSettings(
+        mode="adaptive",
+        resource_wait_ms=300 * _SECOND,
+        submission_stabilization_ms=10 * _SECOND,
+        explicit_parallelism="upperBound",
+        restart=ExponentialDelay(),
+    ),
+}
+_LARGE = Size(
+    executors=10_000,
+    queries=1_000,
+    trigger_ms=_SECOND,
+    executor_life_ms=8 * _HOUR,
+    query_life_ms=8 * _HOUR,
+    query_failure_ms=24 * _HOUR,
+    bounds_pause_ms=30 * _SECOND,
+)
+# As many changes in 200 times less events.
+_FEW = evolve(_LARGE, executors=200, queries=40, executor_life_ms=_HOUR // 4, query_life_ms=_HOUR)
+# Small, so that a week of it takes a minute, and short-lived: what could add up, does.
+_SMALL = Size(
+    executors=20,
+    queries=10,
+    trigger_ms=20 * _SECOND,
+    executor_life_ms=4 * _HOUR,
+    query_life_ms=_HOUR,
+    query_failure_ms=2 * _HOUR,
+    bounds_pause_ms=_HOUR,
+)
+_DAYS = 7
+# All queries start at once, and are restarted at once where that pays: no measure of what comes after.
+_SETTLE_MS = 90 * _SECOND
+_GOALS = {"events_per_s": 100_000, "decision_p99_ms": 5.0, "rss_growth_mb": 5.0}
+
+
+def main() -> int:
+    """Measure both modes, write and print the result."""
+    quick = _arguments().quick
+    size = _FEW if quick else _LARGE
+    modes: dict[str, dict[str, Any]] = {}
+    for mode in _SETTINGS:
+        # The week first: its growth is not to be hidden by memory that was needed once for something large.
+        modes[mode] = _live(mode, day_ms=_DAY // 50 if quick else _DAY)
+        modes[mode] |= _measure(mode, size, events=10_000 if quick else 500_000)
+        print(f"{time.strftime('%H:%M:%S')} {mode} {json.dumps(modes[mode])}", file=sys.stderr, flush=True)
+    result = _summary(size, list(modes.values())) | {"modes": modes}
+    if not quick:
+        _RESULT.parent.mkdir(exist_ok=True)
+        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result))
+    return 0
+
+
+def _summary(size: Size, modes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the worse of both modes for each figure, and which goals are met."""
+    slowest = max((part["decision_ms"] for part in modes), key=lambda times: float(times["p99"]))
+    events_per_s = min(part["events_per_s"] for part in modes)
+    growth = max(part["rss_growth_mb"] for part in modes)
+    return {
+        "executors": size.executors,
+        "queries": size.queries,
+        "events_per_s": events_per_s,
+        "decision_ms": slowest,
+        "rss_growth_mb": growth,
+        "decode_events_per_s": min(part["decode_events_per_s"] for part in modes),
+        "goals_met": {
+            "events_per_s": events_per_s >= _GOALS["events_per_s"],
+            "decision_p99_ms": slowest["p99"] <= _GOALS["decision_p99_ms"],
+            "rss_growth_mb": growth <= _GOALS["rss_growth_mb"],
+        },
+    }
+
+
+def _measure(mode: str, size: Size, events: int) -> dict[str, Any]:
+    meter = Meter(_world(mode, size), _SETTINGS[mode])
+    meter.live(_SETTLE_MS)
+    meter.measure(events)
+    return meter.summary()
+
+
+def _live(mode: str, day_ms: int) -> dict[str, Any]:
+    """Live for a week; return by how much the process has grown from the end of its first day on."""
+    world, scheduler = _world(mode, _SMALL), Scheduler(_SETTINGS[mode])
+    midnight, events = world.now, 0
+    memory: list[int] = []
+    batch = list(world.begin())
+    while len(memory) < _DAYS:
+        for event in batch:
+            world.carry_out(scheduler.handle(event))
+        events += len(batch)
+        if world.now >= midnight + day_ms:
+            midnight += day_ms
+            scheduler.validate()
+            gc.collect()
+            memory.append(psutil.Process().memory_info().rss)
+        batch = world.batch()
+    return {"rss_growth_mb": round((memory[-1] - memory[0]) / 1e6, 1), "week_events": events}
+
+
+def _world(mode: str, size: Size) -> World:
+    return World(size if mode == "adaptive" else evolve(size, bounds_pause_ms=None))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.bench.core", description="Measure the scheduler alone, on one core."
+    )
+    parser.add_argument("--quick", action="store_true", help="a small application, seconds; writes nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

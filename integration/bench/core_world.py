@@ -1,0 +1,361 @@
+"""A large application as the scheduler sees it: what happens in it, and what becomes of the orders.
+
+Every query commits a micro-batch per trigger (one stage; two if it has state) or, one time in twenty, finds
+nothing to do; every executor tells its usage every 10 s. Besides, executors are lost, replaced, excluded
+and decommissioned; queries fail, and are stopped by their users and submitted anew under another id; in
+adaptive mode bounds change. Orders are carried out after the time that they take, one in fifty fails.
+Timers fire at their time, after the events of the same batch, as in the runtime's loop.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from attrs import define, field, frozen
+
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from spark_elastic.core.declared import WantedBounds
+from spark_elastic.runtime.timers import Timers
+
+_SECOND = 1_000
+_USAGE_MS = 10 * _SECOND
+# How the driver hands over: what has come within 50 ms, at most 1,000 events.
+_BATCH_MS = 50
+_BATCH_EVENTS = 1_000
+_IDLE = 0.05
+_REFUSED = 0.02
+_CORES = 2
+_BASE_MS, _OVERHEAD_MS = 100, 80
+
+
+@frozen(kw_only=True)
+class Size:
+    """How much there is of everything; lives and pauses are means, in ms."""
+
+    executors: int
+    queries: int
+    trigger_ms: int
+    executor_life_ms: int
+    query_life_ms: int
+    query_failure_ms: int
+    bounds_pause_ms: int | None = None
+
+
+@define(kw_only=True)
+class _Query:
+    """One query; `start` counts its starts, so that what was due in an earlier run is dropped."""
+
+    facts: ev.QueryFacts
+    number: int
+    work_ms: float
+    partitions: int
+    start: int = 0
+    running: bool = False
+    batch: int = 0
+
+    @property
+    def run(self) -> str:
+        return f"run-{self.facts.query}"
+
+
+@define
+class World:
+    """The application. `now` is the time of its last event, epoch ms."""
+
+    size: Size
+    seed: int = 1
+    now: int = 1_000_000_000
+    _random: random.Random = field(init=False)
+    _due: list[tuple[int, int, Callable[[], Iterator[ev.Event]]]] = field(factory=list, init=False)
+    _timers: Timers = field(factory=Timers, init=False)
+    _counted: int = field(default=0, init=False)
+    _events: int = field(default=0, init=False)
+    _executors: dict[str, int] = field(factory=dict, init=False)
+    _wanted: int = field(init=False)
+    _queries: dict[str, _Query] = field(factory=dict, init=False)
+    _restarts: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._wanted = self.size.executors
+
+    def begin(self) -> Iterator[ev.Event]:
+        """Yield the first snapshot, in adaptive mode the bounds, and the submission of each query."""
+        infos = []
+        for _ in range(self.size.executors):
+            executor = self._new_executor()
+            infos.append(ev.ExecutorInfo(executor=executor, host=f"host-{executor}", cores=_CORES))
+        yield ev.Snapshot(
+            **self._stamp(),
+            application="app-1",
+            application_name="bench",
+            spark_version="4.2.0",
+            conf={"spark.executor.cores": str(_CORES)},
+            executors=tuple(infos),
+        )
+        if self.size.bounds_pause_ms is not None:
+            bounds = {f"name-{number}": {"shuffle": self._bounds()} for number in range(self.size.queries)}
+            yield ev.PolicyFileChanged(**self._stamp(), path="policy.yaml", bounds=bounds)
+            self._after(self._pause(self.size.bounds_pause_ms), self._bounds_change)
+        for number in range(self.size.queries):
+            yield from self._submit(number)
+
+    def batch(self) -> list[ev.Event]:
+        """Return the next events as the driver would hand them over, then the timers that are due."""
+        events: list[ev.Event] = []
+        end = min(self._due[0][0], self._timers.next_at() or self._due[0][0]) + _BATCH_MS
+        while self._due[0][0] <= end and len(events) < _BATCH_EVENTS:
+            at, _, happens = heapq.heappop(self._due)
+            self.now = max(self.now, at)
+            events += happens()
+        if len(events) < _BATCH_EVENTS:
+            self.now = max(self.now, end)
+        while (timer := self._timers.pop_due(self.now)) is not None:
+            events.append(ev.TimerFired(**self._stamp(), timer=timer))
+        return events
+
+    def carry_out(self, actions: Iterable[ac.Action]) -> None:
+        """Take orders; their outcomes come with later batches."""
+        for action in actions:
+            match action:
+                case ac.Report():
+                    pass
+                case ac.SetTimer(timer=timer, at=at):
+                    self._timers.set(timer, at)
+                case ac.CancelTimer(timer=timer):
+                    self._timers.cancel(timer)
+                case ac.Configure():
+                    self._restarts = action.restarts
+                    self._after(1, partial(self._done, action.id))
+                case ac.HoldQuery():
+                    self._after(1, partial(self._done, action.id))
+                case ac.StartQuery():
+                    took_ms = 5 * _SECOND if action.repartition else _SECOND
+                    self._after(took_ms, partial(self._start, action))
+                case ac.StopQuery() | ac.CancelQuery() | ac.FailQuery():
+                    self._after(500, partial(self._stop, action))
+                case ac.SetParallelism():
+                    self._after(20, partial(self._set, action))
+                case ac.RequestExecutors():
+                    self._after(100, partial(self._request, action))
+                case ac.KillExecutors() | ac.DecommissionExecutors():
+                    self._after(100, partial(self._release, action))
+
+    # Executors
+
+    def _new_executor(self) -> str:
+        self._counted += 1
+        executor = f"{self._counted}"
+        self._executors[executor] = 0
+        self._after(self._random.randrange(_USAGE_MS), partial(self._usage, executor))
+        self._after(self._pause(self.size.executor_life_ms), partial(self._end_of_executor, executor))
+        return executor
+
+    def _usage(self, executor: str) -> Iterator[ev.Event]:
+        if executor in self._executors:
+            self._executors[executor] += self._random.randrange(1_000_000)
+            written = self._executors[executor]
+            yield ev.ExecutorUsage(
+                **self._stamp(), executor=executor, cached_bytes=written // 4, shuffle_bytes=written
+            )
+            self._after(_USAGE_MS, partial(self._usage, executor))
+
+    def _end_of_executor(self, executor: str) -> Iterator[ev.Event]:
+        """Lose it, at once or announced; some are only excluded for a while."""
+        if executor not in self._executors:
+            return
+        way = self._random.random()
+        if way < 0.1:
+            yield ev.ExecutorExcluded(**self._stamp(), executor=executor, reason="failed too often")
+            self._after(60 * _SECOND, partial(self._unexclude, executor))
+            self._after(self._pause(self.size.executor_life_ms), partial(self._end_of_executor, executor))
+        elif way < 0.4:
+            yield ev.ExecutorDecommissioning(**self._stamp(), executor=executor, reason="spot")
+            self._after(60 * _SECOND, partial(self._lose, executor))
+        else:
+            yield from self._lose(executor)
+
+    def _unexclude(self, executor: str) -> Iterator[ev.Event]:
+        yield ev.ExecutorUnexcluded(**self._stamp(), executor=executor)
+
+    def _lose(self, executor: str) -> Iterator[ev.Event]:
+        if self._executors.pop(executor, None) is not None:
+            yield ev.ExecutorRemoved(**self._stamp(), executor=executor, reason="lost")
+            self._after(30 * _SECOND, self._replace)
+
+    def _replace(self) -> Iterator[ev.Event]:
+        if len(self._executors) < self._wanted:
+            executor = self._new_executor()
+            host = f"host-{executor}"
+            yield ev.ExecutorAdded(**self._stamp(), executor=executor, host=host, cores=_CORES)
+
+    def _request(self, order: ac.RequestExecutors) -> Iterator[ev.Event]:
+        yield from self._outcome(order)
+        self._wanted = min(order.total, self.size.executors)
+        for number in range(self._wanted - len(self._executors)):
+            self._after(30 * _SECOND + 100 * number, self._replace)
+
+    def _release(self, order: ac.KillExecutors | ac.DecommissionExecutors) -> Iterator[ev.Event]:
+        yield from self._outcome(order)
+        for executor in order.executors:
+            self._after(_SECOND, partial(self._lose, executor))
+
+    # Queries
+
+    def _submit(self, number: int) -> Iterator[ev.Event]:
+        self._counted += 1
+        stateful = number % 2 == 0
+        facts = ev.QueryFacts(
+            query=f"00000000-0000-0000-0000-{self._counted:012}",
+            name=f"name-{number}",
+            stateful=stateful,
+            trigger="processing_time",
+            trigger_ms=self.size.trigger_ms,
+            session_partitions=200,
+            provider_chosen=False,
+            provider="rocksdb" if stateful else "hdfs",
+            checkpoint_format=2,
+            in_place=not stateful,
+            repartition=True,
+        )
+        # From a query that one core could do in its trigger's time to one that needs a hundred.
+        work_ms = self.size.trigger_ms * 10 ** self._random.uniform(-1, 2)
+        query = _Query(facts=facts, number=number, work_ms=work_ms, partitions=200)
+        self._queries[facts.query] = query
+        self._after(self._pause(self.size.query_failure_ms), partial(self._fail, query))
+        self._after(self._pause(self.size.query_life_ms), partial(self._end, query, None))
+        yield ev.QuerySubmitted(**self._stamp(), facts=facts, run=query.run)
+
+    def _start(self, order: ac.StartQuery) -> Iterator[ev.Event]:
+        query = self._queries.get(order.query)
+        if query is None:
+            return
+        query.partitions = order.partitions or query.partitions
+        query.start += 1
+        query.running = True
+        yield from self._outcome(order)
+        yield ev.QueryStarted(**self._stamp(), query=order.query, run=query.run, partitions=query.partitions)
+        start = query.start
+        self._after(self._random.randrange(self.size.trigger_ms), partial(self._micro_batch, query, start))
+
+    def _micro_batch(self, query: _Query, start: int) -> Iterator[ev.Event]:
+        if not query.running or query.start != start:
+            return
+        facts = query.facts
+        if self._random.random() < _IDLE:
+            yield ev.QueryIdle(**self._stamp(), query=facts.query, run=query.run)
+            self._after(self.size.trigger_ms, partial(self._micro_batch, query, start))
+            return
+        slots = max(1, _CORES * len(self._executors))
+        tasks = query.partitions
+        work_ms = query.work_ms * self._random.uniform(0.8, 1.2)
+        duration_ms = int(_BASE_MS + -(-tasks // slots) * (_OVERHEAD_MS + work_ms / tasks))
+        rows = int(work_ms * 100)
+        query.batch += 1
+        for stage in range(2 if facts.stateful else 1):
+            yield ev.StageCompleted(
+                **self._stamp(),
+                stage=2 * query.batch + stage,
+                attempt=0,
+                query=facts.query,
+                tasks=tasks,
+                run_ms=int(work_ms),
+                input_bytes=rows * 100,
+                shuffle_read_bytes=rows * 50,
+                shuffle_write_bytes=rows * 50,
+                duration_ms=duration_ms // 2,
+            )
+        yield ev.QueryProgress(
+            **self._stamp(),
+            query=facts.query,
+            run=query.run,
+            batch=query.batch,
+            started=self.now - duration_ms,
+            duration_ms=duration_ms,
+            input_rows=rows,
+            input_rows_per_second=rows * 1_000.0 / self.size.trigger_ms,
+            processed_rows_per_second=rows * 1_000.0 / duration_ms,
+            state_rows=rows if facts.stateful else 0,
+            state_bytes=rows * 200 if facts.stateful else 0,
+            partitions=tasks,
+            tasks_ms=int(work_ms),
+        )
+        self._after(max(self.size.trigger_ms, duration_ms), partial(self._micro_batch, query, start))
+
+    def _fail(self, query: _Query) -> Iterator[ev.Event]:
+        if query.running and query.facts.query in self._queries:
+            query.running = False
+            error = f"disk full on host-{self._random.randrange(100)}"
+            if self._restarts:
+                failure = ev.Failure(error=error, causes=("java.io.IOException",), offsets=f"[{query.batch}]")
+                yield ev.QueryFailed(**self._stamp(), query=query.facts.query, run=query.run, failure=failure)
+            else:
+                yield from self._end(query, error)
+        if query.facts.query in self._queries:
+            self._after(self._pause(self.size.query_failure_ms), partial(self._fail, query))
+
+    def _end(self, query: _Query, error: str | None) -> Iterator[ev.Event]:
+        """End a query; its user submits the next one, with a new checkpoint."""
+        if self._queries.pop(query.facts.query, None) is not None:
+            query.running = False
+            yield ev.QueryTerminated(**self._stamp(), query=query.facts.query, run=query.run, error=error)
+            self._after(10 * _SECOND, partial(self._submit, query.number))
+
+    def _stop(self, order: ac.StopQuery | ac.CancelQuery | ac.FailQuery) -> Iterator[ev.Event]:
+        query = self._queries.get(order.query)
+        if query is None:
+            return
+        if not isinstance(order, ac.StopQuery):
+            yield from self._outcome(order)
+            yield from self._end(query, "boom" if isinstance(order, ac.FailQuery) else None)
+        elif query.running:
+            query.running = False
+            yield ev.QueryStopped(**self._stamp(), query=order.query, run=query.run, action=order.id)
+            yield from self._outcome(order)
+
+    def _set(self, order: ac.SetParallelism) -> Iterator[ev.Event]:
+        query = self._queries.get(order.query)
+        if query is not None:
+            query.partitions = order.partitions
+            yield from self._outcome(order)
+
+    def _bounds_change(self) -> Iterator[ev.Event]:
+        assert self.size.bounds_pause_ms is not None
+        query = self._random.choice(tuple(self._queries))
+        bounds = self._bounds()
+        yield ev.RequirementsRequested(
+            **self._stamp(), query=query, bounds={"shuffle": (bounds.lower, bounds.upper)}, by="somebody"
+        )
+        self._after(self._pause(self.size.bounds_pause_ms), self._bounds_change)
+
+    def _bounds(self) -> WantedBounds:
+        """Draw bounds; all together they want a little less than all executors on the mean."""
+        share = _CORES * self.size.executors // self.size.queries
+        return WantedBounds(lower=1, upper=self._random.randint(1, max(1, 2 * share - 3)))
+
+    # Time and outcomes
+
+    def _after(self, ms: float, happens: Callable[[], Iterator[ev.Event]]) -> None:
+        self._counted += 1
+        heapq.heappush(self._due, (self.now + max(1, int(ms)), self._counted, happens))
+
+    def _pause(self, mean_ms: int) -> float:
+        return self._random.expovariate(1 / mean_ms)
+
+    def _stamp(self) -> dict[str, Any]:
+        self._events += 1
+        return {"id": f"s{self._events}", "at": self.now}
+
+    def _outcome(self, order: ac.Action) -> Iterator[ev.Event]:
+        if self._random.random() < _REFUSED:
+            yield ev.ActionFailed(**self._stamp(), action=order.id, error="refused")
+        else:
+            yield from self._done(order.id)
+
+    def _done(self, action: str) -> Iterator[ev.Event]:
+        yield ev.ActionDone(**self._stamp(), action=action, took_ms=10)

@@ -1,0 +1,78 @@
+"""Savepoints over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from spark_elastic.core import events as ev
+from spark_elastic.core.actions import StopQuery, TakeSavepoint
+from tests.unit.rest.world import ADAPTIVE, API, ID, World, world
+
+SAVEPOINTS = f"{API}/queries/{ID}/savepoints"
+
+
+@pytest.fixture
+def api() -> Iterator[World]:
+    with world() as running:
+        yield running
+
+
+def taken(api: World) -> TakeSavepoint:
+    api.shim.settle()
+    (action,) = [a for a in api.shim.actions if isinstance(a, TakeSavepoint)]
+    return action
+
+
+def test_one_is_taken_and_shown(api: World) -> None:
+    assert api.get(SAVEPOINTS).json == {"savepoints": []}
+    reply = api.post(SAVEPOINTS, {"target": "/s"})
+    assert (reply.status, reply.json) == (202, {})
+    order = taken(api)
+    assert (order.query, order.target) == (ID, "/s")
+    done = {"action": order.id, "path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
+    api.send(ev.SavepointTaken, query=ID, run="r1", **done)
+    (shown,) = api.get(SAVEPOINTS).json["savepoints"]
+    assert (shown["path"], shown["batch"], shown["bytes"]) == ("file:/s/savepoint-7", 7, 12)
+
+
+def test_the_query_can_be_stopped_with_it(api: World) -> None:
+    assert api.post(SAVEPOINTS, {"target": "/s", "stop": True}).status == 202
+    taken(api)
+    assert [a.query for a in api.shim.actions if isinstance(a, StopQuery)] == [ID]
+    assert api.get(f"{API}/queries/{ID}").json["state"] == "StopWithSavepoint"
+    reply = api.post(SAVEPOINTS, {"target": "/s"})
+    assert reply.status == 409
+    assert "the query is StopWithSavepoint" in reply.errors
+
+
+def test_without_a_target_it_goes_where_the_settings_say() -> None:
+    with world({**ADAPTIVE, "spark.elastic.savepointDir": "hdfs://nn/s"}) as api:
+        assert api.post(SAVEPOINTS).status == 202
+        assert taken(api).target == "hdfs://nn/s"
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ({}, "there is no target, and spark.elastic.savepointDir is not set"),
+        ({"target": 7}, "target is no folder"),
+        ({"target": " "}, "target is no folder"),
+        ({"target": "/s", "stop": "yes"}, "stop is neither true nor false"),
+        ({"target": "/s", "drain": True}, "'drain' is no field, allowed are target and stop"),
+        ([], "the body is no object"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_done(api: World, sent: object, words: str) -> None:
+    reply = api.post(SAVEPOINTS, sent)
+    assert reply.status == 400
+    assert words in reply.errors
+    assert not [a for a in api.shim.actions if isinstance(a, TakeSavepoint)]
+
+
+def test_a_savepoint_is_a_write_like_any_other(api: World) -> None:
+    assert api.request("POST", SAVEPOINTS).status == 415
+    assert api.request("POST", SAVEPOINTS, may_modify=False).status == 403
+    assert api.post(f"{API}/queries/nobody/savepoints", {"target": "/s"}).status == 404
+    assert api.request("PUT", SAVEPOINTS).status == 405

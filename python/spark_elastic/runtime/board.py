@@ -149,20 +149,25 @@ class Board:
         self._decisions.took(seconds)
         self._at = max(self._at, event.at)
         self._news = True
-        if isinstance(event, ActionOutcome):
-            query = self._orders.pop(event.action, None) or getattr(event, "query", None)
-        else:
-            query = getattr(event, "query", None)
-        if query is not None:
-            self._pictures.stale.add(query)
-        elif not isinstance(event, StageCompleted):
-            # An executor, a timer, a policy file: any query may be meant.
-            self._pictures.all_stale = True
+        # The end of a stage changes no query.
+        if not isinstance(event, StageCompleted):
+            self._mark(event)
         for action in actions:
             if isinstance(action, Report):
                 self._decisions.keep(action.decision)
             else:
                 self._order(action)
+
+    def _mark(self, event: Event) -> None:
+        """Note whose picture is to be made anew."""
+        query = getattr(event, "query", None)
+        if isinstance(event, ActionOutcome):
+            query = self._orders.pop(event.action, None) or query
+        if query is not None:
+            self._pictures.stale.add(query)
+        else:
+            # An executor, a timer, a policy file: any query may be meant.
+            self._pictures.all_stale = True
 
     def _order(self, action: Action) -> None:
         query = getattr(action, "query", None)

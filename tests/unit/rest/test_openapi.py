@@ -76,7 +76,7 @@ def test_whatever_a_client_sends_the_answer_is_as_described(
     statuses: set[int] = set()
 
     @settings(
-        max_examples=25,
+        max_examples=15,
         deadline=None,
         derandomize=True,
         database=None,

@@ -141,6 +141,7 @@ class ResumedLives(Lives):
             short = self.scene.scheduler.slots.total < machine.requirements.lower
             waits = short and machine.state.name == "WaitingForResources"
             assert waits or (phase == "running" and machine.state.name == "Executing"), machine.state
+            # A copy of which nobody has heard the end keeps nothing from happening.
             orders = {order.kind for order in machine.record.orders.values()} - {"savepoint"}
             in_force = machine.record.target is None and not orders
             assert waits or in_force, machine.record

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pytest
@@ -24,8 +25,7 @@ from spark_elastic.core.actions import StartQuery, StopQuery, TakeSavepoint
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import LoggedProcess
-from spark_elastic.demo.tail import JournalTail
-from spark_elastic.runtime.entries import EventEntry, Header, read_journal
+from spark_elastic.runtime.entries import EventEntry, Header, parse_line, read_journal
 from spark_elastic.settings import load
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -56,19 +56,24 @@ class Life:
         self._process = process
         self._journals = journals
         self._known = set(journals.glob("*.jsonl"))
+        self._file: IO[str] | None = None
         self.story = Story()
 
     def wait_for(self, look: Callable[[Story], object], what: str) -> None:
-        (self.journal,) = eventually(lambda: set(self._journals.glob("*.jsonl")) - self._known, "a journal")
-        tail = JournalTail(self.journal)
+        if self._file is None:
+            found = eventually(lambda: set(self._journals.glob("*.jsonl")) - self._known, "a journal")
+            (self.journal,) = found
+            self._file = self.journal.open(encoding="utf-8")
         deadline = time.monotonic() + PATIENCE_S
-        try:
-            while not look(self.story):
-                assert self._process.running, self._process.log_tail()
-                assert time.monotonic() < deadline, f"{what}\n{self._process.log_tail()}"
-                tail.pump(self.story)
-        finally:
-            tail.stop()
+        line = ""
+        while not look(self.story):
+            assert self._process.running, self._process.log_tail()
+            assert time.monotonic() < deadline, f"{what}\n{self._process.log_tail()}"
+            # Nobody sleeps here: a phase can be over in some milliseconds.
+            line += self._file.readline()
+            if line.endswith("\n"):
+                self.story.read(parse_line(line))
+                line = ""
 
     def state(self) -> str:
         """Return the state of the query when the last event was handled."""

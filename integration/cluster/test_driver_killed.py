@@ -6,10 +6,12 @@ the query was in the phase that was meant when the driver died; else it is lived
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -28,7 +30,7 @@ from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.runtime.entries import EventEntry, Header, parse_line, read_journal
 from spark_elastic.settings import load
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
 KEYS = 5_000
 WORKERS = 2
@@ -75,6 +77,10 @@ class Life:
                 self.story.read(parse_line(line))
                 line = ""
 
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
     def state(self) -> str:
         """Return the state of the query when the last event was handled."""
         scheduler = None
@@ -108,6 +114,13 @@ class Lives:
         new.write_text(f"version: 1\nqueries:\n  upserts: {bounds}\n")
         new.replace(self.policy)
 
+    def partitions(self) -> int:
+        """Return how many partitions the state of the checkpoint has."""
+        offsets = [path for path in (self.checkpoint / "offsets").iterdir() if path.name.isdigit()]
+        last = max(offsets, key=lambda path: int(path.name))
+        conf = json.loads(last.read_text().splitlines()[1])["conf"]
+        return int(conf["spark.sql.shuffle.partitions"])
+
     def live(self, then: Callable[[Life], None]) -> Life:
         """Begin a life, and end it when `then` is through."""
         self._lives += 1
@@ -121,7 +134,8 @@ class Lives:
         folder = self._folder / f"driver-{self._lives}"
         with submitted("steady_upserts.py", places, folder, conf, self._cluster.master_url) as process:
             life = Life(process, self.journals)
-            then(life)
+            with closing(life):
+                then(life)
             os.kill(process.pid, signal.SIGKILL)
             process.wait(10)
         return life
@@ -189,10 +203,9 @@ def test_while_its_state_is_moved(lives: Lives) -> None:
             lambda story: any(isinstance(o, StartQuery) and o.repartition for o in story.orders), "a move"
         )
 
-    partitions = 1
     for _ in range(ATTEMPTS):
-        partitions = WORKERS + 1 - partitions
-        lives.allow(upper=partitions, lower=partitions)
+        other = 1 if lives.partitions() > 1 else WORKERS
+        lives.allow(upper=other, lower=other)
         life = lives.live(moved)
         if life.state() == "CreatingExecutionGraph":
             return

@@ -227,13 +227,14 @@ def test_while_its_savepoint_is_taken(lives: Lives) -> None:
         wanted = {"query": query, "target": str(lives.savepoints), "stop": True, "by": "a test"}
         lives.requests.ask("SavepointRequested", **wanted)
         life.wait_for(ordered(TakeSavepoint), "a savepoint")
+        eventually(lambda: list(lives.savepoints.glob(".savepoint-*")), "a copy that has begun")
 
     # The copy waits at this file until somebody writes to it.
     slow = lives.checkpoint / "slow"
     os.mkfifo(slow)
     lives.die_in("StopWithSavepoint", saved)
     slow.unlink()
-    assert [name for name in os.listdir(lives.savepoints) if not name.startswith(".")] == []
+    assert list(lives.savepoints.glob("savepoint-*")) == []
 
 
 def test_nothing_is_lost_or_doubled(lives: Lives) -> None:

@@ -109,7 +109,8 @@ class Lives(RuleBasedStateMachine):
                     assert decision.cause == action.cause == self.scene.log[-1][0].id
                     if decision.kind == "rescale_restart":
                         reported.add(decision.query)
-                    if decision.reason == "stop_with_savepoint":
+                    if decision.reason in ("stop_with_savepoint", "stopping_again", "stopped_again"):
+                        # To end it, or once more what was decided when there were slots.
                         reported.add(decision.query)
                         ending.add(decision.query)
                 case StopQuery():

@@ -257,6 +257,9 @@ REASONS: Mapping[str, Reason] = {
     # Savepoints
     "savepoint": Reason("info", "Takes a savepoint into {target}."),
     "stop_with_savepoint": Reason("info", "Is being stopped with a savepoint into {target}, for {by}."),
+    "stopping_again": Reason(
+        "info", "Is stopped again with a savepoint into {target}: the order may have been lost."
+    ),
     "taking_savepoint": Reason("held", "Has stopped, and its savepoint is being taken into {target}."),
     "savepoint_taken": Reason("info", "Its savepoint of micro-batch {batch} is complete: {path}"),
     "savepoint_failed": Reason("failed", "No savepoint was taken: {error}"),

@@ -11,7 +11,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
-from tests.unit.core.builder import Scene, reasons
+from tests.unit.core.builder import STATEFUL, Scene, reasons
 from tests.unit.core.shim import running, settle
 
 FATAL: dict[str, Any] = {"causes": ("org.apache.spark.sql.AnalysisException",)}
@@ -172,3 +172,28 @@ def test_a_query_that_has_not_started_has_nothing_to_save() -> None:
     scene.submit()
     assert reasons(request(scene)) == ["savepoint_refused"]
     scene.check()
+
+
+def test_a_policy_that_goes_on_orders_a_lost_stop_again(scene: Scene) -> None:
+    request(scene, stop=True)
+    first = scene.last_order("StopQuery")
+    actions = scene.start(2, queries=[ev.QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=2)])
+    assert "stopping_again" in reasons(actions)
+    again = scene.last_order("StopQuery")
+    assert first is not None
+    assert again is not None
+    # The first one was not lost: it is carried out, and the other one is refused.
+    scene.send(ev.QueryStopped, query="counts", run="r1", action=first.id)
+    scene.fail(again)
+    assert scene.query().state == "StopWithSavepoint"
+    assert [type(order) for order in orders(taken(scene))] == [ac.CancelQuery]
+
+
+def test_a_policy_that_goes_on_takes_the_savepoint_of_a_failed_query_again(scene: Scene) -> None:
+    request(scene, stop=True)
+    scene.run_fails()
+    failure = ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",))
+    shown = ev.QueryInfo(facts=STATEFUL, run="r1", phase="failed", partitions=2, failure=failure)
+    assert [type(o) for o in orders(scene.start(2, queries=[shown]))][-1] is ac.TakeSavepoint
+    taken(scene)
+    assert scene.query().state == "Restarting"

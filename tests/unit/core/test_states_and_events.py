@@ -276,6 +276,16 @@ def waits_in_vain(scene: Scene) -> None:
     scene.advance(1_000)
 
 
+def creating_in_bounds(scene: Scene) -> None:
+    scene.scheduler.settings = CoreSettings(mode="adaptive")
+    scene.settings = scene.scheduler.settings
+    creating(scene)
+
+
+def start_is_lost_with_the_slots(scene: Scene) -> None:
+    scene.start(queries=[ev.QueryInfo(facts=STATEFUL, run="r1", phase="held")])
+
+
 def backoff_ends(scene: Scene) -> None:
     scene.advance(1_000)
 
@@ -292,6 +302,7 @@ STORIES: dict[tuple[str, str], tuple[Step, ...]] = {
     (WAITING, EXECUTING): (waiting, runs_unasked),
     (WAITING, FINISHED): (waiting, ends),
     (CREATING, EXECUTING): (executing,),
+    (CREATING, WAITING): (creating_in_bounds, start_is_lost_with_the_slots),
     (CREATING, RESTARTING): (creating, fails),
     (CREATING, FAILING): (creating, fails_for_good),
     (CREATING, CANCELING): (creating, is_canceled),

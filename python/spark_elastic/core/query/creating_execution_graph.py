@@ -81,11 +81,13 @@ class CreatingExecutionGraph(State):
                 self._failed(context)
 
     def found_again(self, info: QueryInfo, context: Context) -> None:
-        """Order the start again, unless the query is on its way."""
+        """Order the start again, unless the query is on its way, or the slots are gone meanwhile."""
         if info.phase == "running":
             self.unheard = True
-        else:
+        elif context.may_start:
             self.enter(context)
+        else:
+            context.wait_for_resources()
 
     def _failed(self, context: Context) -> None:
         # The shim goes on with the old count, and says so by an event of its own.

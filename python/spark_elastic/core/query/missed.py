@@ -13,6 +13,7 @@ from spark_elastic.core.events import (
 from spark_elastic.core.query.creating_execution_graph import CreatingExecutionGraph
 from spark_elastic.core.query.record import Record
 from spark_elastic.core.query.state import State
+from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint
 from spark_elastic.core.turn import Turn
 
 
@@ -21,7 +22,10 @@ def missed(record: Record, state: State, info: QueryInfo, turn: Turn) -> Event |
     query, run, cause, now = info.facts.query, info.run, turn.cause, turn.now
     if info.phase == "failed" and info.failure is not None:
         # The same failure again can be another one: better one attempt too many than one too few.
-        if record.gate == "failed" and info.failure in (known.failure for known in record.exceptions[:1]):
+        known = [exception.failure for exception in record.exceptions[:1]]
+        if isinstance(state, StopWithSavepoint) and state.failure is not None:
+            known.append(state.failure)  # not judged before the savepoint is there
+        if record.gate == "failed" and info.failure in known:
             return None
         return QueryFailed(id=cause, at=now, query=query, run=run, failure=info.failure)
     if info.phase == record.gate or (info.phase == "running" and _is_on_its_way(record, state, info)):

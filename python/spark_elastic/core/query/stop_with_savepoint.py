@@ -76,6 +76,8 @@ class StopWithSavepoint(State):
         if self.path is not None:
             self._saved(context)
         elif context.record.gate == "running":
+            numbers = {"target": self.target}
+            context.report("stopping_again", before=context.record.partitions, numbers=numbers)
             context.stop(None)
         else:
             self._save(context)
@@ -119,8 +121,8 @@ class StopWithSavepoint(State):
     def _order_failed(self, context: Context) -> None:
         order = context.order
         if order is not None and order.kind == "stop" and self.failure is None:
-            # A repeated stop is refused while the first one is still carried out.
-            if not context.record.is_stopping:
+            # A repeated stop is refused while the first one is still carried out, and when it has been.
+            if context.record.gate == "running" and not context.record.is_stopping:
                 context.execute()
         elif order is not None and order.action == self.order:
             if self.failure is None:

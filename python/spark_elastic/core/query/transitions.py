@@ -37,6 +37,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     },
     CREATING_EXECUTION_GRAPH: {
         EXECUTING: "The query has passed the gate, re-partitioned before if that was ordered.",
+        WAITING_FOR_RESOURCES: "A policy that goes on finds the start lost, and too few slots.",
         RESTARTING: "The start has failed, and the restart strategy allows another one.",
         FAILING: "The start has failed for good.",
         CANCELING: "Somebody wants the query to end.",

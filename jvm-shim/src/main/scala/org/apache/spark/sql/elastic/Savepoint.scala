@@ -6,6 +6,7 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileUtil, Path}
 
+import org.apache.spark.SparkException
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.util.ThreadUtils
@@ -108,13 +109,15 @@ private[elastic] object Savepoint {
   /** Returns how many bytes were copied. What has vanished meanwhile was of older batches. */
   private def copy(files: Seq[FileStatus], from: Path, to: Path, conf: Configuration): Long = {
     val (source, target) = (from.getFileSystem(conf), to.getFileSystem(conf))
-    ThreadUtils
-      .parmap(files, "elastic-savepoint", Threads) { file =>
-        try {
-          FileUtil.copy(source, file, target, new Path(to, relative(file, from, conf)), false, true, conf)
-          file.getLen
-        } catch { case _: FileNotFoundException => 0L }
-      }
-      .sum
+    try
+      ThreadUtils
+        .parmap(files, "elastic-savepoint", Threads) { file =>
+          try {
+            FileUtil.copy(source, file, target, new Path(to, relative(file, from, conf)), false, true, conf)
+            file.getLen
+          } catch { case _: FileNotFoundException => 0L }
+        }
+        .sum
+    catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
   }
 }

@@ -25,7 +25,7 @@ from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import generate
 from spark_elastic.demo.topic_feed import TopicFeed
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 TOPIC = "lineitem"
 BOTH = ("enrichment", "suppliers")

@@ -244,7 +244,7 @@ def test_nothing_is_lost_or_doubled(lives: Lives) -> None:
     def done() -> bool:
         try:
             return bool(last_values(lives.output).equals(expected))
-        except (OSError, pa.ArrowInvalid):
+        except (OSError, KeyError, pa.ArrowInvalid):
             return False  # a batch is being written
 
     def ends(life: Life) -> None:

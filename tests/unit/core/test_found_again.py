@@ -14,6 +14,7 @@ from spark_elastic.core.actions import Action
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.scheduler import Scheduler
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, matches, only, orders, reasons
+from tests.unit.core.reached import creating, executing, restarting, waiting
 
 Stage = Callable[..., Scene]
 QUERY = {"query": "counts", "run": "r1"}
@@ -35,27 +36,6 @@ def goes_on(
     info = ev.QueryInfo(facts=facts, run="r1", phase=phase, partitions=partitions, failure=failure)
     executors = [info.cores for info in scene.scheduler.slots.executors.values()]
     return orders(scene.start(*executors, queries=[info]))[1:]
-
-
-def waiting(scene: Scene) -> None:
-    scene.start()
-    scene.submit()
-
-
-def creating(scene: Scene) -> None:
-    scene.start(2)
-    scene.submit()
-
-
-def executing(scene: Scene) -> None:
-    scene.start(2)
-    scene.running(2)
-
-
-def restarting(scene: Scene) -> None:
-    executing(scene)
-    scene.executor("1", cores=2)
-    scene.until_stop()
 
 
 def creating_again(scene: Scene) -> None:

@@ -24,6 +24,7 @@ from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionE
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene, reasons, snapshot
+from tests.unit.core.reached import creating, executing, restarting, waiting
 
 STATES: tuple[type[State], ...] = (
     Created,
@@ -46,27 +47,6 @@ def scene() -> Iterator[Scene]:
     scene = Scene(CoreSettings(restart=FixedDelay(attempts=1, delay_ms=1_000)))
     yield scene
     scene.check()
-
-
-def waiting(scene: Scene) -> None:
-    scene.start()
-    scene.submit()
-
-
-def creating(scene: Scene) -> None:
-    scene.start(2)
-    scene.submit()
-
-
-def executing(scene: Scene) -> None:
-    scene.start(2)
-    scene.running(2)
-
-
-def restarting(scene: Scene) -> None:
-    executing(scene)
-    scene.executor("1", cores=2)
-    scene.until_stop()
 
 
 def failing(scene: Scene) -> None:

@@ -537,21 +537,21 @@ class Step:
         judgement = self.judge(failure)
         if judgement.backoff_ms is None:
             message = None if savepoint is None else reasons.fill(reasons.SAVED_BEFORE, path=savepoint)
-            self._go(Failing(entered=self.now, message=message))
+            self.fail(message)
         else:
             self.record.restarted += 1
             end = self.now + judgement.backoff_ms
             self._go(Restarting(entered=self.now, target=None, backoff_end=end))
 
-    def fail(self) -> None:
-        self._go(Failing(entered=self.now))
+    def fail(self, message: str | None = None) -> None:
+        self._go(Failing(entered=self.now, message=message))
 
     def fail_without_resources(self, waited_ms: int) -> None:
         numbers = {"needed": self.needed_slots, "waited_ms": waited_ms}
         self.report("failure_no_resources", before=self.record.partitions, numbers=numbers)
         said = self.record.last_decision
         assert said is not None
-        self._go(Failing(entered=self.now, message=said.message))
+        self.fail(said.message)
 
     def stop_with_savepoint(self, target: str | None, by: str) -> None:
         folder = self._savepoint_folder(target)

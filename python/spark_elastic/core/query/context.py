@@ -191,8 +191,8 @@ class Context(Protocol):
         """Go to Restarting with a backoff, or to Failing with an exception that names the `savepoint`."""
         ...
 
-    def fail(self) -> None:
-        """Go to Failing; the query ends with the exception of its run."""
+    def fail(self, message: str | None = None) -> None:
+        """Go to Failing; the query ends with the exception of its run, or with one that says `message`."""
         ...
 
     def fail_without_resources(self, waited_ms: int) -> None:

@@ -179,8 +179,7 @@ class Step:
         record.recovering = True
         record.target = None
         record.stop_ordered = None
-        for order in tuple(record.orders):
-            self._give_up(order)
+        self._give_up_all()
         entry = RunFailure(at=self.now, failure=failure, reason=judgement.reason)
         record.exceptions = (entry, *record.exceptions)[:EXCEPTIONS_KEPT]
         if judgement.backoff_ms is not None:
@@ -440,7 +439,9 @@ class Step:
                 self.close_rescale("succeeded")
 
     def _give_up_all(self, *kinds: OrderKind) -> tuple[Order, ...]:
-        orders = tuple(order for order in self.record.orders.values() if order.kind in kinds)
+        """Give up the orders of these kinds, of any kind if none is named; return them."""
+        every = self.record.orders.values()
+        orders = tuple(order for order in every if not kinds or order.kind in kinds)
         for order in orders:
             self._give_up(order.action)
         return orders
@@ -582,7 +583,6 @@ class Step:
         record = self.record
         self.report(reason, before=record.partitions, numbers=numbers)
         self.close_rescale(terminated)
-        for order in tuple(record.orders):
-            self._give_up(order)
+        self._give_up_all()
         record.target = None
         self._go(Finished(entered=self.now))

@@ -5,10 +5,13 @@ A journal is a text file with one JSON object a line:
     {"journal": 1, "version": "0.1.0", "application": "app-1", "part": 0, "settings": {"spark.…": "…"}}
     {"event": {"type": "Snapshot", "id": "s1", "at": 1700000000000, …}}
     {"actions": [{"type": "Configure", "id": "a1", "cause": "s1", …}, …]}
+    {"stage": {"question": {"type": "Ranges", …}, "answer": {"type": "RangesAnswer", …}, …}}
 
 A header with part 0 begins a run of the policy process: a new scheduler with these settings. A higher part
 goes on where the part before it ended, with the same scheduler. Each event is followed by the actions that it
-caused, unless there were none; a process that was killed may leave a cut line, then the next run begins.
+caused, unless there were none. Questions about batch stages stand by themselves with their answers, in the
+order of the answers, a moment later than those. A process that was killed may leave a cut line, then the next
+run begins.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import field, frozen
 
 from spark_elastic.core.actions import Action
+from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
-from spark_elastic.wire import WireError, decode_action, decode_event
+from spark_elastic.wire import WireError, decode_action, decode_event, decode_question
 
 FORMAT = 1
 
@@ -54,7 +59,15 @@ class ActionsEntry:
     actions: tuple[Action, ...]
 
 
-Entry = Header | EventEntry | ActionsEntry
+@frozen(kw_only=True)
+class StageEntry:
+    """A question about a batch stage, and the answer as it was written."""
+
+    question: Question
+    answer: Mapping[str, Any]
+
+
+Entry = Header | EventEntry | ActionsEntry | StageEntry
 
 
 def parse_line(line: str) -> Entry:
@@ -65,6 +78,9 @@ def parse_line(line: str) -> Entry:
             return EventEntry(event=decode_event(value["event"]))
         if "actions" in value:
             return ActionsEntry(actions=tuple(decode_action(action) for action in value["actions"]))
+        if "stage" in value:
+            stage = value["stage"]
+            return StageEntry(question=decode_question(stage["question"]), answer=stage["answer"])
         if value["journal"] != FORMAT:
             raise Unreadable(f"format {value['journal']}, this version reads format {FORMAT}")
         return Header(

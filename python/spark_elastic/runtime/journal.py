@@ -73,6 +73,10 @@ class Journal:
         if actions:
             self._write({"actions": list(actions)})
 
+    def stage(self, decided: JsonObject) -> None:
+        """Write down a question about a batch stage and its answer."""
+        self._write({"stage": decided})
+
     def end_batch(self) -> None:
         """Hand all that was written to the operating system; begin a new part if this one is full."""
         if self._file is None or self._path is None:

@@ -68,7 +68,7 @@ def insert(spark: SparkSession) -> DataFrame:
     spark.sql("DROP TABLE IF EXISTS kept")
     totals(spark).withColumn("part", F.col("k") % 3).write.partitionBy("part").saveAsTable("kept")
     spark.sql(
-        "INSERT INTO kept SELECT k, max(v), k % 3 FROM (SELECT id % 40 AS k, id AS v FROM range(900)) GROUP BY k"
+        "INSERT INTO kept SELECT k, max(id), k % 3 FROM (SELECT id, id % 40 k FROM range(900)) GROUP BY k"
     )
     return spark.table("kept").groupBy("part").agg(F.sum("total"))
 
@@ -98,7 +98,6 @@ DECIDED: dict[Query, list[int]] = {
     lambda spark: totals(spark).repartition(200, "k"): [200],
     lambda spark: numbers(spark).repartition(7): [],
     lambda spark: numbers(spark).orderBy("v"): [],
-    lambda spark: numbers(spark, 40).crossJoin(numbers(spark, 30)): [],
     bucketed: [4],
 }
 
@@ -173,10 +172,8 @@ def test_the_journal_has_each_decision_and_replays(elastic: SparkSession, journa
     def told() -> bool:
         asked = [entry.question for entry in decisions(journal)]
         counted = {e.id for q in asked if isinstance(q, InitialCount) for e in q.exchanges}
-        read = {e.id for q in asked if isinstance(q, Ranges) for e in q.exchanges}
-        return any(isinstance(q, Ranges) and sum(q.exchanges[0].bytes) > 10_000_000 for q in asked) and bool(
-            counted & read
-        )
+        read = {e.id: sum(e.bytes) for q in asked if isinstance(q, Ranges) for e in q.exchanges}
+        return any(read.get(exchange, 0) > 10_000_000 for exchange in counted)
 
     eventually(told, "the large query is in the journal")
     (file,) = journal.glob("*.jsonl")

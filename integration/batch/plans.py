@@ -30,12 +30,14 @@ def final_plan(result: DataFrame) -> str:
     """Return the plan of a DataFrame that has run, as text."""
     text = str(result._jdf.queryExecution().executedPlan().toString())
     assert "AdaptiveSparkPlan isFinalPlan=true" in text, text
-    return text.partition("== Initial Plan ==")[0]
+    return text.partition("\n+- == Initial Plan ==")[0]
 
 
 def written(plan: str) -> list[int]:
     """Return how many partitions each exchange by hash has written."""
-    return [int(number) for number in re.findall(r"Exchange hashpartitioning\(.*, (\d+)\)", plan)]
+    runs = [line for line in plan.splitlines() if "ReusedExchange" not in line]
+    found = (re.search(r" Exchange hashpartitioning\(.*, (\d+)\)", line) for line in runs)
+    return [int(match[1]) for match in found if match]
 
 
 @contextmanager

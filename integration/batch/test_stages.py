@@ -79,26 +79,32 @@ def bucketed(spark: SparkSession) -> DataFrame:
     return spark.table("buckets").join(totals(spark).withColumnRenamed("k", "j"), F.col("k") == F.col("j"))
 
 
-DECIDED: dict[Query, list[int]] = {
-    totals: [4],
-    join: [4, 4],
-    join_of_totals: [4, 4],
-    union: [4, 4, 4],
-    window: [4],
-    reuse: [4],
-    subquery: [4],
-    cached: [4, 4],
-    insert: [4],
-    lambda spark: numbers(spark).repartition("k"): [4],
-    lambda spark: numbers(spark).join(F.broadcast(totals(spark)), "k"): [4],
-    lambda spark: numbers(spark).distinct().groupBy("k").count(): [4, 4],
+# A number that is decided here, not by Spark or the application: 4 for a small shuffle on two slots, 2 once
+# its size is known from an earlier query.
+OURS = 0
+WRITTEN: dict[Query, list[int]] = {
+    totals: [OURS],
+    join: [OURS, OURS],
+    join_of_totals: [OURS, OURS],
+    # Spark knows that both sides have the keys of the aggregation in the same places.
+    union: [OURS, OURS],
+    window: [OURS],
+    reuse: [OURS],
+    # The plan of the subquery shows its exchange before it ran as well.
+    subquery: [OURS, OURS],
+    # The cached plan shows its exchange before it ran and after, and the join takes the number over.
+    cached: [OURS, OURS, OURS],
+    insert: [OURS],
+    lambda spark: numbers(spark).repartition("k"): [OURS],
+    lambda spark: numbers(spark).join(F.broadcast(totals(spark)), "k"): [OURS],
+    lambda spark: numbers(spark).distinct().groupBy("k").count(): [OURS],
     # The application's own numbers, and those of a table.
     lambda spark: numbers(spark).repartition(7, "k").groupBy("k").count(): [7],
     lambda spark: numbers(spark).repartition(7, "k"): [7],
     lambda spark: totals(spark).repartition(200, "k"): [200],
     lambda spark: numbers(spark).repartition(7): [],
     lambda spark: numbers(spark).orderBy("v"): [],
-    bucketed: [4],
+    bucketed: [OURS],
 }
 
 
@@ -113,7 +119,7 @@ def plain(jvm: Driver) -> dict[Query, tuple[list[object], str]]:
     """Give what plain Spark answers, and with which plans."""
     answers = {}
     with jvm.session(PLAIN) as spark:
-        for query in DECIDED:
+        for query in WRITTEN:
             result = query(spark)
             answers[query] = rows(result), final_plan(result)
     return answers
@@ -134,7 +140,7 @@ def elastic(
         yield spark
 
 
-@pytest.mark.parametrize("query", DECIDED)
+@pytest.mark.parametrize("query", WRITTEN)
 def test_the_decided_numbers_are_written_and_the_answer_is_the_same(
     elastic: SparkSession, plain: dict[Query, tuple[list[object], str]], query: Query
 ) -> None:
@@ -142,15 +148,17 @@ def test_the_decided_numbers_are_written_and_the_answer_is_the_same(
     result = query(elastic)
     assert rows(result) == expected
     plan = final_plan(result)
-    assert written(plan) == DECIDED[query], plan
-    assert plan.count("ReusedExchange") == before.count("ReusedExchange")
+    elastic.catalog.clearCache()
+    assert [OURS if number in (2, 4) else number for number in written(plan)] == WRITTEN[query], plan
+    # Nothing is shuffled that was not before, and what ran once runs once.
     assert plan.count("Exchange") == before.count("Exchange")
+    assert plan.count("ReusedExchange") == before.count("ReusedExchange")
 
 
 def test_a_clone_of_the_session_is_advised_as_well(elastic: SparkSession) -> None:
     result = totals(elastic.newSession())
     rows(result)
-    assert written(final_plan(result)) == [4]
+    assert written(final_plan(result)) == [2]
 
 
 def test_the_number_of_the_rdd_is_the_applications_own(elastic: SparkSession) -> None:
@@ -173,7 +181,7 @@ def test_the_journal_has_each_decision_and_replays(elastic: SparkSession, journa
         asked = [entry.question for entry in decisions(journal)]
         counted = {e.id for q in asked if isinstance(q, InitialCount) for e in q.exchanges}
         read = {e.id: sum(e.bytes) for q in asked if isinstance(q, Ranges) for e in q.exchanges}
-        return any(read.get(exchange, 0) > 10_000_000 for exchange in counted)
+        return any(read.get(exchange, 0) > 1_000_000 for exchange in counted)
 
     eventually(told, "the large query is in the journal")
     (file,) = journal.glob("*.jsonl")

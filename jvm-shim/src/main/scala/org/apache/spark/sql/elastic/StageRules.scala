@@ -57,8 +57,10 @@ private[elastic] object StageRules extends Logging {
     isShuffle(plan) || plan.isInstanceOf[Exchange] || plan.isInstanceOf[ExchangeQueryStageExec]
 
   /** A name for an exchange that is the same before and after it has run, whatever it is asked for. */
-  def name(session: SparkSession, exchange: ShuffleExchangeLike): String =
-    s"${session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)}:${source(exchange)}"
+  def name(session: SparkSession, exchange: ShuffleExchangeLike): String = s"${execution(session)}:${source(exchange)}"
+
+  def execution(session: SparkSession): String =
+    String.valueOf(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
 
   /** What the size of an exchange depends on: the logical plan that it is the output of. */
   def source(exchange: ShuffleExchangeLike): String =
@@ -107,10 +109,11 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   import StageRules._
 
   // The plan is prepared anew after each stage, and a subquery is one of its own. What was answered about an exchange
-  // stays while its size is known no better: so equal exchanges keep equal numbers, and run once.
-  private val answered: JMap[(String, Long), Option[Int]] =
-    Collections.synchronizedMap(new LinkedHashMap[(String, Long), Option[Int]](16, 0.75f, true) {
-      override def removeEldestEntry(eldest: JMap.Entry[(String, Long), Option[Int]]): Boolean = size > 1024
+  // stays: so equal ones keep equal numbers, and run once. One with a finished stage below it, whose size is known
+  // better by now, has changed, since that stage has another number of partitions.
+  private val answered: JMap[(String, Int), Option[Int]] =
+    Collections.synchronizedMap(new LinkedHashMap[(String, Int), Option[Int]](16, 0.75f, true) {
+      override def removeEldestEntry(eldest: JMap.Entry[(String, Int), Option[Int]]): Boolean = size > 1024
     })
 
   override def apply(plan: SparkPlan): SparkPlan = advised(session, advice, plan) {
@@ -141,22 +144,22 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   }
 
   private def count(group: Seq[ShuffleExchangeExec]): Option[Int] = {
+    val keys = group.map(e => execution(session) -> e.canonicalized.hashCode)
+    val known = keys.filter(answered.containsKey).map(answered.get)
+    val number = if (known.nonEmpty) known.max else advice.count(question(group))
+    keys.foreach(answered.put(_, number))
+    number
+  }
+
+  private def question(group: Seq[ShuffleExchangeExec]): InitialCount = {
     val planned = group.map { e =>
       // Also where a finished stage says it: those are bytes before compression, which the policy corrects alike.
       val bytes = logical(e).map(_.stats.sizeInBytes).getOrElse(BigInt(-1))
       PlannedExchange(name(session, e), if (bytes.isValidLong) bytes.toLong else Long.MaxValue, source(e))
     }
-    val keys = planned.map(e => e.id -> e.bytes)
-    val known = keys.filter(answered.containsKey).map(answered.get)
-    val number = if (known.nonEmpty) known.max else advice.count(question(planned, group.head))
-    keys.foreach(answered.put(_, number))
-    number
-  }
-
-  private def question(planned: Seq[PlannedExchange], one: ShuffleExchangeExec): InitialCount = {
     val byUser = Seq(SQLConf.SHUFFLE_PARTITIONS.key, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM.key)
     val chosen = Option.when(byUser.exists(session.sessionState.conf.contains))(conf.numShufflePartitions)
-    InitialCount(planned.head.id, planned, one.numPartitions, chosen)
+    InitialCount(planned.head.id, planned, group.head.numPartitions, chosen)
   }
 }
 

@@ -76,7 +76,7 @@ def insert(spark: SparkSession) -> DataFrame:
 def bucketed(spark: SparkSession) -> DataFrame:
     spark.sql("DROP TABLE IF EXISTS buckets")
     numbers(spark).write.bucketBy(8, "k").saveAsTable("buckets")
-    return spark.table("buckets").join(totals(spark).withColumnRenamed("k", "j"), F.col("k") == F.col("j"))
+    return spark.table("buckets").join(numbers(spark).select(F.col("k").alias("j")), F.col("k") == F.col("j"))
 
 
 # A number that is decided here, not by Spark or the application: 4 for a small shuffle on two slots, 2 once
@@ -94,7 +94,8 @@ WRITTEN: dict[Query, list[int]] = {
     subquery: [OURS, OURS],
     # The cached plan shows its exchange before it ran and after, and the join takes the number over.
     cached: [OURS, OURS, OURS],
-    insert: [OURS],
+    # Nobody knows the size of a partitioned table without statistics.
+    insert: [200],
     lambda spark: numbers(spark).repartition("k"): [OURS],
     lambda spark: numbers(spark).join(F.broadcast(totals(spark)), "k"): [OURS],
     lambda spark: numbers(spark).distinct().groupBy("k").count(): [OURS],
@@ -104,7 +105,7 @@ WRITTEN: dict[Query, list[int]] = {
     lambda spark: totals(spark).repartition(200, "k"): [200],
     lambda spark: numbers(spark).repartition(7): [],
     lambda spark: numbers(spark).orderBy("v"): [],
-    bucketed: [OURS],
+    bucketed: [8],
 }
 
 
@@ -122,6 +123,9 @@ def plain(jvm: Driver) -> dict[Query, tuple[list[object], str]]:
         for query in WRITTEN:
             result = query(spark)
             answers[query] = rows(result), final_plan(result)
+            spark.catalog.clearCache()
+        for table in ("kept", "buckets"):
+            spark.sql(f"DROP TABLE {table}")
     return answers
 
 
@@ -174,14 +178,14 @@ def test_who_switches_the_joining_of_partitions_off_keeps_his_numbers(elastic: S
 
 
 def test_the_journal_has_each_decision_and_replays(elastic: SparkSession, journal: Path) -> None:
-    result = elastic.range(0, 3_000_000, 1, 2).groupBy("id").count()
-    assert result.count() == 3_000_000
+    keys = elastic.range(0, 400_000, 1, 2).select((F.col("id") * 7 % 300_000).alias("k"))
+    assert keys.groupBy("k").count().count() == 300_000
 
     def told() -> bool:
         asked = [entry.question for entry in decisions(journal)]
         counted = {e.id for q in asked if isinstance(q, InitialCount) for e in q.exchanges}
         read = {e.id: sum(e.bytes) for q in asked if isinstance(q, Ranges) for e in q.exchanges}
-        return any(read.get(exchange, 0) > 1_000_000 for exchange in counted)
+        return any(read.get(exchange, 0) > 100_000 for exchange in counted)
 
     eventually(told, "the large query is in the journal")
     (file,) = journal.glob("*.jsonl")

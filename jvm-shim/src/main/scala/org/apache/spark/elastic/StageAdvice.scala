@@ -24,7 +24,8 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
     waitMs = decisionWaitMs
     if (waitMs > 0) {
       // The first questions through a connection take long.
-      val warmUp = new Thread(() => (1 to WarmUp).foreach(_ => Empty.foreach(send(_, WarmUpMs))), "elastic-warm-up")
+      val ask: Runnable = () => { Iterator.fill(WarmUp)(Empty).flatten.forall(send(_, WarmUpMs).isDefined); () }
+      val warmUp = new Thread(ask, "elastic-warm-up")
       warmUp.setDaemon(true)
       warmUp.start()
     }

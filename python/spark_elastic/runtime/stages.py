@@ -61,7 +61,8 @@ class Stages:
         if question.get("exchanges"):  # the shim warms up with questions about nothing
             took = (time.perf_counter_ns() - began) // 1_000
             asked = {key: request.get(key, 0) for key in ("unanswered", "last_us")}
-            self._board.decided({"question": question, "answer": answer, "took_us": took, **asked})
+            at = time.time_ns() // 1_000_000
+            self._board.decided({"at": at, "question": question, "answer": answer, "took_us": took, **asked})
         if view.settings.advise_only:
             return {**answer, **{key: None for key in _ADVICE if key in answer}}
         return answer

@@ -43,8 +43,8 @@ test: jar ## run all tests but the slow ones
 test-unit: venv ## run the tests that need no Java, in less than a minute
 	$(BIN)/pytest tests -m "not slow and not integration"
 
-test-integration: jar ## run the tests on real clusters
-	$(BIN)/pytest integration -m "not slow"
+test-integration: jar ## run all tests on real clusters, the slow ones too
+	$(BIN)/pytest integration
 
 test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: all, 15 min)
 	$(BIN)/python -m integration.spark_suites $(SUITES)

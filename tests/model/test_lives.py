@@ -76,9 +76,11 @@ FAILURES = st.builds(
 class Lives(RuleBasedStateMachine):
     """The shim's side: where each query is, which orders are open, how many partitions are in force."""
 
+    new_scene = Scene
+
     def __init__(self) -> None:
         super().__init__()
-        self.scene = Scene()
+        self.scene = self.new_scene()
         self.phase: dict[str, str] = {}
         self.facts: dict[str, ev.QueryFacts] = {}
         self.partitions: dict[str, int] = {}
@@ -90,7 +92,7 @@ class Lives(RuleBasedStateMachine):
 
     @initialize(given=SETTINGS, cores=st.integers(0, 3))
     def begin(self, given: CoreSettings, cores: int) -> None:
-        self.scene = Scene(given)
+        self.scene = self.new_scene(given)
         self.scene.start(*([cores] if cores else []))
 
     def send(self, kind: type[ev.Event], **fields: Any) -> None:
@@ -177,7 +179,9 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data(), well=st.sampled_from([True, True, True, False]))
     def order_is_answered(self, data: st.DataObject, well: bool) -> None:
-        order = data.draw(st.sampled_from(self.open))
+        self.answer(data.draw(st.sampled_from(self.open)), well)
+
+    def answer(self, order: Action, well: bool) -> None:
         self.open.remove(order)
         self.scene.now += 100
         match order:
@@ -277,6 +281,9 @@ class Lives(RuleBasedStateMachine):
 
     @rule(ms=st.integers(1, 10_000))
     def time_passes(self, ms: int) -> None:
+        self.let_pass(ms)
+
+    def let_pass(self, ms: int) -> None:
         before = len(self.scene.log)
         self.scene.advance(ms)
         for _, actions in self.scene.log[before:]:
@@ -294,7 +301,15 @@ class Lives(RuleBasedStateMachine):
     def policy_is_started_anew(self) -> None:
         """A new process, which knows what the snapshot says and nothing else."""
         self.scene.check()
-        slots = self.scene.scheduler.slots
+        world = self.world()
+        self.open.clear()
+        self.changes.clear()
+        self.bounds.clear()  # requests are nowhere written down
+        self.scene = self.new_scene(self.scene.settings, self.scene.now)
+        self.send(ev.Snapshot, **world)
+
+    def world(self) -> dict[str, Any]:
+        """Give what a snapshot shows."""
         queries = [
             ev.QueryInfo(
                 facts=self.facts[query],
@@ -305,12 +320,7 @@ class Lives(RuleBasedStateMachine):
             )
             for query, phase in self.phase.items()
         ]
-        executors = tuple(slots.executors.values())
-        self.open.clear()
-        self.changes.clear()
-        self.bounds.clear()  # requests are nowhere written down
-        self.scene = Scene(self.scene.settings, self.scene.now)
-        self.send(ev.Snapshot, **snapshot(executors, queries))
+        return snapshot(self.scene.scheduler.slots.executors.values(), queries)
 
     # What always holds
 

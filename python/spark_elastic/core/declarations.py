@@ -26,6 +26,11 @@ class Declarations:
     _file: PolicyFileChanged | None = None
     _requested: dict[str, Mapping[str, Bounds]] = field(factory=dict)
 
+    @property
+    def file(self) -> PolicyFileChanged | None:
+        """The policy file that is in force."""
+        return self._file
+
     def file_changed(self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]) -> None:
         """Take over the policy file; `queries` are those that are known, by id."""
         self._file = event

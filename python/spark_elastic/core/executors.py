@@ -79,6 +79,11 @@ class ExecutorDemand:
         self.releasing = frozenset()
         self.refused_with = len(pool.usable)
 
+    def lost(self) -> None:
+        """Note that nobody knows what became of the last orders: what is still wanted is asked for again."""
+        self.requested = self.refused_with = None
+        self.releasing = frozenset()
+
     def _wanted(self, here: Mapping[str, int], queries: tuple[Requirements, ...], most: int) -> int | None:
         """Count the executors that are wanted, None if nobody has said how many."""
         bounded = [query.desired for query in queries if query.upper < most]

@@ -1,8 +1,8 @@
 """What became of each rescale of a query, newest first, bounded.
 
 A record opens when a cause for a rescale comes up and closes with a reason. Causes that come up while one
-is open join it, but for two: new bounds begin another record, and a failure becomes the cause of the one
-that is open, which begins anew.
+is open join it, but for two: new bounds begin another record, and a failure or a loss becomes the cause of
+the one that is open, which begins anew.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _STATUS: Mapping[TerminatedReason, Status] = {
     "job_failed": "ignored",
     "job_canceled": "ignored",
 }
+
+_OVERTAKING: tuple[Cause, ...] = ("recoverable_failover", "lost_resources")
 
 
 @frozen(kw_only=True)
@@ -98,7 +100,7 @@ class History:
         """Open a record, unless one is open already."""
         record = self.open_record
         if record is not None:
-            if cause == "recoverable_failover":
+            if cause in _OVERTAKING:
                 record.cause = cause
                 record.stays = (Stay(state=state, entered=at),)
             return

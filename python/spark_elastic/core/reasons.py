@@ -203,6 +203,10 @@ REASONS: Mapping[str, Reason] = {
         "Restarts with {after:partition} instead of {before} on {slots:slot}: its bounds are {lower} and "
         "{upper} now.",
     ),
+    "stopped_again": Reason(
+        "rescale_restart",
+        "Is told again to stop for its rescale to {after:partition}: the first order may be lost.",
+    ),
     "rescaled": Reason(
         "info",
         "Runs with {after:partition} instead of {before}, {took_ms:ms} after the stop was ordered.",

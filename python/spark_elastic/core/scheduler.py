@@ -21,6 +21,8 @@ order. This file knows which query an event is about, counts ids, and keeps one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -65,12 +67,13 @@ from spark_elastic.core.events import (
     StageCompleted,
     TimerFired,
 )
-from spark_elastic.core.failures.strategy import NoRestart
+from spark_elastic.core.failures.exponential_delay import SeededJitter
+from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, NoRestart, RestartStrategy
 from spark_elastic.core.history import Rescale
 from spark_elastic.core.query.machine import QueryMachine, Timer
 from spark_elastic.core.query.record import RunFailure, Savepoint
-from spark_elastic.core.query.transitions import EXECUTING, RESTARTING, WAITING_FOR_RESOURCES
 from spark_elastic.core.requirements import Requirements
+from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
 from spark_elastic.core.supply import Supply
@@ -162,6 +165,25 @@ class Scheduler:
         self._declarations = Declarations(self.settings)
         self._supply = Supply(self.settings)
 
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> Scheduler:
+        """Take up what `save` wrote: all that follows is as if nothing had been. Raises NotRestorable."""
+        scheduler = codec().decode(state)
+        try:
+            scheduler.validate()
+        except AssertionError as error:
+            raise NotRestorable(f"it breaks an invariant: {error}") from error
+        return scheduler
+
+    def save(self) -> Plain:
+        """Return the whole state as plain data, ready for JSON."""
+        return codec().encode(self)
+
+    @property
+    def policy_file(self) -> PolicyFileChanged | None:
+        """What the policy file said when it was last right, None before that."""
+        return self._declarations.file
+
     @property
     def queries(self) -> Mapping[str, QueryView]:
         """All queries by id, the latest finished ones among them."""
@@ -235,13 +257,17 @@ class Scheduler:
                 restarts=not (settings.advise_only or isinstance(settings.restart, NoRestart)),
             )
         )
+        for timer in (machine.timer for machine in self._machines.values()):
+            if timer is not None:  # who goes on from a saved state has none of them set
+                turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=timer.id, at=timer.at))
         task_cpus = int(event.conf.get("spark.task.cpus", "1"))
         self.slots.replace(event.executors, task_cpus)
         self._supply.begin(event.conf, task_cpus, turn)
         shown = {info.facts.query: info for info in event.queries}
         for query, machine in tuple(self._machines.items()):
-            if not machine.is_finished and not _still_holds(machine, shown.get(query)):
-                machine.supersede(turn)
+            if not machine.is_finished:
+                if not machine.found_again(shown.get(query), turn):
+                    machine.supersede(turn)
                 self._settle(query, machine, turn)
         self._tell_slots(turn)
         for query, info in shown.items():
@@ -357,12 +383,10 @@ class Scheduler:
         assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
 
 
-def _still_holds(machine: QueryMachine, info: QueryInfo | None) -> bool:
-    """Say whether a snapshot shows a query as its machine has it; what was under way is begun anew."""
-    if info is None or machine.record.run != info.run:
-        return False
-    states = (RESTARTING,) if info.phase == "failed" else (EXECUTING, WAITING_FOR_RESOURCES)
-    return machine.record.gate == info.phase and machine.state.name in states
+@cache
+def codec() -> Codec[Scheduler]:
+    """Return what writes schedulers and reads them, made when it is first asked for."""
+    return Codec(Scheduler, {RestartStrategy: STRATEGIES, Jitter: (SeededJitter,)})
 
 
 @define

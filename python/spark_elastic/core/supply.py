@@ -42,7 +42,11 @@ class Supply:
         self.demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
 
     def begin(self, conf: Mapping[str, str], task_cpus: int, turn: Turn) -> None:
-        """Take in what Spark's own settings say about executors."""
+        """Take in what Spark's own settings say about executors; what is not answered by now is lost."""
+        self.timer = None
+        if self.orders:
+            self.orders.clear()
+            self.demand.lost()
         self.demand.usual_slots = max(1, int(conf.get("spark.executor.cores", "1")) // task_cpus)
         self.decommissions = conf.get("spark.decommission.enabled", "false") == "true"
         self.allowed = conf.get("spark.dynamicAllocation.enabled", "false") != "true"

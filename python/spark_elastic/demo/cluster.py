@@ -46,6 +46,8 @@ logger.context.name = org.apache.spark.SparkContext
 logger.context.level = warn
 logger.parquet.name = org.apache.parquet
 logger.parquet.level = warn
+logger.kafka.name = org.apache.kafka
+logger.kafka.level = warn
 """
 
 

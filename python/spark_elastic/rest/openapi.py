@@ -98,6 +98,12 @@ _SCHEMAS: dict[str, Schema] = {
         processedRowsPerSecond=_NUMBER,
         stateRows=_INT,
         stateBytes=_INT,
+        offsetsBehind=_or_null(
+            {
+                **_object(avg=_NUMBER, max=_INT, min=_INT),
+                "description": "Records not read by the partitions of the source that is furthest behind.",
+            }
+        ),
     ),
     "ResourceRequirements": {
         "type": "object",

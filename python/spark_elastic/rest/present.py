@@ -78,6 +78,7 @@ def query(view: QueryView) -> Json:
 
 
 def _batch(progress: QueryProgress) -> Json:
+    behind = progress.offsets_behind
     return {
         "batch": progress.batch,
         "started": progress.started,
@@ -88,6 +89,9 @@ def _batch(progress: QueryProgress) -> Json:
         "processedRowsPerSecond": progress.processed_rows_per_second,
         "stateRows": progress.state_rows,
         "stateBytes": progress.state_bytes,
+        "offsetsBehind": None
+        if behind is None
+        else {"avg": behind.avg, "max": behind.max, "min": behind.min},
     }
 
 

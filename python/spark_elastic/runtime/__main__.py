@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake, watch_for_end
@@ -27,6 +28,7 @@ from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
+from spark_elastic.runtime.resume import resume
 from spark_elastic.runtime.stages import Stages
 
 _STDIN = 0
@@ -70,7 +72,8 @@ def main() -> int:
 
 def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
     board = Board(handshake.restarts)
-    loop = Loop(gateway, _SystemClock(), board.scheduler, open_journal, board)
+    goes_on = partial(resume, watch=board.watch)
+    loop = Loop(gateway, _SystemClock(), board.scheduler, open_journal, board, goes_on)
     if not handshake.requests:
         loop.run()
         return

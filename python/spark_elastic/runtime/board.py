@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from spark_elastic.core.actions import Action, Report
 from spark_elastic.core.events import ActionOutcome, Event, Snapshot, StageCompleted
@@ -141,8 +142,12 @@ class Board:
 
     def scheduler(self, settings: CoreSettings) -> Watched:
         """Make the scheduler that is to be seen."""
-        self._scheduler = Scheduler(settings)
-        return Watched(self._scheduler, self)
+        return self.watch(Scheduler(settings))
+
+    def watch(self, scheduler: Scheduler) -> Watched:
+        """Let a scheduler be seen."""
+        self._scheduler = scheduler
+        return Watched(scheduler, self)
 
     def begin(self, settings: Settings, snapshot: Snapshot) -> None:
         """Note what is known of the application."""
@@ -164,20 +169,25 @@ class Board:
         self._decisions.took(seconds)
         self._at = max(self._at, event.at)
         self._news = True
-        if isinstance(event, ActionOutcome):
-            query = self._orders.pop(event.action, None) or getattr(event, "query", None)
-        else:
-            query = getattr(event, "query", None)
-        if query is not None:
-            self._pictures.stale.add(query)
-        elif not isinstance(event, StageCompleted):
-            # An executor, a timer, a policy file: any query may be meant.
-            self._pictures.all_stale = True
+        # The end of a stage changes no query.
+        if not isinstance(event, StageCompleted):
+            self._mark(event)
         for action in actions:
             if isinstance(action, Report):
                 self._decisions.keep(action.decision)
             else:
                 self._order(action)
+
+    def _mark(self, event: Event) -> None:
+        """Note whose picture is to be made anew."""
+        query = getattr(event, "query", None)
+        if isinstance(event, ActionOutcome):
+            query = self._orders.pop(event.action, None) or query
+        if query is not None:
+            self._pictures.stale.add(query)
+        else:
+            # An executor, a timer, a policy file: any query may be meant.
+            self._pictures.all_stale = True
 
     def _order(self, action: Action) -> None:
         query = getattr(action, "query", None)
@@ -229,3 +239,7 @@ class Watched:
         actions = self.scheduler.handle(event)
         self._board.note(event, actions, time.perf_counter() - begin)
         return actions
+
+    def save(self) -> dict[str, Any]:
+        """Return the whole state, ready for JSON."""
+        return self.scheduler.save()

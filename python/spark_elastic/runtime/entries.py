@@ -5,13 +5,15 @@ A journal is a text file with one JSON object a line:
     {"journal": 1, "version": "0.1.0", "application": "app-1", "part": 0, "settings": {"spark.…": "…"}}
     {"event": {"type": "Snapshot", "id": "s1", "at": 1700000000000, …}}
     {"actions": [{"type": "Configure", "id": "a1", "cause": "s1", …}, …]}
+    {"state": {…}, "own_events": 3, "last_event": "s17"}
     {"stage": {"question": {"type": "Ranges", …}, "answer": {"type": "RangesAnswer", …}, …}}
 
-A header with part 0 begins a run of the policy process: a new scheduler with these settings. A higher part
-goes on where the part before it ended, with the same scheduler. Each event is followed by the actions that it
-caused, unless there were none. Questions about batch stages stand by themselves with their answers, in the
-order of the answers, a moment later than those. A process that was killed may leave a cut line, then the next
-run begins.
+A header with part 0 begins a run of the policy process: a new scheduler with these settings, or, if a state
+follows, one that goes on from there. A higher part goes on where the part before it ended, with the same
+scheduler, whose state follows. Further states stand between the others, so that not much has to be read to
+have a scheduler as it was. Each event is followed by the actions that it caused, unless there were none.
+Questions about batch stages stand by themselves with their answers, in the order of the answers, a moment
+later than those. A process that was killed may leave a cut line, then the next run begins.
 """
 
 from __future__ import annotations
@@ -67,7 +69,19 @@ class StageEntry:
     answer: Mapping[str, Any]
 
 
-Entry = Header | EventEntry | ActionsEntry | StageEntry
+@frozen(kw_only=True)
+class StateEntry:
+    """The whole state of the scheduler between two events.
+
+    `own_events` counts the events that came from the runtime itself, `last_event` is the last one's id.
+    """
+
+    state: Mapping[str, Any]
+    own_events: int
+    last_event: str
+
+
+Entry = Header | EventEntry | ActionsEntry | StageEntry | StateEntry
 
 
 def parse_line(line: str) -> Entry:
@@ -81,6 +95,10 @@ def parse_line(line: str) -> Entry:
         if "stage" in value:
             stage = value["stage"]
             return StageEntry(question=decode_question(stage["question"]), answer=stage["answer"])
+        if "state" in value:
+            return StateEntry(
+                state=value["state"], own_events=value["own_events"], last_event=value["last_event"]
+            )
         if value["journal"] != FORMAT:
             raise Unreadable(f"format {value['journal']}, this version reads format {FORMAT}")
         return Header(

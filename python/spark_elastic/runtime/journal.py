@@ -1,9 +1,9 @@
 """The decision journal: every event with the actions that it caused, so that a run can be replayed.
 
 The room is bounded. A journal that has filled half of it becomes ``NAME.1``, replacing the one that was
-there, and a new part begins. From then on the file alone cannot be replayed, since a scheduler's state is not
-written: both parts together can, until the second such change throws the beginning away. What was decided
-lately is always there to be read. A policy process that is started again appends a run of its own.
+there, and a new part begins, with the state of the scheduler: each part can be replayed by itself. The state
+is also written down now and then, so that a policy process that is started again has little to read before
+it goes on (`resume.py`), with a run of its own, which begins with that state.
 """
 
 from __future__ import annotations
@@ -11,19 +11,27 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+import attrs
+
 from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.gateway.port import JsonObject
-from spark_elastic.runtime.entries import FORMAT
+from spark_elastic.runtime.entries import FORMAT, StateEntry
 from spark_elastic.settings import Settings
 
 _log = logging.getLogger(__name__)
+
+# So much is read again in about 0.2 s of a core.
+_STATE_EVERY = 1 << 20
+# A large state is written less often, and one that would take more than this share of a part never is.
+_EVENTS_PER_STATE = 8
+_LARGEST_SHARE = 4
 
 # Spark's own default for spark.eventLog.dir.
 _SPARK_EVENT_LOGS = "/tmp/spark-events"
@@ -51,6 +59,8 @@ class Journal:
         self._half = max_size // 2
         self._part = 0
         self._written = 0
+        self._state_due = 0
+        self._states_fit = True
         self._file: IO[bytes] | None = None
         self.failed = False
         if path is not None:
@@ -77,17 +87,44 @@ class Journal:
         """Write down a question about a batch stage and its answer."""
         self._write({"stage": decided})
 
-    def end_batch(self) -> None:
-        """Hand all that was written to the operating system; begin a new part if this one is full."""
+    def goes_on_from(self, entry: StateEntry) -> None:
+        """Write down the state that this run begins with, before its first event."""
+        self._state(entry, begins=True)
+
+    def _state(self, entry: StateEntry, *, begins: bool = False) -> None:
+        line = _line(attrs.asdict(entry, recurse=False))
+        fits = len(line) <= self._half // _LARGEST_SHARE
+        if fits or begins:
+            self._write_line(line)
+        elif self._states_fit:
+            _log.warning(
+                "the journal is too small for the state of the policy (%d bytes): raise "
+                "spark.elastic.journal.maxSize, or a policy process that is started again begins anew",
+                len(line),
+            )
+        self._states_fit = fits
+        self._state_due = self._written + max(_STATE_EVERY, len(line) * _EVENTS_PER_STATE)
+
+    def end_batch(self, state: Callable[[], StateEntry] | None = None) -> None:
+        """Hand all that was written to the operating system.
+
+        With `state`, which gives the state of now: write that down if it is time to, and begin a new part if
+        this one is full.
+        """
         if self._file is None or self._path is None:
             return
         try:
             self._file.flush()
+            if state is None:
+                return
             if self._written >= self._half:
                 self._file.close()
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
                 self._part += 1
                 self._open(self._path)
+                self._state(state())
+            elif self._written >= self._state_due:
+                self._state(state())
         except OSError as error:
             self._give_up(error)
 
@@ -104,6 +141,7 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
         self._written = self._file.tell()
+        self._state_due = self._written + _STATE_EVERY
         if self._written and not _ends_with_newline(path):
             self._file.write(b"\n")
         self._write(
@@ -117,9 +155,12 @@ class Journal:
         )
 
     def _write(self, value: dict[str, Any]) -> None:
+        if self._file is not None:
+            self._write_line(_line(value))
+
+    def _write_line(self, line: bytes) -> None:
         if self._file is None:
             return
-        line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
         try:
             self._file.write(line)
         except OSError as error:
@@ -138,15 +179,21 @@ class Journal:
 
 def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:
     """Open the journal of an application where its settings say."""
-    folder = journal_folder(settings, snapshot)
-    if folder is None:
+    path = journal_path(settings, snapshot)
+    if path is None:
         return Journal(None)
     return Journal(
-        folder / journal_name(snapshot.application),
+        path,
         application=snapshot.application,
         settings=settings,
         max_size=settings.journal_max_size,
     )
+
+
+def journal_path(settings: Settings, snapshot: Snapshot) -> Path | None:
+    """Return the journal of an application, None if it has none."""
+    folder = journal_folder(settings, snapshot)
+    return None if folder is None else folder / journal_name(snapshot.application)
 
 
 def journal_name(application: str) -> str:
@@ -170,6 +217,10 @@ def _local(place: str) -> Path | None:
     if not uri.scheme:
         return Path(place)
     return Path(unquote(uri.path)) if uri.scheme == "file" and uri.netloc in ("", "localhost") else None
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def _ends_with_newline(path: Path) -> bool:

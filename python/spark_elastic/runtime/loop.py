@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import frozen
 
 from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
-from spark_elastic.core.events import Event, Snapshot, TimerFired
+from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerFired
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
+from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.timers import Timers
 from spark_elastic.settings import Settings, SettingsError, load
@@ -33,6 +36,23 @@ class Policy(Protocol):
 
     def handle(self, event: Event) -> tuple[Action, ...]:
         """Take note of `event` and return what is to be done."""
+
+    def save(self) -> dict[str, Any]:
+        """Return the whole state, ready for JSON."""
+
+
+@frozen(kw_only=True)
+class Resumed:
+    """What a policy process that has died has left: its policy, as it was, and what goes on with it.
+
+    `own_events` counts the events that came from the runtime, `last_event` is the last one's id, `file` what
+    the policy file said when it was last right.
+    """
+
+    policy: Policy
+    own_events: int
+    last_event: str
+    file: PolicyFileChanged | None
 
 
 class Clock(Protocol):
@@ -57,11 +77,13 @@ class Loop:
         make_policy: Callable[[CoreSettings], Policy],
         open_journal: Callable[[Settings, Snapshot], Journal],
         board: Board | None = None,
+        resume: Callable[[Settings, Snapshot], Resumed | None] = lambda _settings, _snapshot: None,
     ) -> None:
         self._gateway = gateway
         self._clock = clock
         self._make_policy = make_policy
         self._open_journal = open_journal
+        self._resume = resume
         self._board = board
         self._timers = Timers()
         self._policy: Policy | None = None
@@ -69,6 +91,7 @@ class Loop:
         self._outgoing: list[JsonObject] = []
         self._off = False
         self._own_events = 0
+        self._last_event = ""
         self._watch: PolicyWatch | None = None
         self._lost_logged = 0
         self.handled = 0
@@ -93,7 +116,7 @@ class Loop:
                 self._fire_timers()
                 self._write_stages()
                 if self._journal is not None:
-                    self._journal.end_batch()
+                    self._journal.end_batch(self._state)
                 if self._board is not None:
                     self._board.publish()
                 stop = reply.stop
@@ -132,15 +155,26 @@ class Loop:
         if settings.scheduler_mode == "off":
             self._turn_off(snapshot, "spark.elastic.schedulerMode is off")
             return
+        resumed = self._resume(settings, snapshot)
         self._journal = self._open_journal(settings, snapshot)
-        self._policy = self._make_policy(settings.core())
+        if resumed is None:
+            self._policy = self._make_policy(settings.core())
+        else:
+            self._policy = resumed.policy
+            self._own_events, self._last_event = resumed.own_events, resumed.last_event
+            self._journal.goes_on_from(self._state())
         if self._board is not None:
             self._board.begin(settings, snapshot)
         if settings.policy_file is not None:
             # Imported only where it is needed: reading YAML would take a third of the process's start.
             from spark_elastic.runtime.policy_watch import PolicyWatch
 
-            self._watch = PolicyWatch(Path(settings.policy_file), self._next_id)
+            known = None if resumed is None else resumed.file
+            self._watch = PolicyWatch(Path(settings.policy_file), self._next_id, known)
+
+    def _state(self) -> StateEntry:
+        assert self._policy is not None
+        return StateEntry(state=self._policy.save(), own_events=self._own_events, last_event=self._last_event)
 
     def _turn_off(self, cause: Event, message: str) -> None:
         self._off = True
@@ -155,6 +189,7 @@ class Loop:
 
     def _decide(self, event: Event, policy: Policy, journal: Journal) -> None:
         actions = policy.handle(event)
+        self._last_event = event.id
         self.handled += 1
         written = [encode_action(action) for action in actions]
         journal.actions(written)

@@ -26,10 +26,13 @@ class _Unreadable(Exception):
 class PolicyWatch:
     """Watches the file at `path`; `next_id` counts the events of the runtime.
 
-    `policy` is what the file said when it was last right, None before that.
+    `policy` is what the file said when it was last right, None before that. `known` is what a policy process
+    before this one was last told of it: that is not said again.
     """
 
-    def __init__(self, path: Path, next_id: Callable[[], str]) -> None:
+    def __init__(
+        self, path: Path, next_id: Callable[[], str], known: PolicyFileChanged | None = None
+    ) -> None:
         self._path = path
         self._next_id = next_id
         self._looked_at: int | None = None
@@ -37,6 +40,8 @@ class PolicyWatch:
         # What was refused last: the content of the file, or why there was none. None after a good one.
         self._refused: bytes | str | None = None
         self.policy: PolicyFile | None = None
+        if known is not None and known.path == str(path):
+            self.policy = PolicyFile(defaults=known.defaults, queries=known.bounds)
 
     def poll(self, now_ms: int) -> PolicyFileChanged | PolicyFileRefused | None:
         """Say what is new about the file at `now_ms` (epoch ms), None if nothing is."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -11,9 +12,18 @@ from spark_elastic.core.actions import Action
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
+from spark_elastic.core.saved import NotRestorable
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import JsonObject
-from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header, StageEntry, Unreadable
+from spark_elastic.runtime.entries import (
+    ActionsEntry,
+    Entry,
+    EventEntry,
+    Header,
+    StageEntry,
+    StateEntry,
+    Unreadable,
+)
 from spark_elastic.runtime.loop import Policy
 from spark_elastic.settings import SettingsError, load
 from spark_elastic.wire import encode_answer
@@ -38,8 +48,8 @@ class Difference:
 class Replay:
     """How a replay went.
 
-    `stages` counts questions about batch stages, `left_out` entries of parts whose beginning is gone.
-    `difference` is None if all was the same.
+    `runs` counts what was replayed from a beginning or from a state, `stages` the questions about batch
+    stages, `left_out` the entries of parts that have neither. `difference` is None if all was the same.
     """
 
     runs: int
@@ -50,21 +60,34 @@ class Replay:
     difference: Difference | None = None
 
 
+class PolicyClass(Protocol):
+    """A kind of policies."""
+
+    def __call__(self, settings: CoreSettings) -> Policy:
+        """Begin anew."""
+
+    def restore(self, state: Mapping[str, Any]) -> Policy:
+        """Go on from a saved state. Raises NotRestorable."""
+
+
 class _Player:
     """One pass over the entries; stops at the first difference."""
 
-    def __init__(self, make_policy: Callable[[CoreSettings], Policy]) -> None:
+    def __init__(self, make_policy: PolicyClass) -> None:
         self._make_policy = make_policy
         self._policy: Policy | None = None
         self._decider: BatchDecider | None = None
         self._part = -1
+        self._begins = False
+        self.unreadable: str | None = None
         # The last event and what was decided about it now; what was decided then may still follow.
         self._open: tuple[str, Event, tuple[Action, ...]] | None = None
         self.runs = self.events = self.actions = self.stages = self.left_out = 0
         self.difference: Difference | None = None
 
     def begin(self, place: str, header: Header) -> None:
-        if header.part == 0:
+        self._begins = header.part == 0
+        if self._begins:
             # The run before may have been killed between an event and its actions.
             self._open = None
             try:
@@ -80,7 +103,22 @@ class _Player:
                 self._policy = self._decider = None
         self._part = header.part
 
+    def state(self, place: str, entry: StateEntry) -> None:
+        """Take the state up where a run goes on from it, or where what was before is gone."""
+        self._settle(())
+        if self._policy is not None and not self._begins:
+            return
+        try:
+            self._policy = self._make_policy.restore(entry.state)
+        except NotRestorable as error:
+            self._policy = None
+            self.runs -= self._begins
+            self.unreadable = self.unreadable or f"{place}: the state cannot be taken up: {error}"
+        else:
+            self.runs += not self._begins
+
     def event(self, place: str, event: Event) -> None:
+        self._begins = False
         self._settle(())
         if self._policy is None:
             self.left_out += 1
@@ -119,12 +157,12 @@ class _Player:
         self.actions += len(recorded)
 
 
-def replay(entries: Iterable[tuple[str, Entry]], make_policy: Callable[[CoreSettings], Policy]) -> Replay:
+def replay(entries: Iterable[tuple[str, Entry]], make_policy: PolicyClass) -> Replay:
     """Feed the events of (place, entry) pairs to policies and compare their actions with the recorded ones.
 
     The actions of a run's very last event may be missing, since a process can be killed between the two.
-    Raises Unreadable if the entries are no journal, or if nothing of it can be replayed because its beginning
-    is gone.
+    Where the beginning of a run is gone, it is replayed from the first state that is left of it. Raises
+    Unreadable if the entries are no journal, or if nothing of it can be replayed.
     """
     player = _Player(make_policy)
     empty = True
@@ -141,14 +179,17 @@ def replay(entries: Iterable[tuple[str, Entry]], make_policy: Callable[[CoreSett
                 player.recorded(actions)
             case StageEntry(question=question, answer=answer):
                 player.stage(place, question, answer)
+            case StateEntry():
+                player.state(place, entry)
         if player.difference is not None:
             break
     if empty:
         raise Unreadable("the journal is empty")
     if player.runs == 0:
         raise Unreadable(
-            "the beginning of this run is gone (spark.elastic.journal.maxSize): "
-            "what was decided can be read, but not replayed"
+            player.unreadable
+            or "the beginning of this run is gone, and its state was too large for "
+            "spark.elastic.journal.maxSize: what was decided can be read, but not replayed"
         )
     return Replay(
         runs=player.runs,

@@ -11,11 +11,12 @@ from attrs import define, evolve, field, frozen
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.events import ExecutorInfo
 from spark_elastic.core.history import Cause, Rescale, Status
-from spark_elastic.core.query.transitions import EXECUTING
+from spark_elastic.core.query.transitions import EXECUTING, STOP_WITH_SAVEPOINT
 from spark_elastic.core.scheduler import QueryView, Scheduler
 from spark_elastic.settings import Settings
 
 DECISIONS_KEPT = 1_000
+_RUNNING = (EXECUTING, STOP_WITH_SAVEPOINT)
 # Upper ends of the buckets in which decision times are counted, in seconds.
 DECISION_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
 
@@ -25,8 +26,8 @@ class Figures:
     """Totals since this policy process began; times are seconds.
 
     `decision_buckets` counts the decision times up to each end of DECISION_BUCKETS that are above the one
-    before it, and at last those above all. `paused` is the time that queries have spent outside of
-    Executing for rescales that have ended, by cause.
+    before it, and at last those above all. `paused` is the time for which rescales that have
+    ended kept queries from running, by cause.
     """
 
     rescales: Mapping[tuple[Cause, Status], int]
@@ -140,5 +141,5 @@ def paused_ms(rescale: Rescale) -> int:
     """
     if rescale.cause == "initial_schedule":
         return 0
-    stays = (stay for stay in rescale.stays if stay.state != EXECUTING and stay.left is not None)
+    stays = (stay for stay in rescale.stays if stay.state not in _RUNNING and stay.left is not None)
     return sum((stay.left or 0) - stay.entered for stay in stays)

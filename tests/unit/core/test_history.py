@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.history import History
+import pytest
+
+from spark_elastic.core.history import Cause, History, Stay
 
 
 def test_causes_that_come_up_meanwhile_join_the_open_record() -> None:
     history = History(limit=3)
     history.open("new_resources", state="Executing", at=10, slots=2, partitions=2)
-    history.open("lost_resources", state="Executing", at=20, slots=4, partitions=2)
+    history.open("load_changed", state="Executing", at=20, slots=4, partitions=2)
     (record,) = history.records
     assert (record.cause, record.started, record.status) == ("new_resources", 10, "in_progress")
+
+
+@pytest.mark.parametrize("cause", ["lost_resources", "recoverable_failover"])
+def test_a_loss_or_a_failure_becomes_the_cause_of_the_open_record(cause: Cause) -> None:
+    history = History(limit=3)
+    history.open("new_resources", state="Executing", at=10, slots=2, partitions=2)
+    history.entered("Restarting", 15)
+    history.open(cause, state="Restarting", at=20, slots=4, partitions=2)
+    (record,) = history.records
+    assert (record.cause, record.started) == (cause, 10)
+    assert record.stays == (Stay(state="Restarting", entered=20),)
 
 
 def test_a_closed_record_keeps_its_first_reason() -> None:

@@ -76,7 +76,7 @@ def test_whatever_a_client_sends_the_answer_is_as_described(
     statuses: set[int] = set()
 
     @settings(
-        max_examples=25,
+        max_examples=15,
         deadline=None,
         derandomize=True,
         database=None,
@@ -95,7 +95,7 @@ def test_whatever_a_client_sends_the_answer_is_as_described(
     send()
     if mode is GenerationMode.NEGATIVE:
         assert max(statuses) >= 400
-    elif operation.method != "put" and "{number}" not in operation.path:
+    elif operation.method == "get" and "{number}" not in operation.path:
         assert min(statuses) < 300
 
 

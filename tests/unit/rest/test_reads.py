@@ -19,6 +19,7 @@ def api() -> object:
         running.send(
             ev.QueryProgress, query=ID, run="r1", batch=7, started=NOW - 300, duration_ms=300,
             input_rows=40, input_rows_per_second=80.0, partitions=4,
+            offsets_behind=ev.OffsetsBehind(avg=2.5, max=4, min=1),
         )  # fmt: skip
         yield running
 
@@ -44,6 +45,7 @@ def test_queries_are_listed_and_shown_one_by_one(api: World) -> None:
     assert shown["partitions"] == 4
     assert shown["requirements"] == api.get(f"{API}/queries/{ID}/resource-requirements").json
     assert shown["lastBatch"]["inputRowsPerSecond"] == 80.0
+    assert shown["lastBatch"]["offsetsBehind"] == {"avg": 2.5, "max": 4, "min": 1}
     assert shown["lastDecision"]["query"] == ID
 
 
@@ -156,6 +158,7 @@ def test_metrics_are_prometheus_text(api: World) -> None:
     assert "spark_elastic_executors 2" in lines
     assert "spark_elastic_policy_restarts_total 3" in lines
     assert f'spark_elastic_query_partitions{{query="{ID}",name="counts"}} 4' in lines
+    assert f'spark_elastic_query_records_behind{{query="{ID}",name="counts"}} 4' in lines
     assert 'spark_elastic_rescales_total{cause="initial_schedule",status="completed"} 2' in lines
     count = next(line for line in lines if line.startswith("spark_elastic_decision_seconds_count"))
     assert f'spark_elastic_decision_seconds_bucket{{le="+Inf"}} {count.split()[1]}' in lines

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from spark_elastic.core.actions import Action, CancelTimer, Configure, SetParallelism, SetTimer
 from spark_elastic.core.events import Event, ExecutorAdded, ExecutorRemoved, QueryIdle, Snapshot, TimerFired
+from spark_elastic.core.saved import NotRestorable
 from spark_elastic.core.settings import CoreSettings
 
 START = 1_700_000_000_000
@@ -41,6 +45,17 @@ class CountingPolicy:
             case QueryIdle():
                 raise RuntimeError("this policy knows no idle queries")
         return ()
+
+    def save(self) -> dict[str, Any]:
+        return {"executors": self.executors, "actions": self._actions, "grace_ms": self.settings.grace_ms}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> CountingPolicy:
+        if "executors" not in state:
+            raise NotRestorable("nobody has counted")
+        policy = cls(CoreSettings(grace_ms=state["grace_ms"]))
+        policy.executors, policy._actions = state["executors"], state["actions"]
+        return policy
 
     def _next(self) -> str:
         self._actions += 1

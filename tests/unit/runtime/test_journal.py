@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from spark_elastic.runtime.entries import (
     Entry,
     EventEntry,
     Header,
+    StateEntry,
     Unreadable,
     read_journal,
 )
@@ -134,15 +136,84 @@ def test_the_room_is_bounded_and_two_parts_are_replayed_together(tmp_path: Path)
     assert result.events == 232
 
 
-def test_without_its_beginning_a_journal_can_be_read_but_not_replayed(tmp_path: Path) -> None:
-    path = record(tmp_path, *crowd(700), extra={"spark.elastic.journal.maxSize": "64k"})
-    sizes = [file.stat().st_size for file in tmp_path.iterdir()]
+def long_journal(folder: Path) -> Path:
+    """Record so much that the beginning is thrown away."""
+    path = record(folder, *crowd(700), extra={"spark.elastic.journal.maxSize": "64k"})
+    sizes = [file.stat().st_size for file in folder.iterdir()]
     assert len(sizes) == 2
     assert sum(sizes) < 66 << 10
+    first, second = (entry.part for entry in entries(path) if isinstance(entry, Header))
+    assert (first > 0, second) == (True, first + 1)
     last = [entry for entry in entries(path) if isinstance(entry, EventEntry)][-1]
     assert last.event.id == "r1"
-    with pytest.raises(Unreadable, match="the beginning of this run is gone"):
+    return path
+
+
+def test_each_part_can_be_replayed_by_itself(tmp_path: Path) -> None:
+    path = long_journal(tmp_path)
+    both = replay(read_journal(path), CountingPolicy)
+    assert (both.difference, both.runs, both.left_out) == (None, 1, 0)
+    path.with_name(path.name + ".1").unlink()
+    one = replay(read_journal(path), CountingPolicy)
+    assert (one.difference, one.runs, one.left_out) == (None, 1, 0)
+    assert 0 < one.events < both.events
+
+
+def test_a_part_is_not_replayed_from_another_state(tmp_path: Path) -> None:
+    path = long_journal(tmp_path)
+    older = path.with_name(path.name + ".1")
+    older.write_text(re.sub(r'"executors":\d+', '"executors":3', older.read_text(), count=1))
+    assert replay(read_journal(path), CountingPolicy).difference is not None
+
+
+def test_without_beginning_and_state_a_journal_can_be_read_but_not_replayed(tmp_path: Path) -> None:
+    path = long_journal(tmp_path)
+    older = path.with_name(path.name + ".1")
+    for file in (path, older):
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if not line.startswith('{"state"')))
+    with pytest.raises(Unreadable, match="the beginning of this run is gone, and its state was too large"):
         replay(read_journal(path), CountingPolicy)
+
+
+def test_a_state_of_another_form_is_refused_with_the_reason(tmp_path: Path) -> None:
+    path = long_journal(tmp_path)
+    for file in (path, path.with_name(path.name + ".1")):
+        file.write_text(file.read_text().replace('"executors":', '"people":'))
+    with pytest.raises(Unreadable, match=r"\.1:2: the state cannot be taken up: nobody has counted"):
+        replay(read_journal(path), CountingPolicy)
+
+
+def test_a_state_that_is_too_large_is_left_out_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, application="app-1", settings=Settings(), max_size=40_000)
+    entry = StateEntry(state={"words": "x" * 6_000}, own_events=0, last_event="s1")
+    with caplog.at_level(logging.WARNING, "spark_elastic"):
+        for event in crowd(600):
+            journal.event(encode_event(event))
+            journal.end_batch(lambda: entry)
+    journal.close()
+    (message,) = caplog.messages
+    assert "raise spark.elastic.journal.maxSize" in message
+    assert not [entry for entry in entries(path) if isinstance(entry, StateEntry)]
+
+
+def test_a_state_is_written_now_and_then(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, application="app-1", settings=Settings(), max_size=64 << 20)
+    entry = StateEntry(state={"executors": 0}, own_events=7, last_event="s1")
+    (event,) = crowd(1)
+    wide = {**encode_event(event), "host": "h" * 100_000}
+    for _ in range(100):
+        journal.event(wide)
+        journal.end_batch(lambda: entry)
+    journal.close()
+    kinds = [type(entry) for entry in entries(path)]
+    # One each megabyte.
+    assert kinds.count(StateEntry) == 9
+    assert kinds.index(StateEntry) == pytest.approx(11, abs=1)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +322,7 @@ def test_a_follower_goes_on_in_the_next_part(tmp_path: Path) -> None:
         batch = everybody[first : first + 50]
         for event in batch:
             journal.event(encode_event(event))
-        journal.end_batch()
+        journal.end_batch(lambda: StateEntry(state={}, own_events=0, last_event="s1"))
         while len(numbers(seen)) < first + 50:
             seen.append(next(entries))
     journal.close()

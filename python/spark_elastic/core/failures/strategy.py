@@ -52,6 +52,10 @@ class RestartStrategy(Protocol):
         """Check the invariants. Raises AssertionError."""
 
 
+STRATEGIES = (NoRestartStrategy, FixedDelayStrategy, FailureRateStrategy, ExponentialDelayStrategy)
+"""The classes of all strategies."""
+
+
 def new_strategy(policy: RestartPolicy, jitter: int | Jitter) -> RestartStrategy:
     """Begin the life of a query under `policy`; `jitter` is a seed (any whole number) or draws itself."""
     match policy:

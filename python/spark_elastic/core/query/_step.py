@@ -267,6 +267,8 @@ class Step:
     def report_failure(self, order: Order, error: str) -> None:
         """Note that an order could not be carried out; its target is left alone until the slots change."""
         record = self.record
+        if order.kind == "stop" and record.is_stopping:
+            return  # it was a repeated one, and the first is still carried out
         if order.kind in ("start", "set"):
             record.failed_target = order.target
         if order.target is not None and record.target == order.target:
@@ -427,6 +429,22 @@ class Step:
             self._give_up(next(iter(orders)))
         self.turn.emit(action)
 
+    def set_orders_lost(self, partitions: int | None) -> None:
+        """Take `partitions` for what is in force, whatever was ordered; None where that is not known."""
+        record = self.record
+        for order in self._give_up_all("set"):
+            if record.target == order.target:
+                record.target = None
+            if partitions == order.target:
+                record.partitions = partitions
+                self.close_rescale("succeeded")
+
+    def _give_up_all(self, *kinds: OrderKind) -> tuple[Order, ...]:
+        orders = tuple(order for order in self.record.orders.values() if order.kind in kinds)
+        for order in orders:
+            self._give_up(order.action)
+        return orders
+
     def _give_up(self, order: str) -> None:
         del self.record.orders[order]
         self.turn.give_up(order)
@@ -452,6 +470,7 @@ class Step:
                 record.restart_cost_ms = self.now - record.stop_ordered
             since = self.now - HORIZON_MS
             record.restarts = (*(at for at in record.restarts if at > since), self.now)
+        self._give_up_all("start", "stop")
         record.run = event.run
         record.gate = "running"
         record.recovering = False

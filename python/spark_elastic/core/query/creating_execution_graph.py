@@ -14,6 +14,7 @@ from spark_elastic.core.events import (
     Event,
     QueryFailed,
     QueryIdle,
+    QueryInfo,
     QueryProgress,
     QueryStarted,
     QuerySubmitted,
@@ -30,23 +31,24 @@ class CreatingExecutionGraph(State):
     """A query whose start is ordered.
 
     `waited_ms` is how long it had to wait for resources if it did so in vain, `planned` the count that a
-    restart was made for, None for other starts.
+    restart was made for, None for other starts. `unheard` says that the query may run already: a snapshot has
+    shown it as on its way, and what was said before that is lost.
     """
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
     handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {CancelRequested, QueryStarted, QueryFailed, QueryTerminated, ActionFailed}
+        {CancelRequested, QueryStarted, QueryProgress, QueryFailed, QueryTerminated, ActionFailed}
     )
     ignores: ClassVar[Mapping[type[Event], str]] = {
         SavepointTaken: "it is kept with the query",
         QuerySubmitted: "the answer is on its way",
-        QueryProgress: "it is about a run that is over",
         QueryIdle: "it is about a run that is over",
         ActionDone: "the query is started when it says so",
     }
 
     waited_ms: int = 0
     planned: int | None = None
+    unheard: bool = False
 
     def enter(self, context: Context) -> None:
         """Choose with the slots of now and order the start."""
@@ -68,10 +70,22 @@ class CreatingExecutionGraph(State):
                 context.run_failed(event.failure)
             case QueryStarted():
                 self._started(event, context)
+            case QueryProgress() if self.unheard:  # any other is about a run that is over
+                event = QueryStarted(
+                    id=event.id, at=event.at, query=event.query, run=event.run, partitions=event.partitions
+                )
+                self._started(event, context)
             case QueryTerminated():
                 context.finish(event)
             case ActionFailed():
                 self._failed(context)
+
+    def found_again(self, info: QueryInfo, context: Context) -> None:
+        """Order the start again, unless the query is on its way."""
+        if info.phase == "running":
+            self.unheard = True
+        else:
+            self.enter(context)
 
     def _failed(self, context: Context) -> None:
         # The shim goes on with the old count, and says so by an event of its own.

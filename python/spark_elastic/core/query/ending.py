@@ -13,6 +13,7 @@ from spark_elastic.core.events import (
     Event,
     QueryFailed,
     QueryIdle,
+    QueryInfo,
     QueryProgress,
     QueryStopped,
     QuerySubmitted,
@@ -37,6 +38,10 @@ class Ending(State):
     """A query that is to end."""
 
     ignores: ClassVar[Mapping[type[Event], str]] = ABOUT_TO_END
+
+    def found_again(self, info: QueryInfo, context: Context) -> None:
+        """Order the end again."""
+        self.enter(context)
 
     def resources_changed(self, context: Context) -> None:
         """Leave it out."""

@@ -19,6 +19,7 @@ from spark_elastic.core.events import (
     Event,
     QueryFailed,
     QueryIdle,
+    QueryInfo,
     QueryProgress,
     QueryStarted,
     QuerySubmitted,
@@ -87,6 +88,12 @@ class Executing(State):
         if change < 0:
             self.lost_at = at
 
+    def found_again(self, info: QueryInfo, context: Context) -> None:
+        """Change in place again what is not in force."""
+        choice = _Running(context, self).choice
+        if choice.way == "in_place":
+            self._change_in_place(choice, context)
+
     def requirements_changed(self, context: Context) -> None:
         """Follow the bounds."""
         self._reconsider(context, cause="update_requirement")
@@ -139,13 +146,16 @@ class Executing(State):
         if cause is not None:
             context.open_rescale(cause)
         if choice.way == "in_place":
-            context.open_rescale("new_resources")
-            context.report_choice(choice)
-            context.set_parallelism(choice)
+            self._change_in_place(choice, context)
         elif self.manager.change(context.now, now):
             self._rescale(context, choice)
         else:
             self._say(context, choice, aloud=cause is not None)
+
+    def _change_in_place(self, choice: Choice, context: Context) -> None:
+        context.open_rescale("new_resources")
+        context.report_choice(choice)
+        context.set_parallelism(choice)
 
     def _batch_committed(self, event: QueryProgress, context: Context) -> None:
         # The first batch of a run loads classes and state: it says nothing about the next ones.

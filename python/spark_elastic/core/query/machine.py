@@ -21,6 +21,7 @@ from spark_elastic.core.query._step import MOST_ORDERS, Step
 from spark_elastic.core.query.created import Created
 from spark_elastic.core.query.executing import Executing
 from spark_elastic.core.query.finished import Finished
+from spark_elastic.core.query.missed import missed
 from spark_elastic.core.query.record import Record
 from spark_elastic.core.query.restarting import Restarting
 from spark_elastic.core.query.state import State
@@ -96,6 +97,28 @@ class QueryMachine:
             step.run(lambda step: self.state.on(event, step))
         elif type(event) not in self.state.ignores:
             step.report_unexpected(event)
+
+    def found_again(self, info: QueryInfo | None, turn: Turn) -> bool:
+        """Follow what a snapshot shows of this query; return False if it shows another run, or none.
+
+        What has happened unheard is handed to the state as the event that was missed. If nothing has, the
+        state repeats the orders of which nobody knows whether they have arrived.
+        """
+        if info is None or info.run != self.record.run:
+            return False
+        step = Step(self, turn)
+        state = self.state
+        event = missed(self.record, state, info, turn)
+        if event is None or type(event) in state.ignores:
+            step.set_orders_lost(info.partitions)
+            step.catch_up()
+            if self.state is state:
+                step.run(lambda step: state.found_again(info, step))
+            return True
+        if type(event) in state.handles:
+            step.run(lambda step: state.on(event, step))
+            return True
+        return False
 
     def resources_changed(self, turn: Turn) -> None:
         """React to another number of slots; what has failed before may be tried again.

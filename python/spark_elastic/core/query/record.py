@@ -97,6 +97,11 @@ class Record:
     advised: tuple[int | None, int | None, int] | None = None
     last_hold: tuple[str | int | None, ...] | None = None
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the outcome of a stop is still to come."""
+        return any(order.kind == "stop" for order in self.orders.values())
+
     def note_rescalable(self) -> None:
         """Note that the checkpoint was begun as one that can be re-partitioned."""
         self.provider = "rocksdb"

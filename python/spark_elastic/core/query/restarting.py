@@ -18,6 +18,7 @@ from spark_elastic.core.events import (
     Event,
     QueryFailed,
     QueryIdle,
+    QueryInfo,
     QueryProgress,
     QueryStarted,
     QueryStopped,
@@ -76,6 +77,18 @@ class Restarting(State):
     def resources_changed(self, context: Context) -> None:
         """Leave it out: the slots are looked at again when the query may start."""
 
+    def found_again(self, info: QueryInfo, context: Context) -> None:
+        """Order the stop again, or say again until when the query waits."""
+        record = context.record
+        if self.target is not None:
+            ordered = record.stop_ordered
+            context.report("stopped_again", before=record.partitions, after=self.target)
+            context.stop(self.target)
+            record.stop_ordered = ordered
+        else:
+            record.last_hold = None
+            self._back_off(context)
+
     def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
         """Take it, whether a run is about to stop or none is there; what is to end is canceled."""
         if event.stop:
@@ -133,9 +146,10 @@ class Restarting(State):
             self._back_off(context)
 
     def _stop_failed(self, context: Context) -> None:
-        order = context.order
-        if order is not None and order.kind == "stop":
-            context.record.stop_ordered = None
+        order, record = context.order, context.record
+        # An order that was repeated is refused while the first one is still carried out.
+        if order is not None and order.kind == "stop" and not record.is_stopping:
+            record.stop_ordered = None
             context.close_rescale("exception_occurred")
             context.execute()
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import Event, SavepointRequested
+from spark_elastic.core.events import Event, QueryInfo, SavepointRequested
 from spark_elastic.core.query.context import Context
 
 
@@ -44,6 +44,9 @@ class State(ABC):
     @abstractmethod
     def resources_changed(self, context: Context) -> None:
         """React to another number of slots."""
+
+    def found_again(self, info: QueryInfo, context: Context) -> None:
+        """Repeat what was ordered and may be lost; a snapshot shows nothing that was not known."""
 
     def requirements_changed(self, context: Context) -> None:
         """React to other bounds."""

@@ -19,6 +19,7 @@ from spark_elastic.core.events import (
     Failure,
     QueryFailed,
     QueryIdle,
+    QueryInfo,
     QueryProgress,
     QueryStarted,
     QueryStopped,
@@ -70,6 +71,15 @@ class StopWithSavepoint(State):
     def resources_changed(self, context: Context) -> None:
         """Leave it out: if the query is started again, the slots are looked at then."""
 
+    def found_again(self, info: QueryInfo, context: Context) -> None:
+        """Order again what is not known to have come about: the stop, the savepoint, or the end."""
+        if self.path is not None:
+            self._saved(context)
+        elif context.record.gate == "running":
+            context.stop(None)
+        else:
+            self._save(context)
+
     def on(self, event: Event, context: Context) -> None:
         """Wait for the stop, then for the savepoint, then for the end."""
         match event:
@@ -109,7 +119,9 @@ class StopWithSavepoint(State):
     def _order_failed(self, context: Context) -> None:
         order = context.order
         if order is not None and order.kind == "stop" and self.failure is None:
-            context.execute()
+            # A repeated stop is refused while the first one is still carried out.
+            if not context.record.is_stopping:
+                context.execute()
         elif order is not None and order.action == self.order:
             if self.failure is None:
                 context.wait_for_resources()

@@ -14,6 +14,7 @@ from spark_elastic.core.events import (
     Event,
     QueryFailed,
     QueryIdle,
+    QueryInfo,
     QueryProgress,
     QueryStarted,
     QuerySubmitted,
@@ -87,8 +88,7 @@ class WaitingForResources(State):
             case QueryFailed():
                 context.run_failed(event.failure)
             case QuerySubmitted():
-                context.record.last_hold = None
-                self._say(context)
+                self._say_again(context)
             case QueryStarted():
                 context.started(event)
                 context.report("started_unasked", after=context.record.partitions)
@@ -96,6 +96,14 @@ class WaitingForResources(State):
                 context.execute()
             case QueryTerminated():
                 context.finish(event)
+
+    def found_again(self, info: QueryInfo, context: Context) -> None:
+        """Say again what it waits for."""
+        self._say_again(context)
+
+    def _say_again(self, context: Context) -> None:
+        context.record.last_hold = None
+        self._say(context)
 
     def _say(self, context: Context) -> None:
         if self.manager.phase in ("Stabilizing", "Stabilized"):

@@ -58,6 +58,16 @@ def _lines(view: View) -> Iterator[str]:
         "Restarts of the query, for another count or after a failure.",
         [(n, q.restarted) for n, q in zip(names, queries, strict=True)],
     )
+    yield from _metric(
+        "query_records_behind",
+        "gauge",
+        "Records that the partition furthest behind has not read, as of the last micro-batch.",
+        [
+            (n, q.last_progress.offsets_behind.max)
+            for n, q in zip(names, queries, strict=True)
+            if q.last_progress is not None and q.last_progress.offsets_behind is not None
+        ],
+    )
     figures = view.figures
     yield from _metric(
         "rescales_total",

@@ -1,0 +1,163 @@
+"""Go on where a policy process of the same application has died, by means of its journal.
+
+The last state that it has written down is taken up, and what it has handled since is handled again; the
+actions of that are the past and thrown away. The snapshot with which the new process begins then says what
+has happened in between. Whatever is wrong with the journal: it is said once, and the process begins anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from spark_elastic import __version__
+from spark_elastic.core.events import Snapshot
+from spark_elastic.core.saved import NotRestorable
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.runtime.entries import EventEntry, Header, StateEntry, Unreadable, parse_line
+from spark_elastic.runtime.journal import journal_path
+from spark_elastic.runtime.loop import Policy, Resumed
+from spark_elastic.settings import Settings
+
+# The driver waits for an answer to its snapshot; a query that is started meanwhile waits, too.
+LONGEST_S = 2.0
+
+_HEADER = b'{"journal":'
+_STATE = b'{"state":'
+# What has no part in the state of the scheduler.
+_OTHERS = (b'{"actions":', b'{"stage":')
+
+_log = logging.getLogger(__name__)
+
+
+def resume(
+    settings: Settings, snapshot: Snapshot, watch: Callable[[Scheduler], Policy] = lambda policy: policy
+) -> Resumed | None:
+    """Return what a process before this one has left, None if there is nothing or it cannot be used.
+
+    `watch` puts something around the scheduler.
+    """
+    path = journal_path(settings, snapshot)
+    if path is None or not path.exists():
+        return None
+    began = time.monotonic()
+    try:
+        lines = _since_the_last_state(path)
+        if lines is None:
+            return None
+        resumed, events = _read(lines, settings, snapshot, began + LONGEST_S, watch)
+    except (Unreadable, NotRestorable) as error:
+        _log.warning("begins anew, without what was before: %s: %s", path, error)
+        return None
+    except Exception as error:  # whatever has ended the process before this one must not end this one
+        _log.warning("begins anew, without what was before: %s: %s", type(error).__name__, error)
+        return None
+    took_ms = (time.monotonic() - began) * 1000
+    _log.info("goes on from its journal: %d events read again in %.0f ms", events, took_ms)
+    return resumed
+
+
+def _since_the_last_state(path: Path) -> list[bytes] | None:
+    """Return the lines that lead to the end: a header, maybe a state, events; None if nothing was handled.
+
+    Of a line that was cut off at the end nothing is returned. Raises Unreadable.
+    """
+    later: list[bytes] = []
+    for file in (path, path.with_name(path.name + ".1")):
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            break
+        except OSError as error:
+            raise Unreadable(error.strerror or str(error)) from error
+        content = content[: content.rfind(b"\n") + 1]
+        while (header := _last_line(content, _HEADER)) is not None:
+            run = content[header:]
+            state = _last_line(run, _STATE)
+            lines = run[: run.find(b"\n") + 1].splitlines() + run[state or run.find(b"\n") + 1 :].splitlines()
+            if state is not None or (len(lines) > 1 and _is_first_part(lines[0])):
+                return lines + later
+            # Nothing to go on from: it ended as soon as it began, or the state is in the part before.
+            later = lines[1:] + later
+            content = content[:header]
+    if later:
+        raise Unreadable("neither a beginning nor a state is left in it")
+    return None
+
+
+def _last_line(content: bytes, beginning: bytes) -> int | None:
+    """Return where the last line that begins so begins, None if there is none."""
+    found = content.rfind(b"\n" + beginning)
+    if found >= 0:
+        return found + 1
+    return 0 if content.startswith(beginning) else None
+
+
+def _is_first_part(line: bytes) -> bool:
+    header = _parse(line)
+    return isinstance(header, Header) and header.part == 0
+
+
+def _parse(line: bytes) -> Header | StateEntry | EventEntry | None:
+    try:
+        entry = parse_line(line.decode())
+    except UnicodeDecodeError as error:
+        raise Unreadable("no text") from error
+    return entry if isinstance(entry, Header | StateEntry | EventEntry) else None
+
+
+def _read(
+    lines: list[bytes],
+    settings: Settings,
+    snapshot: Snapshot,
+    deadline: float,
+    watch: Callable[[Scheduler], Policy],
+) -> tuple[Resumed, int]:
+    header, *rest = lines
+    _check(_parse(header), settings.as_conf(), snapshot)
+    policy, own_events, last_event, driver_event = Scheduler(settings.core()), 0, "", 0
+    events = 0
+    for entry in _entries(rest):
+        if time.monotonic() > deadline:
+            raise Unreadable(f"it takes longer than {LONGEST_S:g} s to read")
+        match entry:
+            case StateEntry():
+                policy = Scheduler.restore(entry.state)
+                own_events, last_event = entry.own_events, entry.last_event
+                driver_event = _number("s", last_event)
+            case EventEntry(event=event):
+                policy.handle(event)
+                events += 1
+                last_event = event.id
+                own_events = max(own_events, _number("r", last_event))
+                driver_event = max(driver_event, _number("s", last_event))
+    if _number("s", snapshot.id) <= driver_event:
+        raise Unreadable("it is that of another driver")  # which has counted its events from 1
+    return (
+        Resumed(policy=watch(policy), own_events=own_events, last_event=last_event, file=policy.policy_file),
+        events,
+    )
+
+
+def _entries(lines: list[bytes]) -> Iterator[Header | StateEntry | EventEntry | None]:
+    for line in lines:
+        if not line.startswith(_OTHERS):
+            yield _parse(line)
+
+
+def _check(header: object, conf: Mapping[str, str], snapshot: Snapshot) -> None:
+    assert isinstance(header, Header)
+    if header.application != snapshot.application:
+        raise Unreadable(f"it is that of application {header.application}")
+    if header.version != __version__:
+        raise Unreadable(f"it was written by version {header.version}")
+    if header.settings != conf:
+        raise Unreadable("it was written with other settings")
+
+
+def _number(sender: str, event: str) -> int:
+    """Return the count in an event's id if it is one of `sender`'s, else 0."""
+    count = event.removeprefix(sender)
+    return int(count) if count != event and count.isdigit() else 0

@@ -117,7 +117,9 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     })
 
   override def apply(plan: SparkPlan): SparkPlan = advised(session, advice, plan) {
-    val stages = plan +: plan.collect { case exchange: Exchange => exchange.child }
+    // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
+    val last = if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Seq(plan) else Nil
+    val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
     val wanted =
       if (plan.exists(MarkExplicitNumbers.isMarked)) Map.empty[Int, Int]
       else joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap

@@ -86,6 +86,9 @@ def test_the_shim_writes_an_event_as_it_is_agreed(shim: Shim, value: dict[str, A
 @pytest.mark.parametrize(("name", "kind"), [("request", "HttpRequest"), ("answer", "HttpAnswer")])
 def test_the_shim_understands_http_as_it_is_agreed(shim: Shim, name: str, kind: str) -> None:
     value = json.loads((GOLDEN / "http.json").read_text())[name]
+    if kind == "HttpRequest":
+        # Whatever stands in a line gets these there.
+        del value["id"], value["left_ms"]
     assert shim.again(kind, value) == value
 
 

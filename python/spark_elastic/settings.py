@@ -15,6 +15,7 @@ import attrs
 from attrs import frozen
 
 from spark_elastic import query_bounds
+from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.declared import WantedBounds
 from spark_elastic.core.failures.strategy import (
     ExponentialDelay,
@@ -309,6 +310,55 @@ class Settings:
         "Folder under which savepoints are written if who asks for one names none: a path, or a URI of any "
         "Hadoop file system.",
     )
+    batch_preset: str = _key(
+        "batch.preset",
+        choice("elastic", "flink"),
+        "elastic",
+        "Rules for batch stages. `elastic`: our own. `flink`: those of Flink's adaptive batch scheduler.",
+    )
+    decision_timeout_ms: int = _key(
+        "batch.decisionTimeout",
+        duration(1),
+        200,
+        "How long the planning of a batch stage waits for an answer before Spark's own rule decides.",
+    )
+    auto_parallelism: bool = _key(
+        "batch.autoParallelism.enabled",
+        BOOL,
+        True,
+        "Whether the parallelism of batch stages is decided here. If not, they run as in plain Spark.",
+    )
+    min_batch_parallelism: int = _key(
+        "batch.autoParallelism.minParallelism",
+        whole(1, 32_768),
+        1,
+        "Fewest partitions that a batch shuffle writes, and fewest tasks that read as many.",
+    )
+    max_batch_parallelism: int | None = _key(
+        "batch.autoParallelism.maxParallelism",
+        or_none(whole(1, 32_768)),
+        None,
+        "Most partitions that a batch shuffle writes, and most tasks that read them. None: 128 for each slot "
+        "(preset `flink`: 128).",
+    )
+    data_volume_per_task: int | None = _key(
+        "batch.autoParallelism.avgDataVolumePerTask",
+        or_none(size(1)),
+        None,
+        "Bytes that one task of a batch stage should read. None: 64m (preset `flink`: 16m).",
+    )
+    initial_count: bool = _key(
+        "batch.initialCount.enabled",
+        BOOL,
+        True,
+        "Whether the number of partitions that a batch shuffle writes is decided here.",
+    )
+    ranges: bool = _key(
+        "batch.ranges.enabled",
+        BOOL,
+        True,
+        "Whether it is decided here which partitions each task of a batch stage reads.",
+    )
     history_size: int = _key(
         "history.size",
         whole(1),
@@ -355,6 +405,7 @@ class Settings:
             grace_ms=self.graceful_stop_timeout_ms,
             hang_ms=_HANG_MS,
             start_wait_ms=self.start_timeout_ms,
+            decision_wait_ms=self.decision_timeout_ms if self.auto_parallelism else 0,
             advise_only=self.advise_only,
             resource_wait_ms=self.resource_wait_timeout_ms,
             submission_stabilization_ms=self.submission_stabilization_timeout_ms,
@@ -374,6 +425,19 @@ class Settings:
             mode=self.scheduler_mode,  # type: ignore[arg-type]  # a policy that is off has no core
             bounds=self.bounds,
             restart=self.restart_policy(),
+        )
+
+    def batch(self) -> BatchSettings:
+        """Return the part that decides about batch stages."""
+        return BatchSettings(
+            preset=self.batch_preset,  # type: ignore[arg-type]  # checked by its kind
+            enabled=self.auto_parallelism,
+            explicit_parallelism=self.explicit_parallelism,  # type: ignore[arg-type]
+            initial_enabled=self.initial_count,
+            ranges_enabled=self.ranges,
+            min_parallelism=self.min_batch_parallelism,
+            max_parallelism=self.max_batch_parallelism,
+            avg_data_volume_per_task=self.data_volume_per_task,
         )
 
     def restart_policy(self) -> RestartPolicy:
@@ -464,6 +528,7 @@ def load(conf: Mapping[str, str]) -> Settings:
         values = {**{field: key.adaptive for field, key in _FIELDS.items()}, **values}
     settings = Settings(**values, bounds=bounds)
     errors.extend(_cross_check(settings, refused))
+    errors.extend(_batch_bounds(settings))
     if errors:
         raise SettingsError(tuple(errors))
     return settings
@@ -489,6 +554,15 @@ def _cross_check(settings: Settings, refused: Set[str]) -> list[str]:
             f"'{format_duration(shortest)}': set {name}={format_duration(shortest)}"
         )
     return errors
+
+
+def _batch_bounds(settings: Settings) -> list[str]:
+    low, high = settings.min_batch_parallelism, settings.max_batch_parallelism
+    if high is None or low <= high:
+        return []
+    name = _FIELDS["max_batch_parallelism"].full_name
+    least = _FIELDS["min_batch_parallelism"].full_name
+    return [f"{name} is '{high}', allowed is at least {least}, '{low}': set {name}={low}"]
 
 
 def _unknown(name: str) -> str:

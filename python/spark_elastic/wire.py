@@ -29,6 +29,7 @@ __all__ = [
     "encode_action",
     "encode_answer",
     "encode_event",
+    "encode_question",
 ]
 
 T = TypeVar("T")
@@ -99,7 +100,7 @@ def _decode(value: Mapping[str, Any], types: Mapping[str, type[T]], what: str) -
         raise WireError(f"{what} {name}: {reasons}") from error
 
 
-def _encode(value: Event | Action | Answer, types: Mapping[str, type[Any]]) -> dict[str, Any]:
+def _encode(value: Event | Action | Question | Answer, types: Mapping[str, type[Any]]) -> dict[str, Any]:
     name = type(value).__name__
     if types.get(name) is not type(value):
         raise WireError(f"{name} has no place in the contract")
@@ -129,6 +130,11 @@ def encode_action(action: Action) -> dict[str, Any]:
 def decode_question(value: Mapping[str, Any]) -> Question:
     """Read a question about a batch stage. Raises `WireError`."""
     return _decode(value, _QUESTIONS, "question")
+
+
+def encode_question(question: Question) -> dict[str, Any]:
+    """Write a question as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    return _encode(question, _QUESTIONS)
 
 
 def encode_answer(answer: Answer) -> dict[str, Any]:

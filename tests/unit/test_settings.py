@@ -8,6 +8,7 @@ import sys
 import attrs
 import pytest
 
+from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.declared import WantedBounds
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.settings import PREFIX, Settings, SettingsError, keys, load, markdown_table
@@ -26,6 +27,45 @@ def test_nothing_set_gives_the_defaults_of_the_core() -> None:
     assert Settings().core() == CoreSettings()
 
 
+def test_batch_stages_are_decided_about_as_the_keys_say() -> None:
+    assert load({}).batch() == BatchSettings()
+    prefix = "spark.elastic.batch."
+    found = load(
+        {
+            f"{prefix}preset": "flink",
+            f"{prefix}auto-parallelism.min-parallelism": "2",
+            f"{prefix}autoParallelism.maxParallelism": "9",
+            f"{prefix}autoParallelism.avgDataVolumePerTask": "32m",
+            f"{prefix}initialCount.enabled": "false",
+            f"{prefix}ranges.enabled": "false",
+            "spark.elastic.explicitParallelism": "fixed",
+        }
+    )
+    assert found.batch() == BatchSettings(
+        preset="flink",
+        explicit_parallelism="fixed",
+        initial_enabled=False,
+        ranges_enabled=False,
+        min_parallelism=2,
+        max_parallelism=9,
+        avg_data_volume_per_task=32 << 20,
+    )
+    assert found.core().decision_wait_ms == 200
+
+
+def test_with_auto_parallelism_off_nothing_is_asked() -> None:
+    found = load({"spark.elastic.batch.autoParallelism.enabled": "false"})
+    assert (found.batch().enabled, found.core().decision_wait_ms) == (False, 0)
+
+
+def test_bounds_of_batch_stages_that_contradict_each_other_are_refused() -> None:
+    prefix = "spark.elastic.batch.autoParallelism."
+    assert errors_of({f"{prefix}minParallelism": "9", f"{prefix}maxParallelism": "8"}) == (
+        f"{prefix}maxParallelism is '8', allowed is at least {prefix}minParallelism, '9': "
+        f"set {prefix}maxParallelism=9",
+    )
+
+
 def test_every_field_of_the_core_is_reached_by_some_key() -> None:
     changed = Settings(
         graceful_stop_timeout_ms=1, start_timeout_ms=2, advise_only=True, resource_wait_timeout_ms=3,
@@ -34,7 +74,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",
         state_store="unchanged", max_parallelism=10, history_size=11, restart_strategy="fixed-delay",
         scheduler_mode="adaptive", slot_idle_timeout_ms=12, bounds={"counts": WantedBounds(upper=4)},
-            savepoint_dir="/s", max_checkpoint_failures=13,
+            savepoint_dir="/s", max_checkpoint_failures=13, decision_timeout_ms=14,
     ).core()  # fmt: skip
     same = [
         field.name

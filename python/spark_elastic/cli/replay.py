@@ -9,11 +9,14 @@ from pathlib import Path
 import click
 
 from spark_elastic.core.actions import Action
+from spark_elastic.core.batch.questions import Question
+from spark_elastic.core.events import Event
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.entries import Unreadable, read_journal
 from spark_elastic.runtime.replay import Difference
 from spark_elastic.runtime.replay import replay as run_again
-from spark_elastic.wire import encode_action, encode_event
+from spark_elastic.wire import encode_action, encode_event, encode_question
 
 _DIFFERENT = 1
 _UNREADABLE = 2
@@ -37,7 +40,10 @@ def replay(file: Path) -> None:
     if result.difference is not None:
         click.echo(_describe(result.difference))
         sys.exit(_DIFFERENT)
-    click.echo(f"the same: {result.events} events, {result.actions} actions, {result.runs} runs")
+    click.echo(
+        f"the same: {result.events} events, {result.actions} actions, "
+        f"{result.stages} decisions about stages, {result.runs} runs"
+    )
 
 
 def _describe(difference: Difference) -> str:
@@ -45,12 +51,18 @@ def _describe(difference: Difference) -> str:
     return "\n".join(
         (
             f"different at {difference.place}",
-            f"  event     {json.dumps(encode_event(difference.event))}",
+            f"  event     {json.dumps(_encoded(difference.event))}",
             f"  recorded  {_line(difference.recorded)}",
             f"  replayed  {replayed}",
         )
     )
 
 
-def _line(action: Action | None) -> str:
-    return "no more actions" if action is None else json.dumps(encode_action(action))
+def _encoded(event: Event | Question) -> JsonObject:
+    return encode_event(event) if isinstance(event, Event) else encode_question(event)
+
+
+def _line(decided: Action | JsonObject | None) -> str:
+    if decided is None:
+        return "no more actions"
+    return json.dumps(encode_action(decided) if isinstance(decided, Action) else decided)

@@ -59,12 +59,14 @@ class Action:
 class Configure(Action):
     """Tell the shim its limits; the first answer to a snapshot.
 
+    `decision_wait_ms` is how long the planning of a batch stage waits for its answer, 0: nothing is asked.
     `restarts` says that runs that fail are to be asked about: without it their queries end at once.
     """
 
     grace_ms: int
     hang_ms: int
     start_wait_ms: int
+    decision_wait_ms: int
     advise_only: bool
     restarts: bool
 

@@ -328,6 +328,11 @@ REASONS: Mapping[str, Reason] = {
         "nothing_to_do",
         "Writes the {before:partition} that the application has chosen for exchange {exchanges}.",
     ),
+    "initial_fixed": Reason(
+        "nothing_to_do",
+        "Writes {before:partition}: the application sets spark.sql.shuffle.partitions to {chosen}, and "
+        "spark.elastic.explicitParallelism is fixed.",
+    ),
     "initial_unknown": Reason(
         "nothing_to_do",
         "Writes {before:partition}, as Spark has planned: the size of exchange {exchanges} is not known.",

@@ -252,6 +252,7 @@ class Scheduler:
                 grace_ms=settings.grace_ms,
                 hang_ms=settings.hang_ms,
                 start_wait_ms=settings.start_wait_ms,
+                decision_wait_ms=settings.decision_wait_ms,
                 advise_only=settings.advise_only,
                 restarts=not (settings.advise_only or isinstance(settings.restart, NoRestart)),
             )

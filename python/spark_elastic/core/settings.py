@@ -31,6 +31,7 @@ class CoreSettings:
     grace_ms: int = 30_000
     hang_ms: int = 10_000
     start_wait_ms: int = 10_000
+    decision_wait_ms: int = 200
     advise_only: bool = False
 
     resource_wait_ms: int = -1

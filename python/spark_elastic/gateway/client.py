@@ -14,7 +14,7 @@ from py4j.protocol import Py4JAuthenticationError, Py4JError, Py4JJavaError
 
 from spark_elastic import __version__
 from spark_elastic.gateway.handshake import Handshake
-from spark_elastic.gateway.port import CONTRACT, Exchange, JsonObject, Lost, Mismatch, Served
+from spark_elastic.gateway.port import CONTRACT, Exchange, JsonObject, Line, Lost, Mismatch, Served
 
 _HOST = "127.0.0.1"
 
@@ -56,12 +56,12 @@ class Py4JGateway:
                 f"the driver at {self._where} answered something else than events: {error!r}"
             ) from error
 
-    def serve(self, answer: JsonObject | None, *, writes: bool, wait_ms: int) -> Served:
-        """Hand over the answer to an HTTP request, wait up to `wait_ms` for the next one. Raises Lost.
+    def serve(self, answer: JsonObject | None, *, line: Line, wait_ms: int) -> Served:
+        """Hand over the answer to a request, wait up to `wait_ms` for the next one of a line. Raises Lost.
 
         Threads may call this at the same time.
         """
-        reply = self._call("serve", {"answer": answer, "writes": writes, "wait_ms": wait_ms})
+        reply = self._call("serve", {"answer": answer, "line": line, "wait_ms": wait_ms})
         return Served(request=reply.get("request"), stop=bool(reply.get("stop", False)))
 
     def wake(self) -> None:

@@ -20,7 +20,7 @@ class BadHandshake(ValueError):
 class Handshake:
     """Where the driver listens (a loopback port), and the secret that both sides must know.
 
-    `restarts` counts the policy processes before this one, `requests` says that there will be HTTP requests.
+    `restarts` counts the policy processes before this one, `requests` says that there will be requests.
     """
 
     port: int

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from attrs import frozen
 
 JsonObject = Mapping[str, Any]
+# HTTP requests that change nothing, those that may, and questions about batch stages wait in a line each.
+Line = Literal["reads", "writes", "stages"]
 
 # Raised by one whenever a field of the contract changes its meaning; both sides refuse another number.
 CONTRACT = 1
@@ -43,7 +45,7 @@ class Exchange:
 
 @frozen(kw_only=True)
 class Served:
-    """What waiting for an HTTP request brought: one, none, or that the application ends."""
+    """What waiting for a request brought: one, none, or that the application ends."""
 
     request: JsonObject | None = None
     stop: bool = False
@@ -61,12 +63,12 @@ class Gateway(Protocol):
 
 
 class RequestGateway(Protocol):
-    """The driver, as those see it who answer HTTP requests."""
+    """The driver, as those see it who answer requests."""
 
-    def serve(self, answer: JsonObject | None, *, writes: bool, wait_ms: int) -> Served:
-        """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request. Raises GatewayError.
+    def serve(self, answer: JsonObject | None, *, line: Line, wait_ms: int) -> Served:
+        """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request of a line.
 
-        With `writes` the requests that may change something, without those that cannot.
+        Raises GatewayError.
         """
 
     def wake(self) -> None:

@@ -14,6 +14,7 @@ from spark_elastic.rest.resources.overview import Overview
 from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales
 from spark_elastic.rest.resources.requirements import ResourceRequirements
 from spark_elastic.rest.resources.savepoints import Savepoints
+from spark_elastic.rest.resources.stages import Stages
 from spark_elastic.rest.resources.stop import Stop
 from spark_elastic.runtime.board import Board
 
@@ -54,6 +55,7 @@ def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response
         ("/jobs/{query}/resource-requirements", requirements),
         ("/decisions", Decisions(board)),
         ("/decisions/{number}", Decision(board)),
+        ("/stages", Stages(board)),
         ("/openapi.json", Document()),
     ):
         app.add_route(API + path, resource)

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from spark_elastic import __version__
 from spark_elastic.core.actions import DecisionKind
+from spark_elastic.core.batch.questions import QUESTION_TYPES
 from spark_elastic.core.events import Trigger
 from spark_elastic.core.history import Cause, Status, TerminatedReason
 from spark_elastic.core.query.transitions import TRANSITIONS
@@ -126,6 +127,19 @@ _SCHEMAS: dict[str, Schema] = {
         partitionsAfter=_or_null(_COUNT),
         pausedMs=_MS,
         states=_list(_object(state=_STATE, entered=_TIME, left=_or_null(_TIME))),
+    ),
+    "Stages": _object(stages=_list(_ref("Stage")), unanswered=_COUNT),
+    "Stage": _object(
+        at=_TIME,
+        group=_TEXT,
+        question={"type": "string", "enum": [question.__name__ for question in QUESTION_TYPES]},
+        tookUs=_COUNT,
+        kind=_one_of(DecisionKind),
+        reason=_TEXT,
+        message=_TEXT,
+        before=_or_null(_COUNT),
+        after=_or_null(_COUNT),
+        numbers={"type": "object"},
     ),
     "Savepoint": _object(at=_TIME, path=_TEXT, batch=_COUNT, bytes=_COUNT),
     "SavepointRequest": {
@@ -318,6 +332,9 @@ def document() -> Schema:
             "/decisions/{number}": {
                 "parameters": [_NR],
                 "get": _operation("Show a decision with all that led to it.", "Decision", 404),
+            },
+            "/stages": {
+                "get": _operation("List the last decisions about batch stages, the newest first.", "Stages")
             },
             "/openapi.json": {"get": _operation("Show this document.", "Document")},
         },

@@ -1,8 +1,9 @@
-"""Fetches HTTP requests from the driver and brings the answers back: a thread for reads, one for writes.
+"""Fetches requests from the driver and brings the answers back: a thread for each line of them.
 
-Neither is the loop's. A write waits for the loop, so reads have a thread that no write can hold up. The
-application is made when it is first asked for something: importing its framework takes longer than the policy
-process needs to start.
+None is the loop's. A write over HTTP waits for the loop, so reads have a thread that no write can hold up;
+the planning of a batch stage waits for its answer, so those questions have one as well. The HTTP application
+is made when it is first asked for something: importing its framework takes longer than the policy process
+needs to start.
 """
 
 from __future__ import annotations
@@ -11,24 +12,29 @@ import logging
 import threading
 from collections.abc import Callable
 
-from spark_elastic.gateway.port import MAX_WAIT_MS, GatewayError, JsonObject, RequestGateway
+from spark_elastic.gateway.port import MAX_WAIT_MS, GatewayError, JsonObject, Line, RequestGateway
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.rest.wsgi import Application, call
 from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.stages import Stages
 
 _log = logging.getLogger(__name__)
 _END_S = 1.5
+_Respond = Callable[[JsonObject], JsonObject | None]
 
 
 class Server:
-    """Answers requests about what is on `board`; `connect` makes the connection to the driver.
+    """Answers HTTP requests about what is on `board`, questions about batch stages by `stages`.
+
+    `connect` makes the connection to the driver.
 
     What goes wrong here is said in the log, and never ends the policy.
     """
 
-    def __init__(self, connect: Callable[[], RequestGateway], board: Board) -> None:
+    def __init__(self, connect: Callable[[], RequestGateway], board: Board, stages: Stages) -> None:
         self._connect = connect
         self._board = board
+        self._stages = stages
         self._ending = threading.Event()
         self._lock = threading.Lock()
         self._application: Application | None = None
@@ -53,20 +59,25 @@ class Server:
         try:
             gateway = self._connect()
         except GatewayError as error:
-            _log.warning("no REST API: %s", error)
+            _log.warning("no REST API, and batch stages run as in plain Spark: %s", error)
             return
         self._board.wake = gateway.wake
-        self._run("rest-writes", lambda: self._serve(gateway, writes=True))
-        self._serve(gateway, writes=False)
+        self._run("stages", lambda: self._serve_stages(gateway))
+        self._run("rest-writes", lambda: self._serve(gateway, "writes", self._answer))
+        self._serve(gateway, "reads", self._answer)
 
-    def _serve(self, gateway: RequestGateway, *, writes: bool) -> None:
+    def _serve_stages(self, gateway: RequestGateway) -> None:
+        self._stages.warm_up()
+        self._serve(gateway, "stages", self._stages.answer)
+
+    def _serve(self, gateway: RequestGateway, line: Line, respond: _Respond) -> None:
         answer: JsonObject | None = None
         try:
             while not self._ending.is_set():
-                served = gateway.serve(answer, writes=writes, wait_ms=MAX_WAIT_MS)
+                served = gateway.serve(answer, line=line, wait_ms=MAX_WAIT_MS)
                 if served.stop:
                     return
-                answer = None if served.request is None else self._answer(served.request)
+                answer = None if served.request is None else respond(served.request)
         except GatewayError:
             return  # the loop finds the same, and says it
 

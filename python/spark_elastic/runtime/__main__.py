@@ -29,6 +29,7 @@ from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.resume import resume
+from spark_elastic.runtime.stages import Stages
 
 _STDIN = 0
 _log = logging.getLogger("spark_elastic.runtime")
@@ -76,7 +77,7 @@ def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
     if not handshake.requests:
         loop.run()
         return
-    server = Server(lambda: Py4JGateway(handshake, requests=True), board)
+    server = Server(lambda: Py4JGateway(handshake, requests=True), board, Stages(board))
     server.start()
     try:
         loop.run()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spark_elastic.core.actions import Action, Report
 from spark_elastic.core.events import ActionOutcome, Event, Snapshot, StageCompleted
 from spark_elastic.core.scheduler import QueryView, Scheduler
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.view import Decisions, Figures, Pictures, View
 from spark_elastic.settings import Settings
 
@@ -25,6 +26,8 @@ MakeEvent = Callable[[str, int], Event]
 Check = Callable[[Mapping[str, QueryView]], MakeEvent]
 """Looks at the queries as they are, says which event is to happen, or raises because none can."""
 
+# Decisions about batch stages that can be looked at.
+STAGES_KEPT = 1_000
 # More actions of which the outcome is not known are more than any driver owes.
 _MOST_ORDERS = 10_000
 
@@ -94,6 +97,8 @@ class Board:
         self.wake: Callable[[], None] = lambda: None
         self._restarts = restarts
         self._asked: deque[Request] = deque()
+        self._decided: deque[JsonObject] = deque()
+        self._stages: deque[JsonObject] = deque(maxlen=STAGES_KEPT)
         self._taken: list[Request] = []
         self._settings: Settings | None = None
         self._snapshot: Snapshot | None = None
@@ -118,7 +123,22 @@ class Board:
         """Count the requests that the loop has not taken."""
         return len(self._asked)
 
+    def decided(self, stage: JsonObject) -> None:
+        """Note a question about a batch stage with its answer, for the loop to write down."""
+        self._decided.append(stage)
+        self._stages.append(stage)
+
+    @property
+    def stages(self) -> Sequence[JsonObject]:
+        """Return the last decisions about batch stages, the newest last."""
+        return tuple(self._stages.copy())
+
     # For the loop, in its thread
+
+    def take_decided(self) -> Iterator[JsonObject]:
+        """Return the decisions about batch stages that are not written down yet."""
+        while self._decided:
+            yield self._decided.popleft()
 
     def scheduler(self, settings: CoreSettings) -> Watched:
         """Make the scheduler that is to be seen."""

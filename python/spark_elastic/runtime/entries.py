@@ -6,12 +6,14 @@ A journal is a text file with one JSON object a line:
     {"event": {"type": "Snapshot", "id": "s1", "at": 1700000000000, …}}
     {"actions": [{"type": "Configure", "id": "a1", "cause": "s1", …}, …]}
     {"state": {…}, "own_events": 3, "last_event": "s17"}
+    {"stage": {"question": {"type": "Ranges", …}, "answer": {"type": "RangesAnswer", …}, …}}
 
 A header with part 0 begins a run of the policy process: a new scheduler with these settings, or, if a state
 follows, one that goes on from there. A higher part goes on where the part before it ended, with the same
 scheduler, whose state follows. Further states stand between the others, so that not much has to be read to
-have a scheduler as it was. Each event is followed by the actions that it caused, unless there were none; a
-process that was killed may leave a cut line, then the next run begins.
+have a scheduler as it was. Each event is followed by the actions that it caused, unless there were none.
+Questions about batch stages stand by themselves with their answers, in the order of the answers, a moment
+later than those. A process that was killed may leave a cut line, then the next run begins.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from typing import Any
 from attrs import field, frozen
 
 from spark_elastic.core.actions import Action
+from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
-from spark_elastic.wire import WireError, decode_action, decode_event
+from spark_elastic.wire import WireError, decode_action, decode_event, decode_question
 
 FORMAT = 1
 
@@ -59,6 +62,14 @@ class ActionsEntry:
 
 
 @frozen(kw_only=True)
+class StageEntry:
+    """A question about a batch stage, and the answer as it was written."""
+
+    question: Question
+    answer: Mapping[str, Any]
+
+
+@frozen(kw_only=True)
 class StateEntry:
     """The whole state of the scheduler between two events.
 
@@ -70,7 +81,7 @@ class StateEntry:
     last_event: str
 
 
-Entry = Header | EventEntry | ActionsEntry | StateEntry
+Entry = Header | EventEntry | ActionsEntry | StageEntry | StateEntry
 
 
 def parse_line(line: str) -> Entry:
@@ -81,6 +92,9 @@ def parse_line(line: str) -> Entry:
             return EventEntry(event=decode_event(value["event"]))
         if "actions" in value:
             return ActionsEntry(actions=tuple(decode_action(action) for action in value["actions"]))
+        if "stage" in value:
+            stage = value["stage"]
+            return StageEntry(question=decode_question(stage["question"]), answer=stage["answer"])
         if "state" in value:
             return StateEntry(
                 state=value["state"], own_events=value["own_events"], last_event=value["last_event"]

@@ -83,6 +83,10 @@ class Journal:
         if actions:
             self._write({"actions": list(actions)})
 
+    def stage(self, decided: JsonObject) -> None:
+        """Write down a question about a batch stage and its answer."""
+        self._write({"stage": decided})
+
     def goes_on_from(self, entry: StateEntry) -> None:
         """Write down the state that this run begins with, before its first event."""
         self._state(entry, begins=True)

@@ -114,12 +114,14 @@ class Loop:
                 self._look_at_policy_file()
                 self._take_requests()
                 self._fire_timers()
+                self._write_stages()
                 if self._journal is not None:
                     self._journal.end_batch(self._state)
                 if self._board is not None:
                     self._board.publish()
                 stop = reply.stop
         finally:
+            self._write_stages()
             if self._journal is not None:
                 self._journal.close()
 
@@ -226,6 +228,12 @@ class Loop:
                 request.not_journaled()
             else:
                 self._decide(event, self._policy, self._journal)
+
+    def _write_stages(self) -> None:
+        """Write down what was decided about batch stages meanwhile, in another thread."""
+        if self._board is not None and self._journal is not None:
+            for decided in self._board.take_decided():
+                self._journal.stage(decided)
 
     def _next_id(self) -> str:
         self._own_events += 1

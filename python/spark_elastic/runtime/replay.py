@@ -9,33 +9,38 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from spark_elastic.core.actions import Action
+from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
 from spark_elastic.core.saved import NotRestorable
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.entries import (
     ActionsEntry,
     Entry,
     EventEntry,
     Header,
+    StageEntry,
     StateEntry,
     Unreadable,
 )
 from spark_elastic.runtime.loop import Policy
 from spark_elastic.settings import SettingsError, load
+from spark_elastic.wire import encode_answer
 
 
 @frozen(kw_only=True)
 class Difference:
-    """The first place where a replay went another way.
+    """The first place where a replay went another way: at an event, or at a question about a batch stage.
 
     `recorded` or `replayed` is None where that side had no more actions; `error` is what the scheduler raised
     instead of deciding.
     """
 
     place: str
-    event: Event
-    recorded: Action | None = None
-    replayed: Action | None = None
+    event: Event | Question
+    recorded: Action | JsonObject | None = None
+    replayed: Action | JsonObject | None = None
     error: str | None = None
 
 
@@ -43,13 +48,14 @@ class Difference:
 class Replay:
     """How a replay went.
 
-    `runs` counts what was replayed from a beginning or from a state, `left_out` the events of parts that have
-    neither. `difference` is None if all was the same.
+    `runs` counts what was replayed from a beginning or from a state, `stages` the questions about batch
+    stages, `left_out` the entries of parts that have neither. `difference` is None if all was the same.
     """
 
     runs: int
     events: int
     actions: int
+    stages: int
     left_out: int
     difference: Difference | None = None
 
@@ -70,12 +76,13 @@ class _Player:
     def __init__(self, make_policy: PolicyClass) -> None:
         self._make_policy = make_policy
         self._policy: Policy | None = None
+        self._decider: BatchDecider | None = None
         self._part = -1
         self._begins = False
         self.unreadable: str | None = None
         # The last event and what was decided about it now; what was decided then may still follow.
         self._open: tuple[str, Event, tuple[Action, ...]] | None = None
-        self.runs = self.events = self.actions = self.left_out = 0
+        self.runs = self.events = self.actions = self.stages = self.left_out = 0
         self.difference: Difference | None = None
 
     def begin(self, place: str, header: Header) -> None:
@@ -84,14 +91,16 @@ class _Player:
             # The run before may have been killed between an event and its actions.
             self._open = None
             try:
-                self._policy = self._make_policy(load(header.settings).core())
+                settings = load(header.settings)
+                self._policy = self._make_policy(settings.core())
+                self._decider = BatchDecider(settings=settings.batch())
             except SettingsError as error:
                 raise Unreadable(f"{place}: its settings are not those of this version: {error}") from error
             self.runs += 1
         else:
             self._settle(())
             if header.part != self._part + 1:
-                self._policy = None
+                self._policy = self._decider = None
         self._part = header.part
 
     def state(self, place: str, entry: StateEntry) -> None:
@@ -122,6 +131,16 @@ class _Player:
             self.difference = Difference(place=place, event=event, error=f"{type(error).__name__}: {error}")
             return
         self.events += 1
+
+    def stage(self, place: str, question: Question, recorded: JsonObject) -> None:
+        # It may stand between an event and its actions.
+        if self._decider is None:
+            self.left_out += 1
+            return
+        replayed = encode_answer(self._decider.answer(question))
+        if replayed != recorded:
+            self.difference = Difference(place=place, event=question, recorded=recorded, replayed=replayed)
+        self.stages += 1
 
     def recorded(self, actions: tuple[Action, ...]) -> None:
         self._settle(actions)
@@ -158,6 +177,8 @@ def replay(entries: Iterable[tuple[str, Entry]], make_policy: PolicyClass) -> Re
                 player.event(place, event)
             case ActionsEntry(actions=actions):
                 player.recorded(actions)
+            case StageEntry(question=question, answer=answer):
+                player.stage(place, question, answer)
             case StateEntry():
                 player.state(place, entry)
         if player.difference is not None:
@@ -174,6 +195,7 @@ def replay(entries: Iterable[tuple[str, Entry]], make_policy: PolicyClass) -> Re
         runs=player.runs,
         events=player.events,
         actions=player.actions,
+        stages=player.stages,
         left_out=player.left_out,
         difference=player.difference,
     )

@@ -26,7 +26,8 @@ LONGEST_S = 2.0
 
 _HEADER = b'{"journal":'
 _STATE = b'{"state":'
-_ACTIONS = b'{"actions":'
+# What has no part in the state of the scheduler.
+_OTHERS = (b'{"actions":', b'{"stage":')
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +143,7 @@ def _read(
 
 def _entries(lines: list[bytes]) -> Iterator[Header | StateEntry | EventEntry | None]:
     for line in lines:
-        if not line.startswith(_ACTIONS):
+        if not line.startswith(_OTHERS):
             yield _parse(line)
 
 

@@ -17,9 +17,9 @@ Stage = Callable[..., Scene]
 
 
 def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
-    scene = stage(grace_ms=5000, hang_ms=7000, start_wait_ms=9000, restart=FixedDelay())
+    scene = stage(grace_ms=5000, hang_ms=7000, start_wait_ms=9000, decision_wait_ms=300, restart=FixedDelay())
     (action,) = scene.start(2)
-    limits = {"grace_ms": 5000, "hang_ms": 7000, "start_wait_ms": 9000}
+    limits = {"grace_ms": 5000, "hang_ms": 7000, "start_wait_ms": 9000, "decision_wait_ms": 300}
     assert action == Configure(id="a1", cause="s1", **limits, advise_only=False, restarts=True)
 
 

@@ -7,14 +7,15 @@ import json
 import logging
 import queue
 import threading
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from spark_elastic.gateway.port import JsonObject, Lost, Served
+from spark_elastic.gateway.port import JsonObject, Line, Lost, Served
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.stages import Stages
 from tests.unit.rest.world import API, REQUIREMENTS, body, world
 
 
@@ -39,17 +40,17 @@ class Driver:
     """Has a line of requests for each kind, and keeps the answers."""
 
     def __init__(self) -> None:
-        self.lines: dict[bool, queue.Queue[JsonObject]] = {False: queue.Queue(), True: queue.Queue()}
+        self.lines: dict[Line, queue.Queue[JsonObject]] = {line: queue.Queue() for line in get_args(Line)}
         self.answers: queue.Queue[Any] = queue.Queue()
         self.woken = threading.Event()
         self.stop = False
         self.lost = False
 
-    def serve(self, answer: JsonObject | None, *, writes: bool, wait_ms: int) -> Served:
+    def serve(self, answer: JsonObject | None, *, line: Line, wait_ms: int) -> Served:
         if answer is not None:
             self.answers.put(answer)
         try:
-            return Served(request=self.lines[writes].get(timeout=0.02), stop=self.stop)
+            return Served(request=self.lines[line].get(timeout=0.02), stop=self.stop)
         except queue.Empty:
             if self.lost:
                 raise Lost("gone") from None
@@ -62,15 +63,19 @@ class Driver:
         return self.answers.get(timeout=20)
 
 
-def test_reads_do_not_wait_for_a_write_that_waits_for_the_loop() -> None:
+def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> None:
     with world() as running:
         driver = Driver()
         running.shim.deaf = True
-        server = Server(lambda: driver, running.board)
+        server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
-        driver.lines[True].put(message("PUT", REQUIREMENTS, body(1, 2)))
+        driver.lines["writes"].put(message("PUT", REQUIREMENTS, body(1, 2)))
         assert driver.woken.wait(20)
-        driver.lines[False].put(message("GET", REQUIREMENTS))
+        question = {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}
+        driver.lines["stages"].put({"id": "s1", "question": question})
+        decided = driver.answer()
+        assert (decided["id"], decided["answer"]["type"]) == ("s1", "RangesAnswer")
+        driver.lines["reads"].put(message("GET", REQUIREMENTS))
         read = driver.answer()
         assert (read["status"], json.loads(read["body"])) == (200, body(1, 32_768))
         running.shim.deaf = False
@@ -85,14 +90,14 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = Driver()
-    server = Server(lambda: driver, Board())
+    server = Server(lambda: driver, Board(), Stages(Board()))
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         server.start()
-        driver.lines[False].put({"id": "h1"})
-        driver.lines[False].put(message("GET", f"{API}/openapi.json"))
+        driver.lines["reads"].put({"id": "h1"})
+        driver.lines["reads"].put(message("GET", f"{API}/openapi.json"))
         assert driver.answer()["status"] == 200
         monkeypatch.setattr("spark_elastic.rest.server.call", lambda *_: 1 / 0)
-        driver.lines[False].put(message("GET", f"{API}/overview"))
+        driver.lines["reads"].put(message("GET", f"{API}/overview"))
         broken = driver.answer()
         assert broken["status"] == 500
         assert json.loads(broken["body"])["errors"]
@@ -106,17 +111,19 @@ def test_without_a_connection_there_is_one_line_in_the_log(caplog: pytest.LogCap
     def nowhere() -> Any:
         raise Lost("nobody listens")
 
-    server = Server(nowhere, Board())
+    server = Server(nowhere, Board(), Stages(Board()))
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         server.start()
         server.stop()
-    assert [record.getMessage() for record in caplog.records] == ["no REST API: nobody listens"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "no REST API, and batch stages run as in plain Spark: nobody listens"
+    ]
 
 
 def test_a_connection_that_is_lost_ends_it_quietly(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver()
     driver.lost = True
-    server = Server(lambda: driver, Board())
+    server = Server(lambda: driver, Board(), Stages(Board()))
     server.start()
     server.stop()
     assert caplog.records == []

@@ -28,7 +28,8 @@ class CountingPolicy:
                 return (
                     Configure(
                         id=self._next(), cause=event.id, grace_ms=limits.grace_ms, hang_ms=limits.hang_ms,
-                        start_wait_ms=limits.start_wait_ms, advise_only=limits.advise_only, restarts=False,
+                        start_wait_ms=limits.start_wait_ms, decision_wait_ms=0,
+                        advise_only=limits.advise_only, restarts=False,
                     ),
                 )  # fmt: skip
             case ExecutorAdded():

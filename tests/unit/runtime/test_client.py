@@ -48,15 +48,15 @@ def test_a_connection_for_requests_says_so_and_brings_answers_and_requests() -> 
             Handshake(port=driver.port, token=TOKEN, version=__version__, requests=True), requests=True
         )
         answer = {"id": "h0", "status": 200, "headers": {}, "body": "{}\n"}
-        assert gateway.serve(answer, writes=True, wait_ms=5) == Served(request=request, stop=False)
+        assert gateway.serve(answer, line="writes", wait_ms=5) == Served(request=request, stop=False)
         gateway.wake()
-        assert gateway.serve(None, writes=False, wait_ms=5) == Served(request=None, stop=True)
+        assert gateway.serve(None, line="stages", wait_ms=5) == Served(request=None, stop=True)
         gateway.close()
     assert driver.requests[0][1]["requests"] is True
     assert driver.requests[1:] == [
-        ("serve", {"answer": answer, "writes": True, "wait_ms": 5}),
+        ("serve", {"answer": answer, "line": "writes", "wait_ms": 5}),
         ("wake", {}),
-        ("serve", {"answer": None, "writes": False, "wait_ms": 5}),
+        ("serve", {"answer": None, "line": "stages", "wait_ms": 5}),
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_elastic.core.actions import SetParallelism
-from spark_elastic.core.events import Event, ExecutorAdded, QueryIdle
+from spark_elastic.core.events import Event, ExecutorAdded, QueryIdle, TimerFired
 from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime.entries import (
     ActionsEntry,
@@ -74,6 +74,7 @@ def test_a_replay_names_the_first_difference(tmp_path: Path) -> None:
     difference = replay(read_journal(path), CountingPolicy).difference
     assert difference is not None
     assert difference.place.endswith(":10")
+    assert isinstance(difference.event, TimerFired)
     assert difference.event.id == "r1"
     assert difference.recorded == SetParallelism(id="a5", cause="r1", query="q", partitions=4)
     assert difference.replayed == SetParallelism(id="a5", cause="r1", query="q", partitions=3)

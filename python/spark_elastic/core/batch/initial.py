@@ -24,6 +24,8 @@ def initial_count(
         return InitialCountAnswer(group=question.group, partitions=None, record=untouched)
     expected = sum(_expected(exchange, corrections) for exchange in question.exchanges)
     bounds = narrow(settings.bounds(question.slots), question.lower, question.upper)
+    if question.chosen is not None and settings.explicit_parallelism == "upperBound":
+        bounds = narrow(bounds, upper=question.chosen)
     numbers = {
         "bytes": expected,
         "planned_bytes": sum(exchange.bytes for exchange in question.exchanges),
@@ -60,6 +62,8 @@ def _untouched(question: InitialCount, settings: BatchSettings) -> Record | None
     explicit = [exchange.id for exchange in question.exchanges if exchange.explicit]
     if explicit:
         return record("initial_explicit", before=planned, exchanges=", ".join(explicit))
+    if question.chosen is not None and settings.explicit_parallelism == "fixed":
+        return record("initial_fixed", before=planned, chosen=question.chosen)
     unknown = [exchange.id for exchange in question.exchanges if not 0 <= exchange.bytes < UNKNOWN_BYTES]
     if unknown:
         return record("initial_unknown", before=planned, exchanges=", ".join(unknown))

@@ -30,12 +30,16 @@ class PlannedExchange:
 
 @frozen(kw_only=True)
 class InitialCount:
-    """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number."""
+    """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number.
+
+    `chosen` is the application's own spark.sql.shuffle.partitions, None if it has none.
+    """
 
     group: str
     exchanges: tuple[PlannedExchange, ...]
     planned: int
     slots: int
+    chosen: int | None = None
     lower: int | None = None
     upper: int | None = None
 

@@ -82,11 +82,11 @@ def _input(place: int, exchange: WrittenExchange, split: Splitting) -> Input:
 
 
 def _specs(inputs: Sequence[Input], plan: Plan) -> tuple[tuple[Spec, ...], Sequence[int]]:
-    """Return what each task reads, nothing if each reads one partition; and the bytes of each task."""
+    """Return what each task reads, and the bytes of each task."""
     shuffles = [(place, item) for place, item in enumerate(inputs) if not item.broadcast]
     columns = added([item.columns for _, item in shuffles])
     if plan.parallelism == len(columns) and not any(item.rows for item in inputs):
-        return (), columns
+        return tuple(Spec(start=start, end=start + 1) for start in range(len(columns))), columns
     specs = []
     sizes = []
     for task in range(plan.parallelism):
@@ -142,4 +142,4 @@ def _answer(
         upper=bounds.upper,
         exchanges=len(shuffles),
     )
-    return RangesAnswer(group=question.group, specs=specs or None, record=why)
+    return RangesAnswer(group=question.group, specs=specs, record=why)

@@ -9,6 +9,7 @@ from spark_elastic.core.batch.number import highest_parallelism
 from spark_elastic.core.batch.presets import PRESETS, Preset, PresetName
 from spark_elastic.core.batch.skew import Skew
 from spark_elastic.core.requirements import Bounds
+from spark_elastic.core.settings import ExplicitParallelism
 
 MOST_WAVES = 128
 """The most waves of a stage if nobody has set an upper bound: beyond it a task's share grows instead."""
@@ -18,12 +19,14 @@ MOST_WAVES = 128
 class BatchSettings:
     """All that a user can decide. Sizes are bytes; None leaves a value to the preset.
 
-    `enabled` False leaves everything to Spark, the others a part of it. Raises ValueError for a value out of
-    its range, or bounds that contradict each other.
+    `enabled` False leaves everything to Spark, the others a part of it. `explicit_parallelism` says what the
+    application's own spark.sql.shuffle.partitions means: its number, the most, nothing. Raises ValueError for
+    a value out of its range, or bounds that contradict each other.
     """
 
     preset: PresetName = field(default="elastic", validator=in_(PRESETS))
     enabled: bool = True
+    explicit_parallelism: ExplicitParallelism = "ignore"
     initial_enabled: bool = True
     ranges_enabled: bool = True
     skew_enabled: bool = True

@@ -9,6 +9,7 @@ import pytest
 from spark_elastic.core.batch.corrections import Corrections
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.settings import ExplicitParallelism
 from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, planned, written
 
 
@@ -136,3 +137,21 @@ def test_what_is_remembered_is_bounded() -> None:
         decider.corrections.learn(f"s{number}", 100, 50)
     assert decider.corrections.factor("s0") == 1
     assert decider.corrections.factor("s999") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("meaning", "partitions", "reason"),
+    [
+        ("fixed", None, "initial_fixed"),
+        ("upperBound", 12, "initial_bounded"),
+        ("ignore", 32, "initial_from_bytes"),
+    ],
+)
+def test_the_applications_own_number_means_what_the_settings_say(
+    meaning: ExplicitParallelism, partitions: int | None, reason: str
+) -> None:
+    settings = BatchSettings(explicit_parallelism=meaning)
+    answer = ask_count(planned(16 * 64 * MIB), settings=settings, planned=12, chosen=12)
+    assert (answer.partitions, answer.record.reason) == (partitions, reason)
+    unset = ask_count(planned(16 * 64 * MIB), settings=settings)
+    assert (unset.partitions, unset.record.reason) == (32, "initial_from_bytes")

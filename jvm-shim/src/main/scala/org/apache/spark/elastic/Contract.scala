@@ -1,5 +1,9 @@
 package org.apache.spark.elastic
 
+import java.nio.ByteBuffer
+import java.util.Base64
+
+import com.fasterxml.jackson.annotation.JsonValue
 import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper, PropertyNamingStrategies}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import com.fasterxml.jackson.module.scala.DefaultScalaModule
@@ -119,6 +123,7 @@ private[spark] case class Configure(
     graceMs: Long,
     hangMs: Long,
     startWaitMs: Long,
+    decisionWaitMs: Long,
     adviseOnly: Boolean,
     restarts: Boolean)
     extends Action
@@ -141,9 +146,8 @@ private[spark] case class KillExecutors(id: String, executors: Seq[String]) exte
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
-/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `leftMs` how long it is waited for. */
+/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say. */
 private[spark] case class HttpRequest(
-    id: String,
     method: String,
     path: String,
     query: String,
@@ -151,11 +155,34 @@ private[spark] case class HttpRequest(
     body: Array[Byte],
     user: Option[String],
     address: String,
-    mayModify: Boolean,
-    leftMs: Long)
+    mayModify: Boolean)
 private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
 
-/** `requests`: the connection that answers HTTP requests, beside the one for events and actions. */
+/** What is asked about a batch stage: the twin of python/spark_elastic/core/batch/questions.py. `slots` 0: not known. */
+private[spark] sealed trait Question
+private[spark] case class PlannedExchange(id: String, bytes: Long, source: String)
+
+/** `planned` is Spark's number of partitions, `chosen` the user's own `spark.sql.shuffle.partitions`. */
+private[spark] case class InitialCount(
+    group: String,
+    exchanges: Seq[PlannedExchange],
+    planned: Int,
+    chosen: Option[Int],
+    slots: Int = 0)
+    extends Question
+private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
+private[spark] case class Ranges(group: String, exchanges: Seq[WrittenExchange], slots: Int = 0) extends Question
+
+/** Longs that cross as one base64 text of big-endian 64-bit integers. */
+private[spark] case class PackedLongs(values: Array[Long]) {
+  @JsonValue def text: String = {
+    val bytes = ByteBuffer.allocate(8 * values.length)
+    values.foreach(bytes.putLong)
+    Base64.getEncoder.encodeToString(bytes.array)
+  }
+}
+
+/** `requests`: the connection that answers requests, beside the one for events and actions. */
 private[spark] case class HelloRequest(challenge: String, version: String, contract: Int, requests: Boolean = false)
 private[spark] case class HelloReply(proof: String, version: String, contract: Int)
 
@@ -190,6 +217,9 @@ private[spark] object Contract {
       .put("type", event.getClass.getSimpleName)
       .put("id", id)
       .put("at", at)
+
+  def write(question: Question): ObjectNode =
+    mapper.valueToTree[ObjectNode](question).put("type", question.getClass.getSimpleName)
 
   /** @throws IllegalArgumentException if the node is no action of this contract */
   def readAction(node: JsonNode): Action = {

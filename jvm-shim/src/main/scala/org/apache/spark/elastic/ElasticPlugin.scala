@@ -62,19 +62,20 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val executors = new ExecutorControl(sc)
     private val queries = new QueryControl(events, listener.drainTaskTime)
     private val requests = new Requests
+    private val advice = new StageAdvice(requests)
     private val gateway = new PolicyGateway(events, requests, Shim.version, act, what => policy.complain(what))
     @volatile private var hangMs = 10000L
-    private lazy val rest = attach()
     private lazy val policy: PolicyProcess =
-      new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, rest, () => hangMs, turnOff)
+      new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
     private val ticker = daemon("elastic-tick")
     private var ticks = 0L
     private val clusterCalls = daemon("elastic-executors")
 
     def start(): Unit = {
       sc.addSparkListener(listener)
-      ElasticExtensions.enable(sc, queries)
+      ElasticExtensions.enable(sc, queries, advice)
       gateway.start()
+      attach()
       policy.start()
       val tick: Runnable = () =>
         try {
@@ -87,15 +88,13 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     /** Puts the REST API under Spark's UI, which stops by itself; `/elastic` alone is left for a page. */
-    private def attach(): Boolean = sc.ui match {
-      case _ if Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false")) => false
+    private def attach(): Unit = sc.ui match {
+      case _ if Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false")) =>
       case None =>
         logInfo("spark-elastic: no REST API, since this application has no UI (spark.ui.enabled)")
-        false
       case Some(ui) =>
         val servlet = new ElasticServlet(ui, requests)
         Seq("/elastic/api", "/elastic/metrics").foreach(ServletAccess.attach(ui, _, servlet))
-        true
     }
 
     def stop(): Unit = {
@@ -126,6 +125,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case c: Configure =>
         hangMs = c.hangMs
         queries.configure(c)
+        advice.configure(c.decisionWaitMs)
         done(c)
       case t: TurnOff =>
         done(t)

@@ -2,9 +2,9 @@ package org.apache.spark.elastic
 
 import java.io.{ByteArrayOutputStream, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.UUID
 import java.util.concurrent.Semaphore
 
+import com.fasterxml.jackson.databind.node.ObjectNode
 import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
 
 import org.apache.spark.ui.SparkUI
@@ -40,25 +40,26 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
         response.setHeader("Connection", "close")
         refuse(response, status, why)
       case Right(bytes) =>
-        requests.ask(message(request, bytes, mayModify), writes, AnswerMs) match {
-          case Some(answer) => send(response, answer.status, answer.headers, answer.body)
+        requests.ask(if (writes) "writes" else "reads", message(request, bytes, mayModify), AnswerMs) match {
+          case Some(found) =>
+            val answer = Contract.mapper.treeToValue(found, classOf[HttpAnswer])
+            send(response, answer.status, answer.headers, answer.body)
           case None => busy(response, "the policy process does not answer")
         }
     }
   }
 
-  private def message(request: HttpServletRequest, body: Array[Byte], mayModify: Boolean): HttpRequest =
-    HttpRequest(
-      id = UUID.randomUUID().toString,
-      method = request.getMethod,
-      path = Seq(request.getContextPath, request.getServletPath, request.getPathInfo).filter(_ != null).mkString,
-      query = Option(request.getQueryString).getOrElse(""),
-      headers = Headers.flatMap(name => Option(request.getHeader(name)).map(name -> _)).toMap,
-      body = body,
-      user = Option(request.getRemoteUser),
-      address = request.getRemoteAddr,
-      mayModify = mayModify,
-      leftMs = AnswerMs)
+  private def message(request: HttpServletRequest, body: Array[Byte], mayModify: Boolean): ObjectNode =
+    Contract.mapper.valueToTree(
+      HttpRequest(
+        method = request.getMethod,
+        path = Seq(request.getContextPath, request.getServletPath, request.getPathInfo).filter(_ != null).mkString,
+        query = Option(request.getQueryString).getOrElse(""),
+        headers = Headers.flatMap(name => Option(request.getHeader(name)).map(name -> _)).toMap,
+        body = body,
+        user = Option(request.getRemoteUser),
+        address = request.getRemoteAddr,
+        mayModify = mayModify))
 
   /** The body, or why there is none: status and reason. */
   private def read(request: HttpServletRequest): Either[(Int, String), Array[Byte]] = {

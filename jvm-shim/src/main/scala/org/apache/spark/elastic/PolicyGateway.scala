@@ -23,7 +23,7 @@ private[spark] trait PolicyCalls {
   /** Takes orders, answers with what happened meanwhile; waits for it as long as asked, at most a second. */
   def exchange(request: String): String
 
-  /** Takes the answer to an HTTP request, gives the next one; waits for it as long as asked, at most a second. */
+  /** Takes the answer to a request, gives the next one of a line; waits for it as long as asked, at most a second. */
   def serve(request: String): String
 
   /** Lets an exchange that waits for events come back now: there is something to do for the policy's loop. */
@@ -34,7 +34,7 @@ private[spark] trait PolicyCalls {
  * The Py4J server on a loopback port of the system's choice. The token reaches the policy process through its standard
  * input, and nothing else: no argument, no environment, no setting, no log.
  *
- * @param requests the HTTP requests for the policy process
+ * @param requests what is asked of the policy process
  * @param act carries out one action; what it throws is the answer to that action alone
  * @param nonsense is told of requests that cannot be understood
  */
@@ -142,12 +142,10 @@ private[spark] final class PolicyGateway(
   // Not a sign of life of the loop, so it leaves `lastCall` alone.
   override def serve(request: String): String = {
     val tree = Contract.mapper.readTree(request)
-    if (tree.hasNonNull("answer")) requests.answer(Contract.mapper.treeToValue(tree.get("answer"), classOf[HttpAnswer]))
+    if (tree.hasNonNull("answer")) requests.answer(tree.get("answer"))
     val waitMs = if (closing) 0L else math.max(0L, math.min(1000L, tree.path("wait_ms").asLong(0L)))
     val reply = Contract.mapper.createObjectNode()
-    requests
-      .take(tree.path("writes").asBoolean, waitMs)
-      .foreach(next => reply.set[ObjectNode]("request", Contract.mapper.valueToTree[ObjectNode](next)))
+    requests.take(tree.required("line").asText, waitMs).foreach(reply.set[ObjectNode]("request", _))
     reply.put("stop", closing).toString
   }
 

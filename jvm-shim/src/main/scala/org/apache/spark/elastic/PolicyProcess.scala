@@ -13,14 +13,12 @@ import org.apache.spark.internal.Logging
  * `MaxFailures` within `FailureWindowMs` the policy stays off and the application goes on as plain Spark.
  *
  * @param python the interpreter to run
- * @param requests whether there will be HTTP requests to answer
  * @param off called once, with the reason, when the policy is given up
  */
 private[spark] final class PolicyProcess(
     python: String,
     gateway: PolicyGateway,
     version: String,
-    requests: Boolean,
     hangMs: () => Long,
     off: String => Unit)
     extends Logging {
@@ -100,7 +98,7 @@ private[spark] final class PolicyProcess(
       .put("version", version)
       .put("heartbeat_ms", 1000)
       .put("restarts", restarts)
-      .put("requests", requests)
+      .put("requests", true)
     val stdin: OutputStream = started.getOutputStream
     stdin.write(s"$handshake\n".getBytes(UTF_8))
     stdin.flush()

@@ -1,50 +1,59 @@
 package org.apache.spark.elastic
 
+import java.util.UUID
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, LinkedBlockingDeque, TimeUnit, TimeoutException}
 
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+
 /**
- * HTTP requests on their way to the policy process, and answers on their way back. Reads and writes have a line each: a
- * write waits for the policy's loop, a read never. Nobody waits longer than he said, and a request that nobody waits
- * for any more is not handed out.
+ * What is asked of the policy process, and its answers on their way back. HTTP requests that read, those that write and
+ * questions about batch stages have a line each: a write waits for the policy's loop, the others never. Nobody waits
+ * longer than he said, and a request that nobody waits for any more is not handed out.
  */
 private[spark] final class Requests {
   import Requests._
 
-  private val lines = Map(false -> new LinkedBlockingDeque[Asked], true -> new LinkedBlockingDeque[Asked])
+  private val lines = Lines.map(_ -> new LinkedBlockingDeque[Asked]).toMap
   private val open = new ConcurrentHashMap[String, Asked]
   @volatile private var readers = 0
   @volatile private var serving = false
 
+  /** Whether somebody is there to answer. */
+  def isServed: Boolean = serving
+
   /** Waits for the answer, up to `waitMs`; none if it does not come, at once if nobody is there to give it. */
-  def ask(request: HttpRequest, writes: Boolean, waitMs: Long): Option[HttpAnswer] =
+  def ask(line: String, request: ObjectNode, waitMs: Long): Option[JsonNode] =
     if (!serving) None
     else {
-      val asked = new Asked(request, System.nanoTime() + waitMs * 1000000L)
-      open.put(request.id, asked)
-      lines(writes).add(asked)
+      val id = UUID.randomUUID().toString
+      val asked = new Asked(request.put("id", id), System.nanoTime() + waitMs * 1000000L)
+      open.put(id, asked)
+      lines(line).add(asked)
       try Option(asked.answer.get(waitMs, TimeUnit.MILLISECONDS))
       catch { case _: TimeoutException => None }
       finally {
-        lines(writes).remove(asked)
-        open.remove(request.id)
+        lines(line).remove(asked)
+        open.remove(id)
       }
     }
 
-  /** The next request, waiting for one up to `waitMs`. */
-  def take(writes: Boolean, waitMs: Long): Option[HttpRequest] = {
+  /** The next request of a line, waiting for one up to `waitMs`. */
+  def take(line: String, waitMs: Long): Option[ObjectNode] = {
     val reader = readers
-    Option(lines(writes).poll(waitMs, TimeUnit.MILLISECONDS)).flatMap { asked =>
+    Option(lines(line).poll(waitMs, TimeUnit.MILLISECONDS)).flatMap { asked =>
       if (reader == readers && asked != Last)
-        Some(asked.request.copy(leftMs = (asked.until - System.nanoTime()) / 1000000L))
+        Some(asked.request.put("left_ms", (asked.until - System.nanoTime()) / 1000000L))
       else {
         // This call was left behind by a policy process that is dead, or the application ends.
-        lines(writes).addFirst(asked)
+        lines(line).addFirst(asked)
         None
       }
     }
   }
 
-  def answer(answer: HttpAnswer): Unit = Option(open.get(answer.id)).foreach(_.answer.complete(answer))
+  def answer(answer: JsonNode): Unit =
+    Option(open.get(answer.path("id").asText)).foreach(_.answer.complete(answer))
 
   /** A policy process is there to answer. */
   def begin(): Unit = {
@@ -66,8 +75,10 @@ private[spark] final class Requests {
 }
 
 private object Requests {
-  private final class Asked(val request: HttpRequest, val until: Long) {
-    val answer = new CompletableFuture[HttpAnswer]
+  val Lines: Seq[String] = Seq("reads", "writes", "stages")
+
+  private final class Asked(val request: ObjectNode, val until: Long) {
+    val answer = new CompletableFuture[JsonNode]
   }
 
   /** Comes when nothing will come after it. */

@@ -3,6 +3,7 @@ package org.apache.spark.sql.elastic
 import scala.util.control.NonFatal
 
 import org.apache.spark.{sql, SparkContext}
+import org.apache.spark.elastic.StageAdvice
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -11,8 +12,9 @@ import org.apache.spark.sql.classic.StreamingQueryManager
 import org.apache.spark.sql.internal.{SessionState, StaticSQLConf}
 
 /**
- * Gives each session our query manager in place of Spark's: the first, cloned ones, and those made later. Spark calls
- * this class for each session's extensions because the plugin has added it to `spark.sql.extensions`.
+ * Gives each session our query manager in place of Spark's, and our rules for adaptive execution: the first, cloned
+ * ones, and those made later. Spark calls this class for each session's extensions because the plugin has added it to
+ * `spark.sql.extensions`.
  */
 private[spark] final class ElasticExtensions extends (SparkSessionExtensions => Unit) {
   import ElasticExtensions._
@@ -33,15 +35,18 @@ private[spark] final class ElasticExtensions extends (SparkSessionExtensions => 
       }
       parser
     }
+    extensions.injectQueryPostPlannerStrategyRule(_ => MarkExplicitNumbers)
+    extensions.injectQueryStagePrepRule(session => InitialCountRule(classic(session), advice(session)))
+    extensions.injectQueryStageOptimizerRule(session => RangesRule(classic(session), advice(session)))
   }
 }
 
 private[spark] object ElasticExtensions extends Logging {
-  @volatile private var installed: Option[(SparkContext, QueryControl)] = None
+  @volatile private var installed: Option[(SparkContext, QueryControl, StageAdvice)] = None
 
-  /** From now on the sessions of `sc` get our query manager. Other extensions are kept. */
-  def enable(sc: SparkContext, control: QueryControl): Unit = {
-    installed = Some(sc -> control)
+  /** From now on the sessions of `sc` get our query manager and rules. Other extensions are kept. */
+  def enable(sc: SparkContext, control: QueryControl, advice: StageAdvice): Unit = {
+    installed = Some((sc, control, advice))
     val ours = classOf[ElasticExtensions].getName
     val others = sc.conf.get(StaticSQLConf.SPARK_SESSION_EXTENSIONS).getOrElse(Nil).filterNot(_ == ours)
     sc.conf.set(StaticSQLConf.SPARK_SESSION_EXTENSIONS, others :+ ours)
@@ -50,7 +55,13 @@ private[spark] object ElasticExtensions extends Logging {
   def disable(sc: SparkContext): Unit = if (controlOf(sc).isDefined) installed = None
 
   private def controlOf(sc: SparkContext): Option[QueryControl] =
-    installed.collect { case (owner, control) if owner eq sc => control }
+    installed.collect { case (owner, control, _) if owner eq sc => control }
+
+  /** Where the rules of a session ask; it says that nobody is there once the plugin is off. */
+  private def advice(session: sql.SparkSession): StageAdvice =
+    installed.collect { case (owner, _, advice) if owner eq session.sparkContext => advice }.getOrElse(StageAdvice.none)
+
+  private def classic(session: sql.SparkSession): SparkSession = session.asInstanceOf[SparkSession]
 
   private def install(session: sql.SparkSession): Unit =
     try

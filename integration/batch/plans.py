@@ -1,0 +1,62 @@
+"""What a query's final plan says of its shuffles, and sessions with and without the plugin."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.waiting import eventually
+from spark_elastic.runtime.entries import StageEntry, read_journal
+
+PLAIN = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+# A busy machine may let an answer wait for longer than a user's default.
+PATIENT = {"spark.elastic.python": sys.executable, "spark.elastic.batch.decisionTimeout": "20s"}
+
+
+def rows(result: DataFrame) -> list[Any]:
+    """Return the rows in an order of their own."""
+    return sorted(result.collect(), key=repr)
+
+
+def final_plan(result: DataFrame) -> str:
+    """Return the plan of a DataFrame that has run, as text."""
+    text = str(result._jdf.queryExecution().executedPlan().toString())
+    assert "AdaptiveSparkPlan isFinalPlan=true" in text, text
+    return text.partition("\n+- == Initial Plan ==")[0]
+
+
+def written(plan: str) -> list[int]:
+    """Return how many partitions each exchange by hash has written."""
+    runs = [line for line in plan.splitlines() if "ReusedExchange" not in line]
+    found = (re.search(r" Exchange hashpartitioning\(.*, (\d+)\)", line) for line in runs)
+    return [int(match[1]) for match in found if match]
+
+
+@contextmanager
+def advised(driver: Driver, journal: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Give a session with the plugin, once questions about its stages are answered."""
+    settings = {**PLUGIN, **PLAIN, **PATIENT, "spark.elastic.journal.dir": str(journal), **conf}
+    with driver.session(settings) as spark:
+        eventually(lambda: asked(spark), "a batch stage is decided about")
+        yield spark
+
+
+def asked(spark: SparkSession) -> bool:
+    """Run a small query, and say whether somebody else than Spark has chosen its partitions."""
+    small = spark.range(100).groupBy((F.col("id") % 7).alias("k")).count()
+    small.collect()
+    return written(final_plan(small)) != [200]
+
+
+def decisions(journal: Path) -> list[StageEntry]:
+    """Return all decisions about stages that the journal in a folder has."""
+    files = sorted(journal.glob("*.jsonl"))
+    return [entry for file in files for _, entry in read_journal(file) if isinstance(entry, StageEntry)]

@@ -1,0 +1,74 @@
+"""Without a usable answer Spark's own rules decide, and no query waits for long."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from integration.batch.plans import PLAIN, advised, asked, final_plan, rows, written
+from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
+from integration.streaming.stand_ins import program
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+STRANGE = Path(__file__).with_name("strange_policy.py")
+NO_ADVICE = "Spark's own rule decides about a batch stage, since "
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("stage-faults") / "driver") as started:
+        yield started
+
+
+def counts(spark: SparkSession) -> DataFrame:
+    return spark.range(5_000).groupBy((F.col("id") % 10).alias("k")).count()
+
+
+def said(jvm: Driver) -> list[str]:
+    return [line for line in jvm.said() if NO_ADVICE in line]
+
+
+def test_a_killed_policy_leaves_the_numbers_to_spark_and_the_next_one_decides_again(
+    jvm: Driver, tmp_path: Path
+) -> None:
+    with advised(jvm, tmp_path, {}) as spark:
+        (policy,) = policies_of(jvm.pid)
+        policy.kill()
+        policy.wait()
+        result = counts(spark)
+        assert [row["count"] for row in rows(result)] == [500] * 10
+        # The one that is started in its place may have been quick.
+        assert written(final_plan(result)) in ([200], [4], [2])
+        eventually(lambda: asked(spark), "the new policy decides")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"), [("60", "no answer within 300 ms"), ("nonsense", "the answer makes no sense")]
+)
+def test_an_answer_that_is_late_or_makes_no_sense_is_none(
+    jvm: Driver, tmp_path: Path, how: str, why: str
+) -> None:
+    before = len(said(jvm))
+    policy = program(tmp_path / "policy", [sys.executable, str(STRANGE), how])
+    conf = {"spark.elastic.python": policy, "spark.elastic.batch.decisionTimeout": "300ms"}
+    with jvm.session({**PLUGIN, **PLAIN, **conf}) as spark:
+
+        def complained() -> bool:
+            began = time.monotonic()
+            result = counts(spark)
+            assert [row["count"] for row in rows(result)] == [500] * 10
+            assert written(final_plan(result)) == [200]
+            assert time.monotonic() - began < 30
+            return len(said(jvm)) > before
+
+        eventually(complained, "the log says that there is no answer")
+        assert complained()
+        assert [why in line for line in said(jvm)[before:]] == [True]

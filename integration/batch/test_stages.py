@@ -1,0 +1,195 @@
+"""Stages get the partitions that the policy decides, whatever the query is, and answers stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from integration.batch.plans import PLAIN, advised, decisions, final_plan, rows, written
+from integration.streaming.driver import Driver, driver
+from integration.streaming.waiting import eventually
+from spark_elastic.core.batch.questions import InitialCount, Ranges
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.runtime.entries import read_journal
+from spark_elastic.runtime.replay import replay
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+Query = Callable[[SparkSession], DataFrame]
+
+
+def numbers(spark: SparkSession, n: int = 2_000) -> DataFrame:
+    return spark.range(0, n, 1, 3).select("id", (F.col("id") % 50).alias("k"), (F.col("id") * 3).alias("v"))
+
+
+def totals(spark: SparkSession) -> DataFrame:
+    return numbers(spark).groupBy("k").agg(F.sum("v").alias("total"))
+
+
+def join(spark: SparkSession) -> DataFrame:
+    return numbers(spark).join(numbers(spark, 70).withColumnRenamed("v", "w"), "id")
+
+
+def join_of_totals(spark: SparkSession) -> DataFrame:
+    """Aggregate one side: its shuffle is that of the join as well."""
+    return totals(spark).join(numbers(spark), "k")
+
+
+def union(spark: SparkSession) -> DataFrame:
+    both = totals(spark).unionByName(numbers(spark).groupBy("k").agg(F.max("v").alias("total")))
+    return both.groupBy("k").agg(F.sum("total"))
+
+
+def window(spark: SparkSession) -> DataFrame:
+    return numbers(spark).withColumn("n", F.row_number().over(Window.partitionBy("k").orderBy("id")))
+
+
+def reuse(spark: SparkSession) -> DataFrame:
+    parts = totals(spark)
+    return parts.alias("a").join(parts.alias("b"), F.col("a.k") == F.col("b.k"))
+
+
+def subquery(spark: SparkSession) -> DataFrame:
+    totals(spark).createOrReplaceTempView("totals")
+    return spark.sql("SELECT * FROM totals WHERE total > (SELECT avg(total) FROM totals)")
+
+
+def cached(spark: SparkSession) -> DataFrame:
+    kept = totals(spark).cache()
+    kept.count()
+    return kept.join(numbers(spark), "k")
+
+
+def insert(spark: SparkSession) -> DataFrame:
+    spark.sql("DROP TABLE IF EXISTS kept")
+    totals(spark).withColumn("part", F.col("k") % 3).write.partitionBy("part").saveAsTable("kept")
+    spark.sql(
+        "INSERT INTO kept SELECT k, max(id), k % 3 FROM (SELECT id, id % 40 k FROM range(900)) GROUP BY k"
+    )
+    return spark.table("kept").groupBy("part").agg(F.sum("total"))
+
+
+def bucketed(spark: SparkSession) -> DataFrame:
+    spark.sql("DROP TABLE IF EXISTS buckets")
+    numbers(spark).write.bucketBy(8, "k").saveAsTable("buckets")
+    return spark.table("buckets").join(numbers(spark).select(F.col("k").alias("j")), F.col("k") == F.col("j"))
+
+
+# A number that is decided here, not by Spark or the application: 4 for a small shuffle on two slots, 2 once
+# its size is known from an earlier query.
+OURS = 0
+WRITTEN: dict[Query, list[int]] = {
+    totals: [OURS],
+    join: [OURS, OURS],
+    join_of_totals: [OURS, OURS],
+    # Spark knows that both sides have the keys of the aggregation in the same places.
+    union: [OURS, OURS],
+    window: [OURS],
+    reuse: [OURS],
+    # The plan of the subquery shows its exchange before it ran as well.
+    subquery: [OURS, OURS],
+    # Nobody knows the size of a partitioned table without statistics.
+    insert: [200],
+    lambda spark: numbers(spark).repartition("k"): [OURS],
+    lambda spark: numbers(spark).join(F.broadcast(totals(spark)), "k"): [OURS],
+    lambda spark: numbers(spark).distinct().groupBy("k").count(): [OURS],
+    # The application's own numbers, and those of a table.
+    lambda spark: numbers(spark).repartition(7, "k").groupBy("k").count(): [7],
+    lambda spark: numbers(spark).repartition(7, "k"): [7],
+    lambda spark: totals(spark).repartition(200, "k"): [200],
+    lambda spark: numbers(spark).repartition(7): [],
+    lambda spark: numbers(spark).orderBy("v"): [],
+    # Spark keeps the partitions of what is cached, and the join takes its number over. The cached
+    # plan is shown twice, also as it was at first.
+    cached: [200, 200, 200],
+    bucketed: [8],
+}
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    with driver(tmp_path_factory.mktemp("stages") / "driver") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def plain(jvm: Driver) -> dict[Query, tuple[list[object], str]]:
+    """Give what plain Spark answers, and with which plans."""
+    answers = {}
+    with jvm.session(PLAIN) as spark:
+        for query in WRITTEN:
+            result = query(spark)
+            answers[query] = rows(result), final_plan(result)
+            spark.catalog.clearCache()
+        for table in ("kept", "buckets"):
+            spark.sql(f"DROP TABLE {table}")
+    return answers
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("journal")
+
+
+@pytest.fixture(scope="module")
+def elastic(
+    jvm: Driver, plain: dict[Query, tuple[list[object], str]], journal: Path
+) -> Iterator[SparkSession]:
+    """Give a session with the plugin, after all that plain Spark was asked."""
+    assert plain
+    with advised(jvm, journal, {}) as spark:
+        yield spark
+
+
+@pytest.mark.parametrize("query", WRITTEN)
+def test_the_decided_numbers_are_written_and_the_answer_is_the_same(
+    elastic: SparkSession, plain: dict[Query, tuple[list[object], str]], query: Query
+) -> None:
+    expected, before = plain[query]
+    result = query(elastic)
+    assert rows(result) == expected
+    plan = final_plan(result)
+    elastic.catalog.clearCache()
+    assert [OURS if number in (2, 4) else number for number in written(plan)] == WRITTEN[query], plan
+    # Nothing is shuffled that was not before, and what ran once runs once.
+    assert plan.count("Exchange") == before.count("Exchange")
+    assert plan.count("ReusedExchange") == before.count("ReusedExchange")
+
+
+def test_a_clone_of_the_session_is_advised_as_well(elastic: SparkSession) -> None:
+    result = totals(elastic.newSession())
+    rows(result)
+    assert written(final_plan(result)) == [2]
+
+
+def test_the_number_of_the_rdd_is_the_applications_own(elastic: SparkSession) -> None:
+    assert totals(elastic).repartition(200, "k").rdd.getNumPartitions() == 200
+
+
+def test_who_switches_the_joining_of_partitions_off_keeps_his_numbers(elastic: SparkSession) -> None:
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    result = totals(session)
+    rows(result)
+    assert written(final_plan(result)) == [200]
+
+
+def test_the_journal_has_each_decision_and_replays(elastic: SparkSession, journal: Path) -> None:
+    keys = elastic.range(0, 400_000, 1, 2).select((F.col("id") * 7 % 300_000).alias("k"))
+    assert keys.groupBy("k").count().count() == 300_000
+
+    def told() -> bool:
+        asked = [entry.question for entry in decisions(journal)]
+        counted = {e.id for q in asked if isinstance(q, InitialCount) for e in q.exchanges}
+        read = {e.id: sum(e.bytes) for q in asked if isinstance(q, Ranges) for e in q.exchanges}
+        return any(read.get(exchange, 0) > 100_000 for exchange in counted)
+
+    eventually(told, "the large query is in the journal")
+    (file,) = journal.glob("*.jsonl")
+    outcome = replay(read_journal(file), Scheduler)
+    assert outcome.difference is None
+    assert outcome.stages == len(decisions(journal))

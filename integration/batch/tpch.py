@@ -1,0 +1,37 @@
+"""TPC-H for batch tests and the bench: tables made by tpchgen-cli, queries as Spark's own tests run them."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from integration.spark_suites.suite_jars import suite_jars
+from spark_elastic.demo.data import DataFailure, generator
+
+TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+
+
+def queries() -> dict[str, str]:
+    """Return the SQL of q1 to q22, read from the tests jar of the installed Spark; raises JarFailure."""
+    with zipfile.ZipFile(suite_jars()[0]) as jar:
+        return {f"q{number}": jar.read(f"tpch/q{number}.sql").decode() for number in range(1, 23)}
+
+
+def generate(folder: Path, scale: float) -> None:
+    """Write all tables at `scale` (1 = 1 GB) as parquet files into `folder`. Raises DataFailure."""
+    program = generator()
+    if program is None:
+        raise DataFailure("tpchgen-cli is not installed")
+    command = [program, "parquet", "-s", str(scale), "--output-dir", str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise DataFailure(f"tpchgen-cli failed: {result.stderr.strip()}")
+
+
+def register(spark: SparkSession, folder: Path) -> None:
+    """Give the tables of `folder` their names in a session."""
+    for table in TABLES:
+        spark.read.parquet(str(folder / f"{table}.parquet")).createOrReplaceTempView(table)

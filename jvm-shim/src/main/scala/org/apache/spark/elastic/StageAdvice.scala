@@ -1,0 +1,104 @@
+package org.apache.spark.elastic
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.internal.Logging
+
+/**
+ * Asks the policy process about batch stages. No answer in time and one that makes no sense are none: Spark's own rule
+ * decides. They are counted, the policy process is told how many there were, and the log has the first one.
+ */
+private[spark] final class StageAdvice(requests: Requests) extends Logging {
+  import StageAdvice._
+
+  @volatile private var waitMs = 0L
+  @volatile private var silentUntil = System.nanoTime()
+  @volatile private var lastUs = 0L
+  @volatile private var unanswered = 0L
+
+  /** Who asks waits so long, 0: nobody asks. */
+  def configure(decisionWaitMs: Long): Unit = {
+    waitMs = decisionWaitMs
+    if (waitMs > 0) {
+      // The first questions through a connection take long.
+      val ask: Runnable = () => { Iterator.fill(WarmUp)(Empty).flatten.forall(send(_, WarmUpMs).isDefined); () }
+      val warmUp = new Thread(ask, "elastic-warm-up")
+      warmUp.setDaemon(true)
+      warmUp.start()
+    }
+  }
+
+  /** Whether asking makes sense: a policy process is there, and has not just let somebody wait in vain. */
+  def isThere: Boolean = waitMs > 0 && requests.isServed && System.nanoTime() - silentUntil >= 0
+
+  /** How many partitions to write; none: as Spark has planned. */
+  def count(question: InitialCount): Option[Int] =
+    ask(question, "partitions") {
+      case n if n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions => Some(n.asInt)
+      case _ => None
+    }
+
+  /** The ranges `[start, end)` of so many partitions that each task is to read; none: as Spark would have it. */
+  def ranges(question: Ranges, partitions: Int): Option[Seq[(Int, Int)]] =
+    ask(question, "specs") { specs =>
+      val found = specs.elements.asScala.map { spec =>
+        if (spec.path("maps").isEmpty) (spec.path("start").asInt(-1), spec.path("end").asInt(-1)) else (-1, -1)
+      }.toSeq
+      val starts = found.map(_._1)
+      val ends = found.map(_._2)
+      Option.when(
+        found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
+          found.forall { case (start, end) => start < end })(found)
+    }
+
+  private def ask[T](question: Question, field: String)(read: JsonNode => Option[T]): Option[T] = {
+    val began = System.nanoTime()
+    val answer = send(question, waitMs)
+    lastUs = (System.nanoTime() - began) / 1000L
+    answer match {
+      case Some(found) if found.path("answer").has(field) =>
+        val value = found.path("answer").path(field)
+        if (value.isNull) None
+        else
+          read(value).orElse {
+            missed(s"the answer makes no sense: ${value.toString.take(200)}")
+            None
+          }
+      case Some(_) =>
+        missed("the policy process could not read the question")
+        None
+      case None =>
+        silentUntil = System.nanoTime() + PauseMs * 1000000L
+        missed(s"no answer within $waitMs ms")
+        None
+    }
+  }
+
+  private def send(question: Question, waitMs: Long): Option[JsonNode] = {
+    val message = Contract.mapper.createObjectNode()
+    message.set[ObjectNode]("question", Contract.write(question))
+    requests.ask("stages", message.put("unanswered", unanswered).put("last_us", lastUs), waitMs)
+  }
+
+  private def missed(why: String): Unit = synchronized {
+    unanswered += 1
+    if (unanswered == 1)
+      logWarning(
+        s"spark-elastic: Spark's own rule decides about a batch stage, since $why (said once, counted from now)")
+  }
+}
+
+private[spark] object StageAdvice {
+
+  /** Where nobody ever answers. */
+  val none = new StageAdvice(new Requests)
+
+  private val MostPartitions = 32768
+  private val PauseMs = 1000L
+  private val WarmUp = 20
+  private val WarmUpMs = 10000L
+  private val Empty = Seq(InitialCount("", Nil, 1, None), Ranges("", Nil))
+}

@@ -1,0 +1,218 @@
+package org.apache.spark.sql.elastic
+
+import java.util.{Collections, LinkedHashMap, Map => JMap}
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges, StageAdvice, WrittenExchange}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, SinglePartition, UnknownPartitioning}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, SparkPlan, SQLExecution, UnaryExecNode, UnionExec}
+import org.apache.spark.sql.execution.adaptive._
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.internal.SQLConf
+
+/** What both rules know: which shuffles go together, what to call them, and what is left alone. */
+private[elastic] object StageRules extends Logging {
+
+  /** Numbers that Spark has chosen, and not the user. */
+  val Origins: Seq[ShuffleOrigin] = Seq(ENSURE_REQUIREMENTS, REPARTITION_BY_COL)
+
+  /**
+   * The groups of shuffles that have to keep the same partitions, such as the two sides of a join. `plan` is a stage,
+   * down to its exchanges. A join of each with each works far more than its bytes say: its group is not among them.
+   */
+  def groups(plan: SparkPlan): Seq[Seq[SparkPlan]] = plan match {
+    case shuffle if isShuffle(shuffle) => Seq(Seq(shuffle))
+    case _: Exchange | _: QueryStageExec => Nil
+    case unary: UnaryExecNode => groups(unary.child)
+    case union: UnionExec if union.outputPartitioning.isInstanceOf[UnknownPartitioning] =>
+      union.children.flatMap(groups)
+    case join: BroadcastHashJoinExec => join.children.flatMap(groups)
+    // Beside something that is no exchange they have the number of its partitions.
+    case other =>
+      val read = inputs(other)
+      if (read.forall(isExchange)) Seq(read.filter(isShuffle)) else Nil
+  }
+
+  private def inputs(plan: SparkPlan): Seq[SparkPlan] = plan match {
+    case leaf if isExchange(leaf) || leaf.children.isEmpty => Seq(leaf)
+    case explodes @ (_: CartesianProductExec | _: BroadcastNestedLoopJoinExec) => Seq(explodes)
+    case other => other.children.flatMap(inputs)
+  }
+
+  private def isShuffle(plan: SparkPlan): Boolean = plan match {
+    case _: ShuffleExchangeExec | _: ShuffleQueryStageExec => true
+    case AQEShuffleReadExec(_: ShuffleQueryStageExec, _) => true
+    case _ => false
+  }
+
+  private def isExchange(plan: SparkPlan): Boolean =
+    isShuffle(plan) || plan.isInstanceOf[Exchange] || plan.isInstanceOf[ExchangeQueryStageExec]
+
+  /** A name for an exchange that is the same before and after it has run, whatever it is asked for. */
+  def name(session: SparkSession, exchange: ShuffleExchangeLike): String = s"${execution(session)}:${source(exchange)}"
+
+  def execution(session: SparkSession): String =
+    String.valueOf(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
+
+  /** What the size of an exchange depends on: the logical plan that it is the output of. */
+  def source(exchange: ShuffleExchangeLike): String =
+    logical(exchange).map(plan => Integer.toHexString(plan.semanticHash())).getOrElse("")
+
+  def logical(exchange: ShuffleExchangeLike): Option[LogicalPlan] =
+    exchange.child.collectFirst { case plan if plan.logicalLink.isDefined => plan.logicalLink.get }
+
+  /**
+   * What a rule makes of a plan. Micro-batches have the number of partitions that their query was given; and who
+   * switches Spark's own rule off wants to keep his numbers. An error costs the advice, never the query.
+   */
+  def advised(session: SparkSession, advice: StageAdvice, plan: SparkPlan)(rule: => SparkPlan): SparkPlan =
+    try {
+      val isMicroBatch = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null
+      if (isMicroBatch || !advice.isThere || !session.sessionState.conf.coalesceShufflePartitionsEnabled) plan else rule
+    } catch {
+      case NonFatal(e) =>
+        logWarning("spark-elastic: a batch stage is left to Spark's own rule", e)
+        plan
+    }
+}
+
+/**
+ * Marks what the application itself partitions into just as many partitions as Spark would: Spark may then leave its
+ * exchange out and rely on another one, which has to keep this number.
+ */
+private[elastic] object MarkExplicitNumbers extends Rule[SparkPlan] {
+  private val mark = TreeNodeTag[Unit]("elastic_explicit_number")
+
+  override def apply(plan: SparkPlan): SparkPlan = {
+    plan.foreach {
+      case e: ShuffleExchangeExec
+          if e.shuffleOrigin == REPARTITION_BY_NUM && e.numPartitions == conf.numShufflePartitions =>
+        e.child.setTagValue(mark, ())
+      case _ =>
+    }
+    plan
+  }
+
+  def isMarked(plan: SparkPlan): Boolean = plan.getTagValue(mark).isDefined
+}
+
+/** Before the map side of a stage runs: asks how many partitions it is to write. */
+private[elastic] final case class InitialCountRule(session: SparkSession, advice: StageAdvice) extends Rule[SparkPlan] {
+  import StageRules._
+
+  // The plan is prepared anew after each stage, and a subquery is one of its own. What was answered about an exchange
+  // stays: so equal ones keep equal numbers, and run once. One with a finished stage below it, whose size is known
+  // better by now, has changed, since that stage has another number of partitions.
+  private val answered: JMap[(String, Int), Option[Int]] =
+    Collections.synchronizedMap(new LinkedHashMap[(String, Int), Option[Int]](16, 0.75f, true) {
+      override def removeEldestEntry(eldest: JMap.Entry[(String, Int), Option[Int]]): Boolean = size > 1024
+    })
+
+  override def apply(plan: SparkPlan): SparkPlan = advised(session, advice, plan) {
+    // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
+    val last = if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Seq(plan) else Nil
+    val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
+    val wanted =
+      if (plan.exists(MarkExplicitNumbers.isMarked)) Map.empty[Int, Int]
+      else joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
+    val changed = plan.transformDown {
+      case e @ ShuffleExchangeExec(hash: HashPartitioning, _, _, _) if wanted.get(e.id).exists(_ != e.numPartitions) =>
+        e.copy(outputPartitioning = hash.copy(numPartitions = wanted(e.id)))
+    }
+    // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
+    if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
+  }
+
+  /** Groups that have an exchange in common, which Spark would run once, are one group. */
+  private def joined(groups: Seq[Seq[SparkPlan]]): Seq[Seq[ShuffleExchangeExec]] = {
+    val changeable = groups.map(group =>
+      group -> group.collect {
+        case e @ ShuffleExchangeExec(_: HashPartitioning, _, origin, None) if Origins.contains(origin) => e
+      })
+    // A group with a stage that has run keeps the number of that one.
+    val whole = changeable.collect { case (group, found) if found.nonEmpty && found.size == group.size => found }
+    whole.foldLeft(List.empty[Seq[ShuffleExchangeExec]]) { (done, group) =>
+      val (same, others) = done.partition(_.exists(e => group.exists(_.canonicalized == e.canonicalized)))
+      (group +: same).flatten :: others
+    }
+  }
+
+  private def count(group: Seq[ShuffleExchangeExec]): Option[Int] = {
+    val keys = group.map(e => execution(session) -> e.canonicalized.hashCode)
+    val known = keys.filter(answered.containsKey).map(answered.get)
+    val number = if (known.nonEmpty) known.max else advice.count(question(group))
+    keys.foreach(answered.put(_, number))
+    number
+  }
+
+  private def question(group: Seq[ShuffleExchangeExec]): InitialCount = {
+    val planned = group.map { e =>
+      // Also where a finished stage says it: those are bytes before compression, which the policy corrects alike.
+      val bytes = logical(e).map(_.stats.sizeInBytes).getOrElse(BigInt(-1))
+      PlannedExchange(name(session, e), if (bytes.isValidLong) bytes.toLong else Long.MaxValue, source(e))
+    }
+    val byUser = Seq(SQLConf.SHUFFLE_PARTITIONS.key, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM.key)
+    val chosen = Option.when(byUser.exists(session.sessionState.conf.contains))(conf.numShufflePartitions)
+    InitialCount(planned.head.id, planned, group.head.numPartitions, chosen)
+  }
+}
+
+/**
+ * After it ran: asks which ranges of partitions each task of the next stage is to read. Comes after Spark's own rule,
+ * so that no answer leaves what that has decided.
+ */
+private[elastic] final case class RangesRule(session: SparkSession, advice: StageAdvice) extends AQEShuffleReadRule {
+  import StageRules._
+
+  override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Origins
+
+  override def apply(plan: SparkPlan): SparkPlan = advised(session, advice, plan) {
+    val specs = groups(plan).flatMap { group =>
+      // Otherwise something in it is Spark's: a skewed join, a local read, a number that the user has chosen.
+      val stages = group.flatMap(changeable)
+      if (stages.size == group.size) ranges(stages) else Nil
+    }.toMap
+    if (specs.isEmpty) plan else read(plan, specs)
+  }
+
+  /** A stage of which Spark has at most joined partitions. */
+  private def changeable(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
+    case stage: ShuffleQueryStageExec =>
+      Option.when(
+        stage.isMaterialized && stage.mapStats.isDefined && stage.advisoryPartitionSize.isEmpty &&
+          isSupported(stage.shuffle) && stage.shuffle.outputPartitioning != SinglePartition)(stage)
+    case read @ AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if read.isCoalescedRead => changeable(stage)
+    case _ => None
+  }
+
+  private def ranges(stages: Seq[ShuffleQueryStageExec]): Seq[(Int, Seq[CoalescedPartitionSpec])] = {
+    val sizes = stages.map(_.mapStats.get.bytesByPartitionId)
+    val partitions = sizes.head.length
+    if (partitions < 2 || sizes.exists(_.length != partitions)) Nil
+    else {
+      val written = stages.zip(sizes).map { case (stage, bytes) =>
+        WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
+      }
+      advice.ranges(Ranges(written.head.id, written), partitions).toSeq.flatMap { found =>
+        stages.zip(sizes).map { case (stage, bytes) =>
+          stage.id -> found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
+        }
+      }
+    }
+  }
+
+  private def read(plan: SparkPlan, specs: Map[Int, Seq[CoalescedPartitionSpec]]): SparkPlan = plan match {
+    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if specs.contains(stage.id) =>
+      AQEShuffleReadExec(stage, specs(stage.id))
+    case stage: ShuffleQueryStageExec => specs.get(stage.id).fold[SparkPlan](stage)(AQEShuffleReadExec(stage, _))
+    case other => other.mapChildren(read(_, specs))
+  }
+}

@@ -1,0 +1,116 @@
+"""Questions about batch stages: answered beside the loop, written down by it, decided again by a replay."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_elastic.core.batch.questions import SplitSize
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.entries import Header, StageEntry, read_journal
+from spark_elastic.runtime.journal import Journal
+from spark_elastic.runtime.replay import replay
+from spark_elastic.runtime.stages import Stages
+from spark_elastic.settings import load
+from tests.unit.rest.world import API, world
+
+GIB = 1 << 30
+
+
+def count(expected: int = 4 * GIB, exchange: str = "1:a", **more: Any) -> dict[str, Any]:
+    exchanges = [{"id": exchange, "bytes": expected, "source": "a"}]
+    question = {"type": "InitialCount", "group": exchange, "planned": 200, "slots": 0, "exchanges": exchanges}
+    return {"id": "h1", "question": {**question, **more}, "unanswered": 3, "last_us": 1200}
+
+
+def ranges(*sizes: int, exchange: str = "1:a") -> dict[str, Any]:
+    exchanges = [{"id": exchange, "bytes": list(sizes)}]
+    return {"id": "h2", "question": {"type": "Ranges", "group": exchange, "slots": 0, "exchanges": exchanges}}
+
+
+def test_the_slots_and_settings_are_those_of_now() -> None:
+    with world() as running:
+        stages = Stages(running.board)
+        answer = stages.answer(count())
+        assert answer["id"] == "h1"
+        # 64 tasks of 64 MiB, and two partitions for each of them.
+        assert (answer["answer"]["partitions"], answer["answer"]["record"]["numbers"]["slots"]) == (128, 4)
+    with world({"spark.elastic.batch.autoParallelism.maxParallelism": "5"}) as running:
+        assert Stages(running.board).answer(count())["answer"]["partitions"] == 5
+
+
+def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> None:
+    with world({"spark.elastic.adviseOnly": "true"}) as running:
+        stages = Stages(running.board)
+        assert stages.answer(count())["answer"]["partitions"] is None
+        assert stages.answer(ranges(1, 2, 3))["answer"]["specs"] is None
+        counted, read = running.board.stages
+        assert counted["answer"]["partitions"] == 128
+        assert len(read["answer"]["specs"]) == 1
+
+
+def test_what_cannot_be_read_gets_an_empty_answer_and_the_next_is_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
+        stages = Stages(running.board)
+        assert stages.answer({"id": "h1", "question": {"type": "Sizes"}}) == {"id": "h1", "answer": {}}
+        assert stages.answer({"id": "h2"}) == {"id": "h2", "answer": {}}
+        assert stages.answer(ranges(1, 2))["answer"]["specs"]
+    assert Stages(Board()).answer(count()) == {"id": "h1", "answer": {}}
+    assert "unknown question type 'Sizes'" in caplog.text
+    assert "KeyError" in caplog.text
+
+
+def test_warming_up_teaches_nothing_and_leaves_nothing_behind() -> None:
+    with world() as running:
+        stages = Stages(running.board)
+        stages.warm_up()
+        stages.answer(count(exchanges=[]))
+        assert running.board.stages == ()
+
+
+def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with world({}, journal=lambda: Journal(path, settings=load({}), max_size=1 << 20)) as running:
+        stages = Stages(running.board)
+        first = stages.answer(count())
+        stages.answer(ranges(*[1 << 20] * 64))
+        # What was written is a 64th of what was expected; the next time that is known.
+        second = stages.answer(count(exchange="2:a"))
+        assert second["answer"]["partitions"] < first["answer"]["partitions"]
+        running.shim.settle()
+    entries = [entry for _, entry in read_journal(path)]
+    assert isinstance(entries[0], Header)
+    asked = [entry.question for entry in entries if isinstance(entry, StageEntry)]
+    groups = [question.group for question in asked if not isinstance(question, SplitSize)]
+    assert groups == ["1:a", "1:a", "2:a"]
+    result = replay(read_journal(path), Scheduler)
+    assert (result.stages, result.difference) == (3, None)
+
+    other = path.read_text().replace(f'"partitions":{second["answer"]["partitions"]}', '"partitions":7')
+    path.write_text(other)
+    difference = replay(read_journal(path), Scheduler).difference
+    assert difference is not None
+    assert isinstance(difference.recorded, dict)
+    assert difference.recorded["partitions"] == 7
+    assert difference.replayed == second["answer"]
+
+
+def test_the_last_decisions_can_be_asked_for() -> None:
+    with world() as running:
+        assert running.get(f"{API}/stages").json == {"stages": [], "unanswered": 0}
+        stages = Stages(running.board)
+        stages.answer(ranges(1, 2))
+        stages.answer(count())
+        shown = running.get(f"{API}/stages").json
+    assert shown["unanswered"] == 3
+    counted, read = shown["stages"]
+    assert (counted["question"], counted["group"], counted["before"]) == ("InitialCount", "1:a", 200)
+    assert read["reason"] == "ranges_balanced"
+    assert json.dumps(shown)

@@ -63,7 +63,7 @@ class Driver:
         return self.answers.get(timeout=20)
 
 
-def test_reads_do_not_wait_for_a_write_that_waits_for_the_loop() -> None:
+def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> None:
     with world() as running:
         driver = Driver()
         running.shim.deaf = True
@@ -71,6 +71,10 @@ def test_reads_do_not_wait_for_a_write_that_waits_for_the_loop() -> None:
         server.start()
         driver.lines["writes"].put(message("PUT", REQUIREMENTS, body(1, 2)))
         assert driver.woken.wait(20)
+        question = {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}
+        driver.lines["stages"].put({"id": "s1", "question": question})
+        decided = driver.answer()
+        assert (decided["id"], decided["answer"]["type"]) == ("s1", "RangesAnswer")
         driver.lines["reads"].put(message("GET", REQUIREMENTS))
         read = driver.answer()
         assert (read["status"], json.loads(read["body"])) == (200, body(1, 32_768))

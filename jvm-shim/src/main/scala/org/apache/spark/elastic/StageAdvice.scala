@@ -17,7 +17,7 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   @volatile private var waitMs = 0L
   @volatile private var silentUntil = System.nanoTime()
   @volatile private var lastUs = 0L
-  private var unanswered = 0L
+  @volatile private var unanswered = 0L
 
   /** Who asks waits so long, 0: nobody asks. */
   def configure(decisionWaitMs: Long): Unit = {

@@ -1,0 +1,51 @@
+"""What the bench of batch queries makes of its runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integration.bench.batch import FIXED, summary
+
+
+def run(query: str, count: str, began: int, ms: int) -> dict[str, Any]:
+    return {"query": query, "count": count, "began": began, "ended": began + ms}
+
+
+def stage(at: int, ratio: float | None, last_us: int, unanswered: int = 0) -> dict[str, Any]:
+    numbers = {} if ratio is None else {"ratio": ratio}
+    return {
+        "at": at,
+        "answer": {"record": {"numbers": numbers}},
+        "last_us": last_us,
+        "unanswered": unanswered,
+    }
+
+
+def test_ratios_say_how_many_times_as_long_the_others_take() -> None:
+    plain = [run("q1", "-", 0, 4_000), run("q2", "-", 0, 1_000)]
+    for count in FIXED:
+        plain += [run("q1", str(count), 0, 2_000 + abs(count - 16)), run("q2", str(count), 0, 1_000 + count)]
+    elastic = [run("q1", "-", at, ms) for at, ms in ((0, 900), (10_000, 1_000), (20_000, 9_000))]
+    elastic.append(run("q2", "-", 40_000, 2_000))
+    decided = [stage(500, 1.05, 0), stage(20_500, 1.3, 1_500, 1), stage(35_000, 7.0, 2_500, 1)]
+    decided.append(stage(41_000, None, 3_500, 2))
+    result = summary(plain, elastic, decided)
+    assert result["queries"] == {
+        "q1": {
+            "shipped_s": 4.0,
+            "best_fixed_s": 2.0,
+            "best_fixed_n": 16,
+            "elastic_s": 1.0,
+            "max_over_mean_bytes": 1.3,
+        },
+        "q2": {
+            "shipped_s": 1.0,
+            "best_fixed_s": 1.004,
+            "best_fixed_n": 4,
+            "elastic_s": 2.0,
+            "max_over_mean_bytes": None,
+        },
+    }
+    assert (result["geomean_vs_shipped"], result["worst_vs_shipped"]) == (1.414, 0.5)
+    assert result["geomean_vs_best_fixed"] == 1.002
+    assert (result["decision_ms"], result["unanswered"]) == ({"p50": 2.5, "p99": 3.5}, 2)

@@ -14,7 +14,6 @@ from attrs import frozen
 from spark_elastic.core.batch.record import Record
 from spark_elastic.core.batch.skew import JoinType, Side
 
-
 Left = Literal["skew", "local"]
 """What Spark itself has done already: split partitions for a join, or read map outputs where they are."""
 

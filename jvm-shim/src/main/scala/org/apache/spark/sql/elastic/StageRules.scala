@@ -100,8 +100,7 @@ private[elastic] object MarkExplicitNumbers extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     plan.foreach {
-      case e: ShuffleExchangeExec
-          if e.shuffleOrigin == REPARTITION_BY_NUM && planned(e) == conf.numShufflePartitions =>
+      case e: ShuffleExchangeExec if e.shuffleOrigin == REPARTITION_BY_NUM && planned(e) == conf.numShufflePartitions =>
         e.child.setTagValue(mark, ())
       case _ =>
     }
@@ -123,20 +122,25 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       override def removeEldestEntry(eldest: JMap.Entry[(String, Int), Option[Int]]): Boolean = size > 1024
     })
 
-  override def apply(plan: SparkPlan): SparkPlan = if (isMicroBatch) plan else advised(session, advice, plan) {
-    // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
-    val last = if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Seq(plan) else Nil
-    val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
-    val wanted =
-      if (plan.exists(MarkExplicitNumbers.isMarked)) Map.empty[Int, Int]
-      else joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
-    val changed = plan.transformDown {
-      case e @ ShuffleExchangeExec(hash: HashPartitioning, _, _, _) if wanted.get(e.id).exists(_ != hash.numPartitions) =>
-        e.copy(outputPartitioning = hash.copy(numPartitions = wanted(e.id)))
+  override def apply(plan: SparkPlan): SparkPlan = if (isMicroBatch) plan
+  else
+    advised(session, advice, plan) {
+      // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
+      val last =
+        if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Seq(plan) else Nil
+      val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
+      val wanted =
+        if (plan.exists(MarkExplicitNumbers.isMarked)) Map.empty[Int, Int]
+        else
+          joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
+      val changed = plan.transformDown {
+        case e @ ShuffleExchangeExec(hash: HashPartitioning, _, _, _)
+            if wanted.get(e.id).exists(_ != hash.numPartitions) =>
+          e.copy(outputPartitioning = hash.copy(numPartitions = wanted(e.id)))
+      }
+      // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
+      if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
     }
-    // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
-    if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
-  }
 
   /** A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs. */
   private def isMicroBatch: Boolean = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null

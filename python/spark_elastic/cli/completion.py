@@ -13,13 +13,13 @@ _VARIABLE = "_SPARK_ELASTIC_COMPLETE"
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    r"""Print the script that makes a SHELL complete commands, options and the names of queries.
+    """Print the script that makes a SHELL complete commands, options and the names of queries.
 
     \b
     bash:  eval "$(spark-elastic completion bash)"     in ~/.bashrc
     zsh:   eval "$(spark-elastic completion zsh)"      in ~/.zshrc
     fish:  spark-elastic completion fish | source      in ~/.config/fish/config.fish
-    """
+    """  # noqa: D301  # click wants the character itself
     complete = get_completion_class(shell)
     assert complete is not None
     click.echo(complete(ctx.find_root().command, {}, _PROGRAM, _VARIABLE).source())

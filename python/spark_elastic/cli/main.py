@@ -42,7 +42,7 @@ def _module(name: str) -> str:
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spark-elastic")
 def cli() -> None:
-    r"""Elastic scaling for Apache Spark: streaming queries use the executors that are there.
+    """Elastic scaling for Apache Spark: streaming queries use the executors that are there.
 
     \b
     Exit codes of the commands that ask a driver (status, watch, explain, history, rescale, savepoint, stop):
@@ -53,7 +53,7 @@ def cli() -> None:
       4  not allowed: read-only, Spark's ACLs, or a login is needed
       5  no such query, or more than one
       6  the policy process is busy or just starting: try again
-    """
+    """  # noqa: D301  # click wants the character itself
 
 
 def main() -> None:

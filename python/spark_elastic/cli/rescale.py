@@ -57,7 +57,7 @@ def rescale(
     if parallelism is not None:
         lower = upper = parallelism
     if up or down:
-        upper = _step(found, 1 if up else -1)
+        upper = _step(found, both, 1 if up else -1)
         lower = min(both["lowerBound"], upper)
     changed = {"lowerBound": lower, "upperBound": upper}
     both.update({name: bound for name, bound in changed.items() if bound is not None})
@@ -72,11 +72,13 @@ def rescale(
         click.echo(f"{shown(decision['message'])} [{decision['reason']}]")
 
 
-def _step(query: Json, step: int) -> int:
-    """Return the partitions that the query has or is about to have, and `step` more."""
+def _step(query: Json, bounds: Json, step: int) -> int:
+    """Return the partitions that the query has or is about to have within its bounds, and `step` more."""
     now = query["target"] or query["partitions"]
     if now is None:
         raise Refused(f"{title(query)} is {query['state']} and has no partitions yet: name --upper")
+    # New bounds may be waiting for the end of a cooldown.
+    now = max(bounds["lowerBound"], min(bounds["upperBound"], now))
     if now + step < 1:
         raise Refused(f"{title(query)} has 1 partition, fewer are not possible: stop it with stop")
     return int(now + step)

@@ -43,7 +43,9 @@ class Served:
 def run(*arguments: str, **environment: str) -> Result:
     """Call the command with nothing of this machine's in its environment."""
     clean = {f"SPARK_ELASTIC_{name}": None for name in ("URL", "MASTER_UI", "PASSWORD")}
-    return CliRunner().invoke(cli, arguments, env={**clean, "COLUMNS": None, **environment})
+    return CliRunner().invoke(
+        cli, arguments, prog_name="spark-elastic", env={**clean, "COLUMNS": None, **environment}
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from spark_elastic.client.recorded import Recorded
 from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.live.draw import draw_picture
 from spark_elastic.live.look import Look
-from tests.unit.live.recorded import header, read, snapshot, submitted
+from tests.unit.live.recorded import header, progress, read, snapshot, started, submitted
 
 
 def drawn(recorded: Recorded) -> str:
@@ -22,9 +22,8 @@ def drawn(recorded: Recorded) -> str:
 def recorded_of(*behind: OffsetsBehind | None) -> Recorded:
     recorded = read(header(), snapshot())
     for number, offsets in enumerate(behind):
-        read(
-            submitted(f"query-{number}"), batch(f"query-{number}", partitions=2, behind=offsets), to=recorded
-        )
+        name = f"query-{number}"
+        read(submitted(name), started(name), progress(name, partitions=2, behind=offsets), to=recorded)
     return recorded
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,9 @@ def test_status_shows_the_application(application: Application) -> None:
 def test_a_rescale_is_in_force_soon_and_explained(application: Application) -> None:
     for query in ("spread", "counts"):
         assert application.run("rescale", query, "--down").startswith(f"{query}: bounds 1–1, before 1–32768")
-        eventually(lambda query=query: application.ran_with(query, 1), "it runs with one")
+        eventually(partial(application.ran_with, query, 1), "it runs with one")
         application.run("rescale", query, "--up")
-        eventually(lambda query=query: application.ran_with(query, 2), "it runs with two")
+        eventually(partial(application.ran_with, query, 2), "it runs with two")
     told = application.run("explain", "counts")
     assert "why it was rescaled" in told
     assert "Restarts with 2 partitions instead of 1 on 2 slots" in told

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import IO, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from spark_elastic import __version__
 from spark_elastic.client.failures import Busy, Failure, NoDriver, NotAllowed, Refused, UnknownQuery
@@ -100,6 +100,13 @@ class Driver:
         why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
         return NoDriver(f"no driver at {self.url} ({why}): {_ADVICE}")
 
+    def _without_plugin(self) -> NoDriver:
+        return NoDriver(
+            f"{self.url} answers, but has no {API}: the application runs without the plugin of spark-elastic "
+            "(spark-elastic conf prints its settings), spark.elastic.rest.enabled is false, or it is no "
+            f"driver's UI: {_ADVICE}"
+        )
+
     def _failure(self, path: str, error: urllib.error.HTTPError) -> Failure:
         said = _errors(error)
         words = "\n".join(said) if said is not None else f"{self.url} answers {error.code} {error.reason}"
@@ -109,11 +116,7 @@ class Driver:
             case 403:
                 return NotAllowed(words)
             case 404 if said is None:
-                return NoDriver(
-                    f"{self.url} answers, but has no {API}: the application runs without the plugin of "
-                    "spark-elastic (spark-elastic conf prints its settings), spark.elastic.rest.enabled is "
-                    f"false, or it is no driver's UI: {_ADVICE}"
-                )
+                return self._without_plugin()
             case 404 if path.startswith(("/queries/", "/jobs/")):
                 return UnknownQuery(words)
             case 404:
@@ -123,7 +126,9 @@ class Driver:
             case 503:
                 return Busy(words)
             case code if 300 <= code < 400:
-                to = error.headers.get("Location", "elsewhere")
+                to = urljoin(self.url + API + path, error.headers.get("Location", ""))
+                if to == f"{self.url}/jobs/":  # where Spark's UI sends everything that it does not know
+                    return self._without_plugin()
                 return NoDriver(f"{self.url} redirects to {to}: name that address with --url, or log in")
             case 502 | 504:
                 return NoDriver(f"{words}: is the application still running?")

@@ -300,6 +300,7 @@ def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
     ("canned", "words"),
     [
         (Canned(404), "the application runs without the plugin"),
+        (Canned(302, "", {"Location": "/jobs/"}), "the application runs without the plugin"),
         (Canned(200), "no driver with spark-elastic"),
         (Canned(200, "[]"), "no driver with spark-elastic"),
         (Canned(302, "", {"Location": "https://login"}), "redirects to https://login"),

@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from spark_elastic import __version__
+from spark_elastic.client.driver import API
 from spark_elastic.client.failures import Busy
 from spark_elastic.client.recorded import Recorded
 from spark_elastic.demo import check
@@ -216,6 +217,10 @@ class Demo:
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
         """Go on until Ctrl-C, which only ends the waiting."""
         self.stage.say(f"the scenario is over, all runs on: UI at {address}; Ctrl-C ends it")
+        commands = ["status", "explain", *(["rescale totals --up"] if self.adaptive else [])]
+        for command in commands:
+            self.stage.say(f"in another terminal: spark-elastic {command} --url {address}")
+        self.stage.say(f"or: curl -s {address}{API}/queries")
         try:
             while driver.running:
                 self._follow(tail, 1.0, "Ctrl-C ends")

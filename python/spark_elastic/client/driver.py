@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 import socket
 import urllib.error
 import urllib.request
@@ -162,7 +163,7 @@ def tidy_url(url: str) -> str:
     if parts.username is not None:
         raise ValueError("a login does not belong into the address: leave it out and type --user NAME")
     _ = parts.port  # raises ValueError if it is no number
-    path = parts.path.partition("/elastic")[0].rstrip("/")
+    path = re.sub(r"/elastic(/.*)?$", "", parts.path).rstrip("/")
     for page in ("/jobs", "/stages", "/executors", "/StreamingQuery"):
         path = path.removesuffix(page)
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))

@@ -11,10 +11,10 @@ from spark_elastic.rest.resources.decisions import Decision, Decisions
 from spark_elastic.rest.resources.document import Document
 from spark_elastic.rest.resources.metrics import Metrics
 from spark_elastic.rest.resources.overview import Overview
-from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales
+from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales, Timeline
 from spark_elastic.rest.resources.requirements import ResourceRequirements
 from spark_elastic.rest.resources.savepoints import Savepoints
-from spark_elastic.rest.resources.stages import Stages
+from spark_elastic.rest.resources.stages import Stage, Stages
 from spark_elastic.rest.resources.stop import Stop
 from spark_elastic.runtime.board import Board
 
@@ -52,10 +52,12 @@ def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response
         ("/queries/{query}/stop", Stop(board)),
         ("/queries/{query}/rescales", Rescales(board)),
         ("/queries/{query}/exceptions", Exceptions(board)),
+        ("/queries/{query}/timeline", Timeline(board)),
         ("/jobs/{query}/resource-requirements", requirements),
         ("/decisions", Decisions(board)),
         ("/decisions/{number}", Decision(board)),
         ("/stages", Stages(board)),
+        ("/stages/{number}", Stage(board)),
         ("/openapi.json", Document()),
     ):
         app.add_route(API + path, resource)

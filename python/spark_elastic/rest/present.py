@@ -15,6 +15,8 @@ from spark_elastic.core.query.transitions import FINISHED
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.scheduler import QueryView
 from spark_elastic.rest.errors import as_json
+from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
+from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.runtime.view import View, paused_ms
 
 Json = dict[str, Any]
@@ -159,4 +161,49 @@ def decision(value: Decision) -> Json:
         "numbers": dict(value.numbers),
         "alternatives": list(value.alternatives),
         "until": value.until,
+    }
+
+
+def timeline(series: Timeline, query: str, after: int) -> Json:
+    """Show the series of a query's picture from a time on."""
+    return {
+        "batches": [
+            {
+                "at": batch.at,
+                "durationMs": batch.duration_ms,
+                "partitions": batch.partitions,
+                "inputRowsPerSecond": batch.input_rows_per_second,
+            }
+            for batch in series.batches(query, after)
+        ],
+        "slots": [{"at": at, "slots": slots} for at, slots in series.slots(after)],
+        "lost": [
+            {"at": at, "executor": executor, "reason": reason} for at, executor, reason in series.lost(after)
+        ],
+    }
+
+
+def stage(decided: DecidedStage) -> Json:
+    """Show one decision about a batch stage."""
+    stage = decided.stage
+    return {
+        "number": decided.number,
+        "at": stage["at"],
+        "group": stage["question"]["group"],
+        "question": stage["question"]["type"],
+        "tookUs": stage["took_us"],
+        **stage["answer"]["record"],
+        "sizes": None if decided.sizes is None else _sizes(decided.sizes),
+    }
+
+
+def _sizes(sizes: Sizes) -> Json:
+    return {
+        "of": "tasks" if sizes.of_tasks else "partitions",
+        "count": sizes.count,
+        "total": sizes.total,
+        "smallest": sizes.smallest,
+        "median": sizes.median,
+        "largest": sizes.largest,
+        "buckets": list(sizes.buckets),
     }

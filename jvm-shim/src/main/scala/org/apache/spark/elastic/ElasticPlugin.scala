@@ -87,7 +87,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
     }
 
-    /** Puts the REST API under Spark's UI, which stops by itself; `/elastic` alone is left for a page. */
+    /** Puts the REST API and the page that reads it under Spark's UI, which stops by itself. */
     private def attach(): Unit = sc.ui match {
       case _ if Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false")) =>
       case None =>
@@ -95,6 +95,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case Some(ui) =>
         val servlet = new ElasticServlet(ui, requests)
         Seq("/elastic/api", "/elastic/metrics").foreach(ServletAccess.attach(ui, _, servlet))
+        new ElasticTab(ui)
     }
 
     def stop(): Unit = {

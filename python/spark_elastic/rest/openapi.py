@@ -70,6 +70,7 @@ _SCHEMAS: dict[str, Schema] = {
         adviseOnly=_BOOL,
         readOnly=_BOOL,
         mayWrite={"type": "boolean", "description": "Whether who asks may change something."},
+        maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
         policyRestarts=_COUNT,
         slots=_object(now=_COUNT, desired=_or_null(_COUNT)),
         executors=_list(_object(id=_TEXT, host=_TEXT, cores=_COUNT, excluded=_BOOL, decommissioning=_BOOL)),
@@ -163,7 +164,7 @@ _SCHEMAS: dict[str, Schema] = {
             largest=_COUNT,
             buckets=_list(_COUNT),
         ),
-        "description": "Bytes, and how many have so many, in equal steps from 0 to the largest; of partitions "
+        "description": "Bytes, and how many have so many, in equal steps from 0 up; of partitions "
         "where Spark makes its own tasks of them.",
     },
     "Savepoint": _object(at=_TIME, path=_TEXT, batch=_COUNT, bytes=_COUNT),

@@ -35,6 +35,7 @@ def overview(view: View) -> Json:
         "mode": view.settings.scheduler_mode,
         "adviseOnly": view.settings.advise_only,
         "readOnly": view.settings.rest_read_only,
+        "maxParallelism": view.settings.max_parallelism,
         "policyRestarts": view.restarts,
         "slots": {"now": view.slots, "desired": desired_slots(view)},
         "executors": [

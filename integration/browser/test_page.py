@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 QUERIES = ("enrichment", "totals")
 NARROW = 400
+LATELY_MS = 10_000
 PICTURES = os.environ.get("SPARK_ELASTIC_PICTURES")
 """Folder for pictures of the page, none are taken without it."""
 
@@ -202,12 +203,14 @@ def test_it_is_dark_where_sparks_ui_is(app: Application, browser: Browser) -> No
 @pytest.mark.skipif(PICTURES is None, reason="SPARK_ELASTIC_PICTURES names no folder: make pictures does")
 def test_pictures_for_the_readme(app: Application, browser: Browser) -> None:
     folder = Path(str(PICTURES))
-    with watched(browser, address(app), height=1130) as light:
+    with watched(browser, address(app), height=960) as light:
         light.page.get_by_role("link", name="totals").click()
-        expect(light.page.locator(".elastic-timeline .rescale.completed path").first).to_be_attached()
+        app.wait_in_force(2, ("totals",), now() - LATELY_MS)
+        expect(light.page.get_by_role("heading", name="totals")).to_contain_text("Executing")
+        expect(light.page.get_by_role("table", name="Rescales")).not_to_contain_text("in progress")
         light.picture(folder / "query.png")
     with watched(browser, address(app), height=760, scheme="dark") as dark:
-        expect(dark.page.get_by_role("table", name="Batch Stages")).to_be_visible()
+        expect(dark.page.get_by_role("link", name="totals")).to_be_visible()
         dark.picture(folder / "overview.png")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import falcon
 
 from spark_elastic.rest.errors import Refusal, serialize, unexpected
+from spark_elastic.rest.resources.archive import MOST_CHARACTERS, Archive
 from spark_elastic.rest.resources.decisions import Decision, Decisions
 from spark_elastic.rest.resources.document import Document
 from spark_elastic.rest.resources.metrics import Metrics
@@ -36,8 +37,10 @@ class _Methods:
             raise falcon.HTTPMethodNotAllowed(allowed)
 
 
-def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response]:
-    """Build the application for what is on `board`."""
+def make_application(
+    board: Board, archived: int = MOST_CHARACTERS
+) -> falcon.App[falcon.Request, falcon.Response]:
+    """Build the application for what is on `board`; of that, so many characters go into an event log."""
     app = falcon.App(middleware=[_Methods()])
     app.req_options.strip_url_path_trailing_slash = True
     app.set_error_serializer(serialize)
@@ -62,6 +65,7 @@ def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response
     ):
         app.add_route(API + path, resource)
     app.add_route("/metrics", Metrics(board))
+    app.add_route("/archive", Archive(board, archived))
     app.add_sink(_nothing_here)
     return app
 

@@ -69,6 +69,7 @@ _SCHEMAS: dict[str, Schema] = {
         mode={"type": "string", "enum": ["reactive", "adaptive"]},
         adviseOnly=_BOOL,
         readOnly=_BOOL,
+        ended={"type": "boolean", "description": "Whether this is what the event log has of its end."},
         mayWrite={"type": "boolean", "description": "Whether who asks may change something."},
         maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
         policyRestarts=_COUNT,

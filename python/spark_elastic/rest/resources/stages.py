@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import falcon
 from attrs import frozen
 
@@ -27,12 +25,7 @@ class Stages:
         """List them, the newest first; `unanswered` counts the questions that Spark's own rules decided."""
         current(self.board)
         last, most = before(request), limit(request, _USUAL, STAGES_KEPT)
-        stages = self.board.stages
-        unanswered = stages[0].stage["unanswered"] if stages else 0
-        shown = islice((stage for stage in stages if stage.number < last), most)
-        response.text = as_json(
-            {"stages": [present.stage(stage) for stage in shown], "unanswered": unanswered}
-        )
+        response.text = as_json(present.stages(self.board.stages, last, most))
 
 
 @frozen

@@ -98,7 +98,13 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         new ElasticTab(ui)
     }
 
+    /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
+    private def archive(): Unit =
+      try if (sc.eventLogDir.isDefined) ElasticArchive.ask(requests).foreach(sc.listenerBus.post)
+      catch { case NonFatal(e) => logWarning("spark-elastic: the event log gets nothing for the History Server", e) }
+
     def stop(): Unit = {
+      archive()
       ElasticExtensions.disable(sc)
       queries.off()
       ticker.shutdownNow()

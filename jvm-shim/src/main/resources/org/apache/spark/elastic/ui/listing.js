@@ -65,8 +65,10 @@ export class Listing {
     return { limit: this.size + 1, before: this.befores.at(-1) };
   }
 
-  /** Show what was asked for. */
-  show(items) {
+  /** Show what was asked for; a History Server gives whole lists. */
+  show(all) {
+    const { limit, before = Infinity } = this.parameters;
+    const items = all.filter((item) => this.key(item) < before).slice(0, limit);
     const shown = items.slice(0, this.size);
     this.last = shown.length ? this.key(shown.at(-1)) : undefined;
     this.newer.disabled = !this.befores.length;

@@ -10,7 +10,7 @@ const LONGEST_PAUSE_MS = 30000;
 /** The page spends at most this share of its time, and of the driver's, with asking. */
 const SHARE = 0.1;
 
-const trouble = h("div", { class: "alert alert-warning py-2", role: "status", hidden: true });
+const trouble = h("div", { role: "status", hidden: true });
 const said = h("div", { class: "visually-hidden", role: "status", "aria-live": "polite" });
 const place = h("div");
 
@@ -31,17 +31,21 @@ async function round(shown) {
   let pause = PAUSE_MS;
   try {
     await shown.update();
-    trouble.hidden = true;
+    shown.node.hidden = false;
+    trouble.hidden = !shown.ended;
+    trouble.className = "alert alert-info py-2";
+    text(trouble, "This application has ended: this is what its event log has of its end.");
     text(document.querySelector("title"), shown.title());
   } catch (error) {
     if (!(error instanceof Refused)) console.error(error);
     trouble.hidden = false;
+    trouble.className = "alert alert-warning py-2";
     text(trouble, `${sentence(error)} What you see may be old; this page goes on trying.`);
   } finally {
     running = null;
     pause = Math.min(Math.max(pause, (performance.now() - began) / SHARE), LONGEST_PAUSE_MS);
     clearTimeout(timer);
-    if (!document.hidden) timer = setTimeout(refresh, pause);
+    if (!document.hidden && !shown.ended) timer = setTimeout(refresh, pause);
   }
 }
 
@@ -55,6 +59,8 @@ function sentence(error) {
 function route() {
   const wanted = new URLSearchParams(location.hash.slice(1)).get("query");
   view = wanted ? new Query(wanted, refresh, (words) => text(said, words)) : new Overview(refresh);
+  // Until something is known of it: nothing is not the same as none.
+  view.node.hidden = true;
   place.replaceChildren(view.node);
   scrollTo(0, 0);
   refresh();

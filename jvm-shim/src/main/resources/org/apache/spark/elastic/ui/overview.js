@@ -60,8 +60,9 @@ export class Overview {
       get("stages", this.stages.parameters),
       get("decisions", this.decisions.parameters),
     ]);
+    this.ended = overview.ended;
     this.#tiles(overview);
-    this.#showQueries(queries, overview);
+    this.#showQueries(overview.ended ? this.#part(queries.queries) : queries, overview);
     this.stages.show(stages.stages);
     text(this.stages.section.extra, stages.unanswered ? `${number(stages.unanswered)} left to Spark's own rules` : "");
     this.decisions.show(decisions.decisions);
@@ -105,6 +106,13 @@ export class Overview {
   #turn(offset) {
     this.offset = Math.max(0, offset);
     this.refresh();
+  }
+
+  /** What the API would give: a History Server gives all. */
+  #part(queries) {
+    const search = this.search.value.toLowerCase();
+    const found = queries.filter(({ id, name }) => id.includes(search) || (name ?? "").toLowerCase().includes(search));
+    return { queries: found.slice(this.offset, this.offset + QUERIES_SHOWN), total: found.length };
   }
 
   #showQueries({ queries, total }, { maxParallelism }) {

@@ -59,6 +59,7 @@ export class Query {
       get(path("/timeline"), latest === Infinity ? {} : { after: latest }),
     ]);
     await this.#lists(query, path);
+    this.ended = overview.ended;
     this.#show(query, overview);
     const now = Math.max(overview.at, timeline.batches.at(-1)?.at ?? 0);
     this.picture.update(timeline, this.marked ?? [], query.triggerMs, now);
@@ -76,9 +77,9 @@ export class Query {
       get(path("/exceptions")),
     ]);
     this.seen = state;
-    this.marked = newest.rescales;
+    this.marked = newest.rescales.slice(0, MARKED);
     this.rescales.show(rescales.rescales);
-    this.decisions.show(decisions.decisions);
+    this.decisions.show(decisions.decisions.filter((one) => one.query === query.id));
     this.exceptions.show(exceptions.exceptions);
   }
 
@@ -110,7 +111,7 @@ export class Query {
 
   #hint({ boundBy }, mode, may) {
     if (mode === "reactive") return "Reactive mode uses all slots that are there; bounds are not declared.";
-    const source = `The upper bound comes from: ${boundBy}.`;
+    const source = `Bounded by ${boundBy}.`;
     return may ? `${source} + and − move the bound that is in their way, so the query follows even where a rescale would not pay by itself.` : source;
   }
 

@@ -67,12 +67,14 @@ class Vertex {
     this.name = `elastic-bounds-${(ids += 1)}`;
     this.count = h("span", { class: "elastic-count" });
     this.why = h("div", { class: "text-danger small mt-1", id: `${this.name}-why`, role: "alert", hidden: true });
-    this.fields = Object.fromEntries(Object.keys(SIDES).map((side) => [side, bounds.may ? this.#field(side) : h("span")]));
-    const fields = Object.values(this.fields).map((field) => h("td", {}, field));
+    const field = (side) => (bounds.may ? this.#field(side) : h("span"));
+    this.fields = Object.fromEntries(Object.keys(SIDES).map((side) => [side, field(side)]));
+    const fields = Object.values(this.fields).map((made) => h("td", {}, made));
     const row = h("tr", {}, h("th", { scope: "row" }, id), h("td", {}, this.#counter()), ...fields);
     this.node = h("tbody", {}, row);
     if (bounds.may) {
-      row.append(h("td", {}, h("button", { type: "submit", form: this.name, class: "btn btn-sm btn-primary" }, "Set"), this.why));
+      const set = h("button", { type: "submit", form: this.name, class: "btn btn-sm btn-primary" }, "Set");
+      row.append(h("td", {}, set, this.why));
     }
   }
 
@@ -102,9 +104,13 @@ class Vertex {
     this.down = button("−", -1, "One partition less");
     this.up = button("+", 1, "One partition more");
     // The form is here, since a row cannot be one; the fields name it.
-    const form = h("form", { id: this.name, onsubmit: (event) => (event.preventDefault(), this.#submit(this.#typed())) });
-    return h("div", { class: "btn-group align-items-center", role: "group", "aria-label": `Partitions of ${this.id}` },
-      form, this.down, this.count, this.up);
+    const form = h("form", { id: this.name });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit(this.#typed());
+    });
+    const group = { class: "btn-group align-items-center", role: "group", "aria-label": `Partitions of ${this.id}` };
+    return h("div", group, form, this.down, this.count, this.up);
   }
 
   update({ parallelism, now }) {

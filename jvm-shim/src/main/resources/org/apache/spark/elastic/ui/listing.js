@@ -17,15 +17,21 @@ export function section(title, ...children) {
   return { node, extra };
 }
 
-/** A table with headings; `wide` columns are left out where there is little room. */
-function table(title, columns) {
-  const heads = columns.map(({ name, wide, kind }) => h("th", { scope: "col", class: cell(wide, kind) }, name));
-  const head = h("thead", {}, h("tr", {}, ...heads));
-  return h("table", { class: "table table-sm table-bordered mb-0", "aria-label": title }, head);
-}
+/** The class of a cell that is left out where there is little room. */
+export const WIDE = "d-none d-lg-table-cell";
 
 function cell(wide, kind = "") {
-  return `${kind} ${wide ? "d-none d-lg-table-cell" : ""}`.trim() || null;
+  return `${kind} ${wide ? WIDE : ""}`.trim() || null;
+}
+
+/** A table with headings; `node` is what it stands in, and scrolls if need be, by keyboard as well. */
+export function grid(title, columns) {
+  const heads = columns.map(({ name, wide, kind }) => h("th", { scope: "col", class: cell(wide, kind) }, name));
+  const body = h("tbody");
+  const named = { class: "table table-sm table-bordered mb-0", "aria-label": title };
+  const table = h("table", named, h("thead", {}, h("tr", {}, ...heads)), body);
+  const scrolls = { class: "table-responsive", tabindex: "0", role: "region", "aria-label": title };
+  return { node: h("div", scrolls, table), table, body };
 }
 
 /**
@@ -40,7 +46,9 @@ export class Listing {
     this.record = record;
     this.size = size;
     this.befores = [];
-    this.table = table(title, record ? [{ name: "" }, ...columns] : columns);
+    this.grid = grid(title, record ? [{ name: "" }, ...columns] : columns);
+    // Each row is a body of its own, with what it opens to.
+    this.grid.body.remove();
     this.empty = h("p", { class: "text-body-secondary my-1" }, empty);
     const turn = (change) => () => {
       change();
@@ -54,7 +62,7 @@ export class Listing {
     this.section = section(
       title,
       this.empty,
-      h("div", { class: "table-responsive", tabindex: "0", role: "region", "aria-label": title }, this.table),
+      this.grid.node,
       this.pager,
     );
     this.node = this.section.node;
@@ -75,8 +83,9 @@ export class Listing {
     this.older.disabled = items.length <= this.size;
     this.pager.hidden = this.newer.disabled && this.older.disabled;
     this.empty.hidden = shown.length > 0;
-    this.table.parentNode.hidden = !shown.length;
-    keyed(this.table, shown, this.key, (item) => this.#entry(item), this.table.tHead);
+    this.grid.node.hidden = !shown.length;
+    const { table } = this.grid;
+    keyed(table, shown, this.key, (item) => this.#entry(item), table.tHead);
   }
 
   #entry(item) {

@@ -28,7 +28,8 @@ function line(points, steps) {
 
 /** What is below a line of steps that ends at `right`. */
 function area(points, right, floor) {
-  return svg("path", { class: "area", d: points.length ? `${line(points, true)}H${right}V${floor}H${points[0][0]}Z` : "" });
+  const edge = points.length ? `${line(points, true)}H${right}V${floor}H${points[0][0]}Z` : "";
+  return svg("path", { class: "area", d: edge });
 }
 
 /** The picture of one query, as wide as it has room for. */
@@ -77,8 +78,17 @@ export class Picture {
         ["slots", steps, (one) => one.slots, true],
         ["partitions", batches, (one) => one.partitions, true],
       ]),
-      this.#lane(1, "Input rows per second", ceiling(rates), number, [["rate", batches, (one) => one.inputRowsPerSecond]]),
-      this.#lane(2, "Batch time", ceiling(times), duration, [["time", batches, (one) => one.durationMs]], this.triggerMs),
+      this.#lane(1, "Input rows per second", ceiling(rates), number, [
+        ["rate", batches, (one) => one.inputRowsPerSecond],
+      ]),
+      this.#lane(
+        2,
+        "Batch time",
+        ceiling(times),
+        duration,
+        [["time", batches, (one) => one.durationMs]],
+        this.triggerMs,
+      ),
     ];
     this.cursor = svg("path", { class: "cursor" });
     this.canvas.replaceChildren(...lanes.flat(), ...this.#marks(begin), ...this.#axis(begin, width), this.cursor);
@@ -93,7 +103,6 @@ export class Picture {
     const right = this.x(this.now);
     const y = (value) => Math.round((floor - (value / top) * LANE) * 10) / 10;
     const drawn = [
-      ...series.filter(([name]) => name === "slots").map(([, items, value]) => area(items.map((item) => [this.x(item.at), y(value(item))]), right, floor)),
       svg("path", { class: "ground", d: `M${LEFT} ${floor - LANE}H${right}M${LEFT} ${floor}H${right}` }),
       svg("text", { x: LEFT, y: floor - LANE - 5, class: "title" }, title),
       svg("text", { x: LEFT - 5, y: floor - LANE + 8, "text-anchor": "end" }, format(top)),
@@ -104,6 +113,7 @@ export class Picture {
       const points = items.map((item) => [Math.round(this.x(item.at) * 10) / 10, y(value(item))]);
       // What holds now holds up to now.
       if (steps && points.length) points.push([right, points.at(-1)[1]]);
+      if (name === "slots") drawn.unshift(area(points, right, floor));
       if (points.length) drawn.push(svg("path", { class: `line ${name}`, d: line(points, steps) }));
     }
     return drawn;
@@ -121,7 +131,7 @@ export class Picture {
   #marks(begin) {
     const bottom = HEIGHT - GAP;
     const rescales = this.rescales
-      .filter(({ started, ended, status }) => (ended ?? this.now) > begin && started >= begin - 1 && status !== "ignored")
+      .filter(({ started, status }) => started >= begin && status !== "ignored")
       .map((one) => {
         const [from, to] = [this.x(one.started), this.x(one.ended ?? this.now)];
         const title = svg("title", {}, `Rescale ${one.number}, ${clock(one.started)}: ${rescaleInWords(one)}`);
@@ -133,7 +143,8 @@ export class Picture {
       .filter(({ at }) => at >= begin)
       .map(({ at, executor, reason }) => {
         const title = svg("title", {}, `${clock(at)}: executor ${executor} has gone. ${reason}`);
-        const cross = svg("path", { d: `M${this.x(at) - 4} ${TOP - 11}l8 8m0 -8l-8 8M${this.x(at)} ${TOP - 2}V${bottom}` });
+        const x = this.x(at);
+        const cross = svg("path", { d: `M${x - 4} ${TOP - 11}l8 8m0 -8l-8 8M${x} ${TOP - 2}V${bottom}` });
         return svg("g", { class: "lost" }, title, cross);
       });
     return [...rescales, ...lost];

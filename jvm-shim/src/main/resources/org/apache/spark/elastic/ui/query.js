@@ -2,15 +2,17 @@
 
 import { get, queryPath } from "./api.js";
 import { Bounds } from "./bounds.js";
+import { DECISIONS, EXCEPTIONS, RESCALES } from "./columns.js";
 import { content, h, text } from "./dom.js";
-import { bytes, change, clock, duration, number, time, words } from "./format.js";
-import { Listing, moment, plain, section } from "./listing.js";
-import { DECISION_LIST, batchCell } from "./overview.js";
+import { bytes, clock, duration, number, words } from "./format.js";
+import { Listing, section } from "./listing.js";
 import { Picture } from "./picture.js";
-import { facts, stateBadge, statusBadge, tile } from "./record.js";
+import { showBatch } from "./queries.js";
+import { stateBadge, tile } from "./record.js";
 
 /** Rescales that the picture may mark. */
 const MARKED = 100;
+const ENDING = ["Finished", "Failing", "Canceling"];
 
 export class Query {
   constructor(id, refresh, announce) {
@@ -26,7 +28,7 @@ export class Query {
     this.hint = h("p", { class: "small text-body-secondary mt-1" });
     this.picture = new Picture();
     this.rescales = new Listing({ ...RESCALES, onpage: refresh });
-    this.decisions = new Listing({ ...DECISION_LIST, onpage: refresh });
+    this.decisions = new Listing({ ...DECISIONS, onpage: refresh });
     this.exceptions = new Listing({ ...EXCEPTIONS, onpage: refresh });
     this.about = h("span", { class: "elastic-about text-body-secondary fw-normal ms-2" });
     const heading = h("h4", {}, this.name, this.state, this.about);
@@ -89,30 +91,33 @@ export class Query {
     text(this.about, `${query.stateful ? "stateful" : "stateless"}, ${query.id}`);
     this.#tiles(query);
     this.#waiting(query);
-    const may = mayWrite && mode === "adaptive" && !["Finished", "Failing", "Canceling"].includes(query.state);
-    this.bounds.update({ requirements: query.requirements, now: { shuffle: query.target ?? query.partitions }, may, most: maxParallelism });
-    text(this.hint, this.#hint(query, mode, may));
+    const may = mayWrite && mode === "adaptive" && !ENDING.includes(query.state);
+    this.bounds.update({
+      requirements: query.requirements,
+      // Of other vertices nobody knows the count in force.
+      now: { shuffle: query.target ?? query.partitions },
+      may,
+      most: maxParallelism,
+    });
+    text(this.hint, hint(query, mode, may));
   }
 
   #tiles({ lastBatch: last, partitions, target, stateful, trigger, triggerMs, restarts, rescales }) {
     const batch = h("div");
-    batchCell({ lastBatch: last, triggerMs }, batch);
-    const behind = last?.offsetsBehind ? `${number(last.offsetsBehind.max)} records behind` : "";
+    showBatch(batch, { lastBatch: last, triggerMs });
+    const onItsWay = target !== null && target !== partitions;
+    const behind = last?.offsetsBehind;
+    const input = behind ? `${number(behind.max)} records behind` : `${number(last?.inputRows)} rows in the batch`;
+    const interval = triggerMs ? duration(triggerMs) : words(trigger);
     content(
       this.facts,
-      tile("Partitions", number(partitions), target !== null && target !== partitions ? `on its way to ${number(target)}` : "in force"),
-      tile("Last batch", last ? number(last.batch) : "–", batch),
-      tile("Trigger", triggerMs ? duration(triggerMs) : words(trigger), triggerMs ? words(trigger) : "one batch after the other"),
-      tile("Input", last ? `${number(last.inputRowsPerSecond)} rows/s` : "–", behind || (last ? `${number(last.inputRows)} rows in the batch` : "")),
-      stateful ? tile("State", last ? bytes(last.stateBytes) : "–", last ? `${number(last.stateRows)} rows` : "") : null,
+      tile("Partitions", number(partitions), onItsWay ? `on its way to ${number(target)}` : "in force"),
+      tile("Last batch", number(last?.batch), batch),
+      tile("Trigger", interval, triggerMs ? words(trigger) : "one batch after the other"),
+      tile("Input", last ? `${number(last.inputRowsPerSecond)} rows/s` : number(), input),
+      stateful ? tile("State", bytes(last?.stateBytes), `${number(last?.stateRows)} rows`) : null,
       tile("Restarts", number(restarts), `${number(rescales)} of them for another count`),
     );
-  }
-
-  #hint({ boundBy }, mode, may) {
-    if (mode === "reactive") return "Reactive mode uses all slots that are there; bounds are not declared.";
-    const source = `Bounded by ${boundBy}.`;
-    return may ? `${source} + and − move the bound that is in their way, so the query follows even where a rescale would not pay by itself.` : source;
   }
 
   /** What it waits for and until when, while it holds still; else what was decided last. */
@@ -126,64 +131,8 @@ export class Query {
   }
 }
 
-function phases(states) {
-  const stays = states.filter(({ entered, left }) => left !== null && left > entered);
-  const total = stays.reduce((sum, { entered, left }) => sum + left - entered, 0);
-  const parts = stays.map(({ state, entered, left }) => {
-    const part = h("div", { class: `elastic-phase ${state === "Executing" ? "runs" : ""}`, title: `${state}: ${duration(left - entered)}` });
-    part.style.width = `${((left - entered) / total) * 100}%`;
-    return part;
-  });
-  const words = stays.map(({ state, entered, left }) => `${state} ${duration(left - entered)}`).join(", ");
-  return h("div", {}, h("div", { class: "elastic-phases", role: "img", "aria-label": words || "no time" }, ...parts), total ? duration(total) : "at once");
+function hint({ boundBy }, mode, may) {
+  if (mode === "reactive") return "Reactive mode uses all slots that are there; bounds are not declared.";
+  const how = "+ and − move the bound that is in their way, so the query follows even where that would not pay.";
+  return `Bounded by ${boundBy}. ${may ? how : ""}`;
 }
-
-function rescaleRecord(one) {
-  const stays = one.states.map(({ state, entered, left }) => [state, left === null ? `since ${clock(entered)}` : `${duration(left - entered)}, from ${clock(entered)}`]);
-  return h(
-    "div",
-    { class: "d-flex flex-wrap gap-4 p-2" },
-    h("div", {}, h("h5", {}, "Rescale"), facts([
-      ["Cause", words(one.cause)],
-      ["Outcome", one.reason ? words(one.reason) : "under way"],
-      ["Ended", one.ended ? time(one.ended) : null],
-      ["Partitions", change(one.partitionsBefore, one.partitionsAfter)],
-      ["Slots", change(one.slotsBefore, one.slotsAfter)],
-      ["Kept from running", duration(one.pausedMs)],
-      ["Bounds", `number ${number(one.requirements)}, attempt ${number(one.attempt)} with them`],
-    ])),
-    h("div", {}, h("h5", {}, "Phases"), facts(stays)),
-  );
-}
-
-const RESCALES = {
-  title: "Rescales",
-  key: ({ number: name }) => name,
-  record: rescaleRecord,
-  columns: [
-    { name: "Started", show: moment(({ started }) => started), kind: "text-nowrap" },
-    { name: "Cause", show: plain(({ cause }) => words(cause)) },
-    { name: "Partitions", show: plain((one) => change(one.partitionsBefore, one.partitionsAfter)), kind: "text-end text-nowrap" },
-    { name: "Slots", show: plain((one) => change(one.slotsBefore, one.slotsAfter)), kind: "text-end text-nowrap", wide: true },
-    { name: "Phases", show: ({ states }, td) => content(td, phases(states)), wide: true, kind: "elastic-phases-cell" },
-    { name: "Downtime", show: plain(({ pausedMs }) => (pausedMs ? duration(pausedMs) : "none")), kind: "text-end text-nowrap" },
-    { name: "Outcome", show: ({ status, reason }, td) => content(td, statusBadge(status), reason && status !== "completed" ? h("span", { class: "d-none d-lg-inline" }, ` ${words(reason)}`) : null) },
-  ],
-};
-
-const EXCEPTIONS = {
-  title: "Exceptions",
-  key: ({ at }) => at,
-  empty: "None.",
-  record: (one) => h("div", { class: "p-2" }, h("pre", {}, one.error), facts([
-    ["Condition", one.errorClass],
-    ["Causes", one.causes.join(", ") || null],
-    ["Offsets", one.offsets || null],
-    ["Rule", h("code", {}, one.reason)],
-  ])),
-  columns: [
-    { name: "Failed", show: moment(({ at }) => at), kind: "text-nowrap" },
-    { name: "Error", show: plain(({ error }) => error.split("\n")[0].slice(0, 300)), kind: "elastic-said" },
-    { name: "What followed", show: plain(({ reason }) => words(reason)) },
-  ],
-};

@@ -45,7 +45,7 @@ export function tile(name, value, ...below) {
 }
 
 /** A compared number by its name: the names say what is a time and what a size. */
-function compared(name, value) {
+function figure(name, value) {
   if (typeof value !== "number") return String(value);
   if (name.endsWith("_ms")) return duration(value);
   return /(^|_)(bytes|volume|read|total|size|largest|smallest)$/.test(name) ? bytes(value) : number(value);
@@ -54,29 +54,29 @@ function compared(name, value) {
 /** Names with what they stand for. */
 export function facts(entries) {
   const shown = entries.filter(([, value]) => value !== null && value !== undefined);
-  return h("dl", { class: "elastic-facts mb-0" }, ...shown.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  const lines = shown.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
+  return h("dl", { class: "elastic-facts mb-0" }, ...lines);
 }
 
 /** All that is known of a decision: what was compared, by which rule, and what else was looked at. */
 export function record(decision, ...more) {
   const { numbers = {}, alternatives = [], before, after, until } = decision;
+  const said = facts([
+    ["Said", decision.message],
+    ["Rule", h("code", {}, decision.reason)],
+    ["Kind", words(decision.kind)],
+    ["Partitions", before === null && after === null ? null : change(before, after)],
+    ["Answers event", decision.cause],
+    ["Holds until", until ? time(until) : null],
+  ]);
+  const compared = Object.entries(numbers).map(([name, value]) => [words(name), figure(name, value)]);
+  const others = h("ul", { class: "mb-0 ps-3" }, ...alternatives.map((other) => h("li", {}, other)));
   return h(
     "div",
     { class: "d-flex flex-wrap gap-4 p-2" },
-    h("div", {}, h("h5", {}, "Decision"), facts([
-      ["Said", decision.message],
-      ["Rule", h("code", {}, decision.reason)],
-      ["Kind", words(decision.kind)],
-      ["Partitions", before === null && after === null ? null : change(before, after)],
-      ["Answers event", decision.cause],
-      ["Holds until", until ? time(until) : null],
-    ])),
-    Object.keys(numbers).length
-      ? h("div", {}, h("h5", {}, "Compared"), facts(Object.entries(numbers).map(([name, value]) => [words(name), compared(name, value)])))
-      : null,
-    alternatives.length
-      ? h("div", {}, h("h5", {}, "Also looked at"), h("ul", { class: "mb-0 ps-3" }, ...alternatives.map((other) => h("li", {}, other))))
-      : null,
+    h("div", {}, h("h5", {}, "Decision"), said),
+    compared.length ? h("div", {}, h("h5", {}, "Compared"), facts(compared)) : null,
+    alternatives.length ? h("div", {}, h("h5", {}, "Also looked at"), others) : null,
     ...more,
   );
 }

@@ -49,7 +49,7 @@ def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> Non
         stages = Stages(running.board)
         assert stages.answer(count())["answer"]["partitions"] is None
         assert stages.answer(ranges(1, 2, 3))["answer"]["specs"] is None
-        counted, read = running.board.stages
+        read, counted = [decided.stage for decided in running.board.stages]
         assert counted["answer"]["partitions"] == 128
         assert len(read["answer"]["specs"]) == 1
 

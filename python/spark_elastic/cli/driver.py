@@ -195,11 +195,3 @@ def print_json(value: Json) -> None:
 def clock(ms: int) -> str:
     """Write a time (epoch ms) as a clock here shows it."""
     return f"{datetime.fromtimestamp(ms / 1_000):%Y-%m-%d %H:%M:%S}"
-
-
-def duration(ms: float) -> str:
-    """Write a duration."""
-    for unit, name in ((3_600_000, "h"), (60_000, "min"), (1_000, "s")):
-        if ms >= unit:
-            return f"{ms / unit:.1f}".removesuffix(".0") + f" {name}"
-    return f"{ms:.0f} ms"

@@ -12,7 +12,6 @@ from spark_elastic.cli.driver import (
     Where,
     asks_driver,
     clock,
-    duration,
     journal_option,
     json_option,
     print_json,
@@ -20,6 +19,7 @@ from spark_elastic.cli.driver import (
 )
 from spark_elastic.client.names import find, title
 from spark_elastic.client.source import Json, Source
+from spark_elastic.core.reasons import duration
 from spark_elastic.live.draw import bounds, shown
 
 _MOST = 1_000

@@ -15,7 +15,6 @@ from spark_elastic.cli.driver import (
     asks_driver,
     clock,
     console,
-    duration,
     journal_option,
     json_option,
     print_json,
@@ -23,6 +22,7 @@ from spark_elastic.cli.driver import (
 )
 from spark_elastic.client.names import find, title
 from spark_elastic.client.source import Json
+from spark_elastic.core.reasons import duration
 from spark_elastic.live.draw import shown
 from spark_elastic.live.narrate import brief
 

@@ -1,8 +1,8 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
 Logs, history, UI and ``explain`` show these sentences and make up none of their own. In a sentence
-``{slots:slot}`` reads "3 slots" (or "1 slot"), ``{batch_ms:ms}`` reads "312 ms", "1.5 s" or "5 min", and
-``{read:bytes}`` reads "312 B", "1.5 MiB" or "2 GiB".
+``{slots:slot}`` reads "3 slots" (or "1 slot"), ``{batch_ms:ms}`` reads "312 ms", "1.5 s", "5 min" or "1 h",
+and ``{read:bytes}`` reads "312 B", "1.5 MiB" or "2 GiB".
 """
 
 from __future__ import annotations
@@ -421,8 +421,9 @@ LIMIT = "until {wait_ms:ms} have passed"
 ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
 
 
-def _duration(ms: float) -> str:
-    for unit, name in ((60_000, "min"), (1_000, "s")):
+def duration(ms: float) -> str:
+    """Write a duration as the sentences do."""
+    for unit, name in ((3_600_000, "h"), (60_000, "min"), (1_000, "s")):
         if ms >= unit:
             return f"{ms / unit:.1f}".removesuffix(".0") + f" {name}"
     return f"{ms:.0f} ms"
@@ -439,7 +440,7 @@ def _word(value: Any, kind: str) -> str:
     if not kind:
         return str(value)
     if kind == "ms":
-        return _duration(float(value))
+        return duration(float(value))
     if kind == "bytes":
         return _size(int(value))
     return f"{value} {kind}" if value == 1 else f"{value} {kind}s"

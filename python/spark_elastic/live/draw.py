@@ -15,6 +15,8 @@ from spark_elastic.client.source import Json
 from spark_elastic.live.look import Picture
 from spark_elastic.live.narrate import brief
 
+# In a narrow terminal the other columns are folded before the words are.
+_NARROWEST = 24
 _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 
@@ -58,7 +60,7 @@ def _slots(overview: Json) -> RenderableType:
     slots = overview["slots"]
     text = Text.assemble(("slots ", "bold"), (f"{slots['now']}", "bold cyan"))
     if slots["desired"] is not None:
-        text.append(f" of {slots['desired']} wanted")
+        text.append(f", {slots['desired']} wanted")
     text.append("   ")
     for executor in overview["executors"]:
         text.append_text(_executor(executor))
@@ -89,7 +91,7 @@ def draw_queries(picture: Picture) -> RenderableType:
     columns = ["partitions", *(["bounds"] if bounded else []), "rows/s", "batch"]
     for name in (*columns, *(["offsets behind"] if lag else []), "restarts"):
         table.add_column(name, justify="right")
-    table.add_column("last decision", ratio=1)
+    table.add_column("last decision", ratio=1, min_width=_NARROWEST)
     for query in queries:
         table.add_row(*_row(query, bounded=bounded, lag=lag))
     return table

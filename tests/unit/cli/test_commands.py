@@ -57,9 +57,11 @@ def properties(folder: Path, **conf: str) -> Path:
 def test_the_group_lists_its_commands() -> None:
     result = run("--help")
     assert result.exit_code == 0
-    for name in ("conf", "jar", "doctor", "replay", "demo", "watch"):
+    asking = ("status", "watch", "explain", "history", "rescale", "savepoint", "stop")
+    for name in ("conf", "jar", "doctor", "replay", "demo", "completion", *asking):
         assert f"\n  {name} " in result.output
     assert run("moonrose").exit_code == 2
+    assert "\n    5  no such query" in result.output
     assert __version__ in run("--version").output
 
 

@@ -111,7 +111,6 @@ def test_the_metrics_system_is_told_new_figures(monkeypatch: pytest.MonkeyPatch)
         assert driver.figures.get(timeout=20)["slots"] == 2
         driver.stop = True
         server.stop()
-        assert driver.figures.empty()
 
 
 def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_next_is_answered(

@@ -25,7 +25,7 @@ CONF = {
 
 @pytest.fixture
 def jvm(tmp_path: Path) -> Iterator[Driver]:
-    """Give a JVM that has no other application after this one: it keeps the proxy's path in a system property."""
+    """Give a JVM for one application: Spark keeps the path of the proxy in a system property."""
     with driver(tmp_path / "driver") as started:
         yield started
 

@@ -10,7 +10,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-batch clean
+.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ bench-rescale: jar ## measure how long rescales take (BENCH=--quick: few rounds)
 
 bench-core: venv ## measure the scheduler alone, on one core (BENCH=--quick: seconds)
 	$(BIN)/python -m integration.bench.core $(BENCH)
+
+bench-rest: jar ## measure what reads of the REST API cost a running query (BENCH=--quick: few rounds)
+	$(BIN)/python -m integration.bench.rest_load $(BENCH)
 
 bench-batch: jar ## measure TPC-H with the plugin and without (SF=1: scale; BENCH=--quick: few queries)
 	$(BIN)/python -m integration.bench.batch $(if $(SF),--sf $(SF)) $(BENCH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -160,6 +160,78 @@ def test_the_decided_numbers_are_written_and_the_answer_is_the_same(
     assert plan.count("ReusedExchange") == before.count("ReusedExchange")
 
 
+def test_the_plan_tells_why_tasks_read_what_they_read(elastic: SparkSession) -> None:
+    result = totals(elastic)
+    rows(result)
+    (line,) = (line for line in final_plan(result).splitlines() if "ElasticRead" in line)
+    assert " partitions in 1 task on 2 slots" in line
+
+
+SKEWED = {
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "20k",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.5",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "20k",
+}
+
+
+@pytest.mark.parametrize(
+    ("conf", "reason"),
+    [
+        (SKEWED, "ranges_left_skew"),
+        ({"spark.sql.adaptive.autoBroadcastJoinThreshold": "1m"}, "ranges_left_local"),
+    ],
+)
+def test_what_spark_has_done_with_a_join_is_left_to_it_and_told(
+    elastic: SparkSession, journal: Path, conf: Mapping[str, str], reason: str
+) -> None:
+    session = elastic.newSession()
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    # What is the same over and over would be compressed to nothing.
+    ids = session.range(0, 100_000, 1, 4).withColumn("noise", F.xxhash64("id"))
+    many = ids.withColumn("k", F.when(F.col("id") < 90_000, 7).otherwise(F.col("id")))
+    few = session.range(0, 500, 1, 2).select(F.col("id").alias("k"), (F.col("id") * 2).alias("w"))
+    # The filter hides how small this side is until it has run.
+    both = many.join(few.where("w % 10 != 3"), "k")
+    assert both.agg(F.count("noise"), F.max("noise") != 0).collect() == [(90_000, True)]
+
+    def told() -> bool:
+        return reason in {entry.answer["record"]["reason"] for entry in decisions(journal)}
+
+    eventually(told, f"the journal has {reason}")
+
+
+def test_what_a_stateless_micro_batch_runs_is_read_as_decided(
+    elastic: SparkSession, journal: Path, tmp_path: Path
+) -> None:
+    counted: list[tuple[int, str]] = []
+
+    def count(batch: DataFrame, _number: int) -> None:
+        result = batch.groupBy((F.col("value") % 7).alias("k")).count()
+        counted.append((sum(row["count"] for row in result.collect()), final_plan(result)))
+
+    rate = elastic.readStream.format("rate-micro-batch").option("rowsPerBatch", 700).load()
+    query = rate.writeStream.foreachBatch(count).option("checkpointLocation", str(tmp_path)).start()
+    try:
+        eventually(lambda: len(counted) > 1, "two micro-batches have run")
+    finally:
+        query.stop()
+    rows_read, plan = counted[-1]
+    assert rows_read == 700
+    # As many as the query was given: one for each slot.
+    assert written(plan) == [2]
+    assert "ElasticRead" in plan
+
+
+def test_planning_runs_nothing(elastic: SparkSession) -> None:
+    dag = elastic._jsc.sc().dagScheduler()
+    before = dag.numTotalJobs()
+    for query in (join_of_totals, subquery):
+        planned = numbers(elastic).join(F.broadcast(query(elastic)), "k").groupBy("k").count()
+        assert "Exchange" in planned._jdf.queryExecution().executedPlan().toString()
+    assert dag.numTotalJobs() == before
+
+
 def test_a_clone_of_the_session_is_advised_as_well(elastic: SparkSession) -> None:
     result = totals(elastic.newSession())
     rows(result)
@@ -193,3 +265,8 @@ def test_the_journal_has_each_decision_and_replays(elastic: SparkSession, journa
     outcome = replay(read_journal(file), Scheduler)
     assert outcome.difference is None
     assert outcome.stages == len(decisions(journal))
+
+
+def test_no_rule_has_failed(jvm: Driver, elastic: SparkSession) -> None:
+    rows(join(elastic))
+    assert [line for line in jvm.said() if "is left to Spark's own rule" in line] == []

@@ -20,11 +20,18 @@ def p50_max(values: Iterable[float]) -> dict[str, float]:
 
 def p50_p99(values: Iterable[float]) -> dict[str, float]:
     """Return the median and what 99 of 100 values do not exceed; both 0 without values."""
+    return _p50_and(99, values)
+
+
+def p50_p95(values: Iterable[float]) -> dict[str, float]:
+    """Return the median and what 95 of 100 values do not exceed; both 0 without values."""
+    return _p50_and(95, values)
+
+
+def _p50_and(percent: int, values: Iterable[float]) -> dict[str, float]:
     known = sorted(values)
     if not known:
-        return {"p50": 0.0, "p99": 0.0}
+        return {"p50": 0.0, f"p{percent}": 0.0}
     # The nearest rank: a value that was measured, not one between two.
-    return {
-        "p50": round(statistics.median(known), 3),
-        "p99": round(known[math.ceil(0.99 * len(known)) - 1], 3),
-    }
+    rank = math.ceil(percent * len(known) / 100)
+    return {"p50": round(statistics.median(known), 3), f"p{percent}": round(known[rank - 1], 3)}

@@ -23,7 +23,7 @@ from spark_elastic.demo.data import Tables
 from spark_elastic.demo.delivery import Delivery
 from spark_elastic.demo.feed import Feed
 from spark_elastic.demo.plugin import demo_conf
-from spark_elastic.demo.tail import JournalTail
+from spark_elastic.live.tail import JournalTail
 from spark_elastic.runtime.journal import journal_name
 
 PART_INTERVAL_S = 1.0

@@ -6,7 +6,7 @@ from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Action, Decision, Report, StartQuery
 from spark_elastic.core.events import Event, ExecutorRemoved
-from spark_elastic.demo.board import Batch, Board, QueryBoard
+from spark_elastic.demo.chronicle import Batch, Chronicle, QueryChronicle
 
 
 @frozen
@@ -18,8 +18,8 @@ class Seen:
 
 
 @define
-class Story(Board):
-    """A board that forgets nothing."""
+class Story(Chronicle):
+    """A chronicle that forgets nothing."""
 
     seen: list[Seen] = field(factory=list)
     orders: list[Action] = field(factory=list)
@@ -35,7 +35,7 @@ class Story(Board):
         if isinstance(action, Report):
             self.said.append(action.decision)
 
-    def named(self, name: str) -> QueryBoard:
+    def named(self, name: str) -> QueryChronicle:
         """Return a query of the application by its name."""
         return next(query for query in self.queries.values() if query.name == name)
 

@@ -109,7 +109,7 @@ def test_a_killed_worker_is_done_without(app: Application) -> None:
     app.cluster.kill_worker(app.workers.pop())
     app.wait_for_slots(2)
     app.wait_in_force(2, ALL, killed)
-    assert all(app.story.named(name).partitions == 2 for name in RESCALED)
+    assert all(app.story.named(name).batches[-1].partitions == 2 for name in RESCALED)
     assert not app.story.orders_about("enrichment", StopQuery)
     app.check_alive()
 

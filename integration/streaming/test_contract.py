@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,19 @@ class Shim:
         written: dict[str, Any] = json.loads(self._mapper.valueToTree(read).toString())
         return written
 
+    def gauges(self) -> Callable[..., dict[str, float]]:
+        """Give what tells figures, if any, and returns what the gauges show then."""
+        registry = self._jvm.com.codahale.metrics.MetricRegistry()
+        figures = self._jvm.org.apache.spark.elastic.PolicyFigures()
+        figures.show(registry)
+
+        def tell(value: dict[str, float] | None = None) -> dict[str, float]:
+            if value is not None:
+                figures.update(self._mapper.readTree(json.dumps(value)))
+            return {str(name): float(gauge.getValue()) for name, gauge in registry.getGauges().items()}
+
+        return tell
+
     def write_event(self, value: dict[str, Any]) -> dict[str, Any]:
         cls = self._jvm.java.lang.Class.forName(f"org.apache.spark.elastic.{value['type']}")
         event = self._mapper.treeToValue(self._mapper.readTree(json.dumps(value)), cls)
@@ -90,6 +103,15 @@ def test_the_shim_understands_http_as_it_is_agreed(shim: Shim, name: str, kind: 
         # Whatever stands in a line gets these there.
         del value["id"], value["left_ms"]
     assert shim.again(kind, value) == value
+
+
+def test_figures_are_gauges_as_long_as_they_are_told(shim: Shim) -> None:
+    golden = json.loads((GOLDEN / "figures.json").read_text())
+    gauges = shim.gauges()
+    assert gauges() == {"slots": 0.0}
+    assert gauges(golden) == golden
+    assert gauges({"executors": 1}) == {"slots": 0.0, "executors": 1.0}
+    assert gauges(golden) == golden
 
 
 def test_numbers_keep_their_kind(shim: Shim) -> None:

@@ -38,7 +38,7 @@ _MODES = next(key.kind.choices for key in keys() if key.name == "schedulerMode")
     help="Add to the settings in this file.  [default: Spark's spark-defaults.conf, if there is one]",
 )
 def conf(mode: str | None, form: str, properties_file: Path | None) -> None:
-    r"""Print the settings that turn spark-elastic on.
+    """Print the settings that turn spark-elastic on.
 
     \b
     spark-submit $(spark-elastic conf --mode reactive) app.py
@@ -46,7 +46,7 @@ def conf(mode: str | None, form: str, properties_file: Path | None) -> None:
 
     Lists that spark-defaults.conf has already (spark.plugins, spark.jars, spark.driver.extraClassPath) are
     kept and added to. A --jars of your own replaces spark.jars: in deploy mode cluster name the jar there.
-    """
+    """  # noqa: D301  # click wants the character itself
     file = properties_file or default_properties_file(os.environ, spark_home())
     try:
         existing = read_properties(file) if file is not None else {}

@@ -93,7 +93,7 @@ def _run(
     # pyspark and rich take a moment to load, and the prerequisites say more clearly what is missing.
     from spark_elastic.demo.report import draw_summary
     from spark_elastic.demo.run import Demo, Places
-    from spark_elastic.demo.stage import Stage
+    from spark_elastic.live.stage import Stage
 
     console = Console(force_terminal=False if plain else None)
     if not console.is_terminal:

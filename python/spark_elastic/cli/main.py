@@ -14,7 +14,11 @@ except ModuleNotFoundError as missing:
 
 from spark_elastic import __version__
 
-_COMMANDS = ("demo", "conf", "jar", "doctor", "watch", "replay")
+_COMMANDS = (
+    *("demo", "conf", "jar", "doctor"),
+    *("status", "watch", "explain", "history", "rescale", "savepoint", "stop"),
+    *("replay", "completion"),
+)
 
 
 class _Commands(click.Group):
@@ -38,7 +42,18 @@ def _module(name: str) -> str:
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spark-elastic")
 def cli() -> None:
-    """Elastic scaling for Apache Spark: streaming queries use the executors that are there."""
+    """Elastic scaling for Apache Spark: streaming queries use the executors that are there.
+
+    \b
+    Exit codes of the commands that ask a driver (status, watch, explain, history, rescale, savepoint, stop):
+      0  done
+      1  refused, or it has failed
+      2  wrong usage
+      3  no driver there, or one without spark-elastic, or of another version
+      4  not allowed: read-only, Spark's ACLs, or a login is needed
+      5  no such query, or more than one
+      6  the policy process is busy or just starting: try again
+    """  # noqa: D301  # click wants the character itself
 
 
 def main() -> None:

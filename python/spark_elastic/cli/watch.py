@@ -1,37 +1,84 @@
-"""`spark-elastic watch`: a journal as a live picture."""
+"""`spark-elastic watch`: an application as a live picture."""
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from spark_elastic.demo.board import Board
-from spark_elastic.demo.stage import Stage
-from spark_elastic.demo.tail import JournalTail
+from spark_elastic.cli.driver import DriverCommand, Where, asks_driver, console
+from spark_elastic.client.failures import Busy, NoDriver, Refused
+from spark_elastic.client.recorded import Recorded
+from spark_elastic.live.look import Look
+from spark_elastic.live.stage import LOG_LINES, Stage
+from spark_elastic.live.tail import JournalTail
+from spark_elastic.runtime.entries import Unreadable
+from spark_elastic.runtime.view import DECISIONS_KEPT
 
-_TICK_S = 0.2
+_JOURNAL_TICK_S = 0.2
+_DRIVER_TICK_S = 1.0
 
 
-@click.command()
-@click.argument("journal", type=click.Path(path_type=Path))
-def watch(journal: Path) -> None:
-    """Show the queries and executors of an application from its JOURNAL, while it runs, until Ctrl-C.
+@click.command(cls=DriverCommand)
+@click.argument("journal", type=click.Path(path_type=Path), required=False)
+@asks_driver
+def watch(where: Where, journal: Path | None) -> None:
+    """Show the queries and executors of an application while it runs, until Ctrl-C.
 
-    Where there is no terminal, prints one line for each decision and change.
+    Asks the driver every second, or follows the application's JOURNAL. Where there is no terminal, prints one
+    line for each decision and change.
     """
-    tail = JournalTail(journal)
-    board = Board()
     try:
-        with Stage(Console()) as stage:
-            while tail.error is None:
-                tail.pump(board)
-                stage.show(board)
-                time.sleep(_TICK_S)
+        if journal is None:
+            _watch_driver(where)
+        else:
+            _watch_journal(journal)
     except KeyboardInterrupt:
         return
-    click.echo(f"spark-elastic watch: {tail.error}", err=True)
-    sys.exit(1)
+
+
+def _watch_driver(where: Where) -> None:
+    look = Look(where.driver(), past=LOG_LINES)
+    first = look.take()
+    try:
+        with Stage(console()) as stage:
+            stage.show(first)
+            _go_on(look, stage, lambda: time.sleep(_DRIVER_TICK_S))
+    except NoDriver as gone:
+        raise NoDriver(
+            f"the application has ended, or its driver cannot be reached any more: {gone}"
+        ) from gone
+
+
+def _watch_journal(journal: Path) -> None:
+    recorded, tail = Recorded(), JournalTail(journal)
+
+    def follow() -> None:
+        time.sleep(_JOURNAL_TICK_S)
+        tail.pump(recorded)
+        if tail.error is not None:
+            raise tail.error
+
+    try:
+        with Stage(console()) as stage:
+            _go_on(Look(recorded, past=DECISIONS_KEPT), stage, follow)
+    except Unreadable as error:
+        raise Refused(f"no journal that can be shown: {error}") from error
+
+
+def _go_on(look: Look, stage: Stage, wait: Callable[[], None]) -> None:
+    """Show one picture after another; while the policy is busy or gone there is none."""
+    answers = True
+    while True:
+        wait()
+        try:
+            picture = look.take()
+        except Busy as busy:
+            if answers:
+                stage.say(str(busy))
+            answers = False
+        else:
+            answers = True
+            stage.show(picture)

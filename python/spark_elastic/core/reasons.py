@@ -379,6 +379,14 @@ REASONS: Mapping[str, Reason] = {
         "nothing_to_do",
         "Is left to Spark: some of the {before:partition} of exchange {exchanges} have no known size.",
     ),
+    "ranges_left_skew": Reason(
+        "nothing_to_do",
+        "Is left to Spark, which splits the skewed ones of {before:partition} for a join: {bytes:bytes}.",
+    ),
+    "ranges_left_local": Reason(
+        "nothing_to_do",
+        "Is left to Spark, which reads {bytes:bytes} where the map tasks have written them.",
+    ),
     "ranges_single": Reason("nothing_to_do", "Reads its only partition, {bytes:bytes}, in one task."),
     "ranges_nothing": Reason("nothing_to_do", "Has no partitions to share out between tasks."),
     "ranges_off": Reason("nothing_to_do", "Is left to Spark: the choice of ranges is off."),

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from spark_elastic.demo.board import Board
-from spark_elastic.demo.narrate import brief
+from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.scenario import Deed, Outcome, Step
+from spark_elastic.live.narrate import brief
 
 
 @frozen(kw_only=True)
@@ -66,17 +66,17 @@ def check_sent(sent: int, comparison: Mapping[str, Mapping[str, int]]) -> Check:
     return Check(name="the topic has every row that was sent", ok=read == {sent} and sent > 0, found=found)
 
 
-def check_offsets(board: Board) -> Check:
+def check_offsets(chronicle: Chronicle) -> Check:
     """Check that every query has said how far behind its source it is."""
-    most = {query.name: query.most_behind for query in board.queries.values()}
+    most = {query.name: query.most_behind for query in chronicle.queries.values()}
     said = [f"{name} at most {offsets:,}" for name, offsets in most.items() if offsets is not None]
     ok = len(said) == len(most) > 0
     return Check(name="every query says how far behind it is", ok=ok, found=", ".join(said) or "no offsets")
 
 
-def check_queries(board: Board) -> Check:
+def check_queries(chronicle: Chronicle) -> Check:
     """Check that no query failed."""
-    errors = [f"{query.name}: {brief(query.error)}" for query in board.queries.values() if query.error]
+    errors = [f"{query.name}: {brief(query.error)}" for query in chronicle.queries.values() if query.error]
     return Check(name="no query failed", ok=not errors, found="; ".join(errors) or "no error")
 
 

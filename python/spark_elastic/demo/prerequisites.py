@@ -9,8 +9,8 @@ import shutil
 import subprocess
 
 from spark_elastic.demo.data import generator
-from spark_elastic.demo.narrate import brief
 from spark_elastic.jar import JarNotFoundError, jar_path
+from spark_elastic.live.narrate import brief
 from spark_elastic.maven.artifacts import FetchError
 
 _OLDEST_JAVA = 17

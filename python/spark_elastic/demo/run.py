@@ -7,15 +7,18 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import resources
 from pathlib import Path
 
 from attrs import define, field, frozen
 
 from spark_elastic import __version__
+from spark_elastic.client.driver import API
+from spark_elastic.client.failures import Busy
+from spark_elastic.client.recorded import Recorded
 from spark_elastic.demo import check
-from spark_elastic.demo.board import Board
+from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.cluster import Cluster, Worker
 from spark_elastic.demo.data import Tables
 from spark_elastic.demo.delivery import Delivery
@@ -24,9 +27,11 @@ from spark_elastic.demo.plugin import demo_conf
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.demo.scenario import ADAPTIVE_STEPS, STEPS, Deed, Scenario, Step
 from spark_elastic.demo.source import SCALE, Source
-from spark_elastic.demo.stage import Stage
 from spark_elastic.demo.summary import Summary, summarize
-from spark_elastic.demo.tail import JournalTail
+from spark_elastic.live.look import Look
+from spark_elastic.live.stage import Stage
+from spark_elastic.live.tail import JournalTail
+from spark_elastic.runtime.view import DECISIONS_KEPT
 
 _TICK_S = 0.1
 _QUERIES = ("enrichment", "totals")
@@ -74,13 +79,16 @@ class Demo:
     stage: Stage
     keep: bool
     adaptive: bool = False
-    board: Board = field(factory=Board)
+    chronicle: Chronicle = field(factory=Chronicle)
+    recorded: Recorded = field(factory=Recorded)
     scenario: Scenario = field(init=False)
+    _look: Look = field(init=False)
     _workers: list[Worker] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         steps = ADAPTIVE_STEPS if self.adaptive else STEPS
         self.scenario = Scenario(queries=len(_QUERIES), steps=steps)
+        self._look = Look(self.recorded, past=DECISIONS_KEPT)
 
     def run(self) -> Summary:
         """Run everything; raises ProcessFailure or DataFailure if it cannot even begin."""
@@ -97,7 +105,7 @@ class Demo:
         left += self.source.left_over()
         return summarize(
             version=__version__,
-            board=self.board,
+            chronicle=self.chronicle,
             outcomes=self.scenario.outcomes,
             outputs={name: commits(self.places.output / name) for name in _QUERIES},
             ended=ended,
@@ -105,9 +113,9 @@ class Demo:
             checks=[
                 *check.check_steps(self.scenario.steps, self.scenario.outcomes),
                 check.check_application(exit_code),
-                check.check_queries(self.board),
+                check.check_queries(self.chronicle),
                 *check.check_rows(_QUERIES, comparison),
-                *self.source.checks(self.board, comparison),
+                *self.source.checks(self.chronicle, comparison),
                 check.check_processes(left),
             ],
         )
@@ -136,8 +144,7 @@ class Demo:
             self._wait_for_end(driver, tail)
         finally:
             tail.stop()
-        tail.pump(self.board)
-        self.stage.show(self.board, 1.0, "the end")
+        self._follow(tail, 1.0, "the end")
         if driver.exit_code != 0:
             self.stage.say(f"the application's last words:\n{driver.log_tail()}")
         return driver.exit_code, ended
@@ -164,25 +171,29 @@ class Demo:
         while driver.running and not self._all_run():
             if time.monotonic() > deadline:
                 raise ProcessFailure(f"not every query has run a batch\n{driver.log_tail()}")
-            tail.pump(self.board)
-            self.stage.show(self.board, 0.0, "the first batches")
+            self._follow(tail, 0.0, "the first batches")
             time.sleep(_TICK_S)
 
     def _all_run(self) -> bool:
-        return sum(bool(query.batches) for query in self.board.queries.values()) >= len(_QUERIES)
+        return sum(bool(query.batches) for query in self.chronicle.queries.values()) >= len(_QUERIES)
 
     def _play(self, cluster: Cluster, driver: LoggedProcess, tail: JournalTail) -> None:
         while driver.running and not self.scenario.ended(_now()):
-            tail.pump(self.board)
-            self.scenario.observe(self.board, _now())
+            coming = self.scenario.next_step
+            title = coming.title if coming is not None else "the end"
+            self._follow(tail, self.scenario.progress(_now()), title)
+            self.scenario.observe(self.chronicle, _now())
             step = self.scenario.begin_next(_now())
             if step is not None:
                 self.stage.say(f"scenario: {step.title}")
                 self._do(cluster, step)
-            coming = self.scenario.next_step
-            title = coming.title if coming is not None else "the end"
-            self.stage.show(self.board, self.scenario.progress(_now()), title)
             time.sleep(_TICK_S)
+
+    def _follow(self, tail: JournalTail, done: float, coming: str) -> None:
+        """Take in what the journal tells by now, and show it."""
+        tail.pump(self.chronicle, self.recorded)
+        with suppress(Busy):  # before the first event there is nothing to show
+            self.stage.show(self._look.take(), done, coming)
 
     def _do(self, cluster: Cluster, step: Step) -> None:
         match step.deed:
@@ -206,10 +217,13 @@ class Demo:
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
         """Go on until Ctrl-C, which only ends the waiting."""
         self.stage.say(f"the scenario is over, all runs on: UI at {address}; Ctrl-C ends it")
+        commands = ["status", "explain", *(["rescale totals --up"] if self.adaptive else [])]
+        for command in commands:
+            self.stage.say(f"in another terminal: spark-elastic {command} --url {address}")
+        self.stage.say(f"or: curl -s {address}{API}/queries")
         try:
             while driver.running:
-                tail.pump(self.board)
-                self.stage.show(self.board, 1.0, "Ctrl-C ends")
+                self._follow(tail, 1.0, "Ctrl-C ends")
                 time.sleep(_TICK_S)
         except KeyboardInterrupt:
             self.stage.say("Ctrl-C")
@@ -217,8 +231,7 @@ class Demo:
     def _wait_for_end(self, driver: LoggedProcess, tail: JournalTail) -> None:
         deadline = time.monotonic() + _END_TIMEOUT_S
         while driver.running and time.monotonic() < deadline:
-            tail.pump(self.board)
-            self.stage.show(self.board, 1.0, "the application's end")
+            self._follow(tail, 1.0, "the application's end")
             time.sleep(_TICK_S)
 
     def _compare(self, tables: Tables) -> Mapping[str, Mapping[str, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from spark_elastic.demo.board import Board, ExecutorChange
+from spark_elastic.demo.chronicle import Chronicle, ExecutorChange
 
 
 class Deed(enum.Enum):
@@ -110,14 +110,14 @@ class Scenario:
         """Tell whether the last step is over and the time is up."""
         return self.next_step is None and self._due(now, self.end_s)
 
-    def observe(self, board: Board, now: int) -> None:
+    def observe(self, chronicle: Chronicle, now: int) -> None:
         """Compare the present step with what the journal says; `now` in epoch ms."""
         if not self.outcomes or self._over(self.outcomes[-1]):
             return
         outcome = self.outcomes[-1]
-        begin = self._effect(outcome, board.changes)
+        begin = self._effect(outcome, chronicle.changes)
         if begin is not None:
-            for query in board.queries.values():
+            for query in chronicle.queries.values():
                 since = query.in_force_since(outcome.step.slots, begin)
                 if since is not None:
                     outcome.in_force.setdefault(query.name, since)

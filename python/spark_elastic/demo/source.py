@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from spark_elastic.demo.board import Board
 from spark_elastic.demo.broker import Broker
 from spark_elastic.demo.check import Check, check_offsets, check_sent
+from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.data import Tables, generate
 from spark_elastic.demo.delivery import Delivery
 from spark_elastic.demo.feed import Feed
@@ -45,7 +45,7 @@ class Source(ABC):
     def close(self) -> None:
         """End everything that `open` has started, also if it has failed."""
 
-    def checks(self, board: Board, comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
+    def checks(self, chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
         """Check what only this source can have."""
         return []
 
@@ -103,10 +103,10 @@ class KafkaSource(Source):
             self._feed.stop()
         self._broker.close()
 
-    def checks(self, board: Board, comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
+    def checks(self, chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
         """Check that nothing got lost before the queries, and that they say how far behind they are."""
         sent = 0 if self._feed is None else self._feed.rows
-        return [check_sent(sent, comparison), check_offsets(board)]
+        return [check_sent(sent, comparison), check_offsets(chronicle)]
 
     def left_over(self) -> list[str]:
         """Name what is left of the broker."""

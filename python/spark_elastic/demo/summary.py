@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 from attrs import frozen
 
-from spark_elastic.demo.board import Board
 from spark_elastic.demo.check import Check
+from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.output import longest_gap
 from spark_elastic.demo.scenario import Deed, Outcome
 
@@ -69,7 +69,7 @@ class Summary:
 def summarize(
     *,
     version: str,
-    board: Board,
+    chronicle: Chronicle,
     outcomes: Sequence[Outcome],
     outputs: Mapping[str, Sequence[int]],
     ended: int,
@@ -81,14 +81,14 @@ def summarize(
     checked = tuple(checks)
     return Summary(
         version=version,
-        spark_version=board.spark_version,
+        spark_version=chronicle.spark_version,
         ok=all(check.ok for check in checked),
-        decisions=board.decided,
+        decisions=chronicle.decided,
         steps=tuple(
             _step(outcome, outcomes[0].acted, end, outputs)
             for outcome, end in zip(outcomes, ends, strict=True)
         ),
-        queries=_queries(board, comparison),
+        queries=_queries(chronicle, comparison),
         checks=checked,
     )
 
@@ -117,7 +117,7 @@ def _step(outcome: Outcome, first: int, end: int, outputs: Mapping[str, Sequence
     )
 
 
-def _queries(board: Board, comparison: Mapping[str, Mapping[str, int]]) -> tuple[QuerySummary, ...]:
+def _queries(chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) -> tuple[QuerySummary, ...]:
     return tuple(
         QuerySummary(
             query=query.name,
@@ -129,5 +129,5 @@ def _queries(board: Board, comparison: Mapping[str, Mapping[str, int]]) -> tuple
             rows_out=comparison.get(query.name, {}).get("rows_out"),
             rows_expected=comparison.get(query.name, {}).get("rows_expected"),
         )
-        for query in board.queries.values()
+        for query in chronicle.queries.values()
     )

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
@@ -56,12 +56,22 @@ class Py4JGateway:
                 f"the driver at {self._where} answered something else than events: {error!r}"
             ) from error
 
-    def serve(self, answer: JsonObject | None, *, line: Line, wait_ms: int) -> Served:
+    def serve(
+        self,
+        answer: JsonObject | None,
+        *,
+        line: Line,
+        wait_ms: int,
+        figures: Mapping[str, float] | None = None,
+    ) -> Served:
         """Hand over the answer to a request, wait up to `wait_ms` for the next one of a line. Raises Lost.
 
         Threads may call this at the same time.
         """
-        reply = self._call("serve", {"answer": answer, "line": line, "wait_ms": wait_ms})
+        request: dict[str, Any] = {"answer": answer, "line": line, "wait_ms": wait_ms}
+        if figures is not None:
+            request["figures"] = figures
+        reply = self._call("serve", request)
         return Served(request=reply.get("request"), stop=bool(reply.get("stop", False)))
 
     def wake(self) -> None:

@@ -65,10 +65,17 @@ class Gateway(Protocol):
 class RequestGateway(Protocol):
     """The driver, as those see it who answer requests."""
 
-    def serve(self, answer: JsonObject | None, *, line: Line, wait_ms: int) -> Served:
+    def serve(
+        self,
+        answer: JsonObject | None,
+        *,
+        line: Line,
+        wait_ms: int,
+        figures: Mapping[str, float] | None = None,
+    ) -> Served:
         """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request of a line.
 
-        Raises GatewayError.
+        `figures` are what Spark's metrics system shows from now on, None: what it shows. Raises GatewayError.
         """
 
     def wake(self) -> None:

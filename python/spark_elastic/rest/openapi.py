@@ -74,7 +74,9 @@ _SCHEMAS: dict[str, Schema] = {
         maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
         policyRestarts=_COUNT,
         slots=_object(now=_COUNT, desired=_or_null(_COUNT)),
-        executors=_list(_object(id=_TEXT, host=_TEXT, cores=_COUNT, excluded=_BOOL, decommissioning=_BOOL)),
+        executors=_list(
+            _object(id=_TEXT, host=_TEXT, cores=_COUNT, slots=_COUNT, excluded=_BOOL, decommissioning=_BOOL)
+        ),
         queries={"type": "object", "propertyNames": _STATE, "additionalProperties": _COUNT},
     ),
     "Query": _object(

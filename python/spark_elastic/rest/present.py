@@ -47,6 +47,7 @@ def overview(view: View) -> Json:
                 "id": executor.executor,
                 "host": executor.host,
                 "cores": executor.cores,
+                "slots": view.usable.get(executor.executor, 0),
                 "excluded": executor.excluded,
                 "decommissioning": executor.decommissioning,
             }

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 
 from spark_elastic.gateway.port import MAX_WAIT_MS, GatewayError, JsonObject, Line, RequestGateway
+from spark_elastic.rest.figures import flat
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.rest.wsgi import Application, call
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.stages import Stages
+from spark_elastic.runtime.view import View
 
 _log = logging.getLogger(__name__)
 _END_S = 1.5
+# Spark's metrics system is asked once in so many seconds, or more.
+_FIGURES_EVERY_S = 1.0
 _Respond = Callable[[JsonObject], JsonObject | None]
 
 
@@ -39,6 +44,8 @@ class Server:
         self._lock = threading.Lock()
         self._application: Application | None = None
         self._threads: list[threading.Thread] = []
+        self._told: View | None = None
+        self._told_at = 0.0
 
     def start(self) -> None:
         """Begin; the connection is made in the background."""
@@ -74,12 +81,21 @@ class Server:
         answer: JsonObject | None = None
         try:
             while not self._ending.is_set():
-                served = gateway.serve(answer, line=line, wait_ms=MAX_WAIT_MS)
+                figures = self._figures() if line == "reads" else None
+                served = gateway.serve(answer, line=line, wait_ms=MAX_WAIT_MS, figures=figures)
                 if served.stop:
                     return
                 answer = None if served.request is None else respond(served.request)
         except GatewayError:
             return  # the loop finds the same, and says it
+
+    def _figures(self) -> Mapping[str, float] | None:
+        """Return what Spark's metrics system is to show, None if that is what was told last, or just now."""
+        view, now = self._board.view, time.monotonic()
+        if view is None or view is self._told or now - self._told_at < _FIGURES_EVERY_S:
+            return None
+        self._told, self._told_at = view, now
+        return flat(view)
 
     def _answer(self, value: JsonObject) -> JsonObject | None:
         try:

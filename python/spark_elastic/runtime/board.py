@@ -95,7 +95,7 @@ class Board:
     def __init__(self, restarts: int = 0) -> None:
         self.view: View | None = None
         self.wake: Callable[[], None] = lambda: None
-        self._restarts = restarts
+        self.restarts = restarts
         self._asked: deque[Request] = deque()
         self._decided: deque[JsonObject] = deque()
         self._stages = DecidedStages()
@@ -217,9 +217,10 @@ class Board:
             application_name=snapshot.application_name,
             spark_version=snapshot.spark_version,
             settings=settings,
-            restarts=self._restarts,
+            restarts=self.restarts,
             slots=scheduler.slots.total,
             executors=tuple(scheduler.slots.executors.values()),
+            usable=dict(scheduler.slots.usable),
             queries=queries,
             decisions=self._decisions.kept(),
             figures=Figures(

@@ -63,10 +63,11 @@ class ActionsEntry:
 
 @frozen(kw_only=True)
 class StageEntry:
-    """A question about a batch stage, and the answer as it was written."""
+    """A question about a batch stage, and the answer as it was written; `written` is the whole of it."""
 
     question: Question
     answer: Mapping[str, Any]
+    written: Mapping[str, Any]
 
 
 @frozen(kw_only=True)
@@ -94,7 +95,9 @@ def parse_line(line: str) -> Entry:
             return ActionsEntry(actions=tuple(decode_action(action) for action in value["actions"]))
         if "stage" in value:
             stage = value["stage"]
-            return StageEntry(question=decode_question(stage["question"]), answer=stage["answer"])
+            return StageEntry(
+                question=decode_question(stage["question"]), answer=stage["answer"], written=stage
+            )
         if "state" in value:
             return StateEntry(
                 state=value["state"], own_events=value["own_events"], last_event=value["last_event"]

@@ -38,7 +38,10 @@ class Figures:
 
 @frozen(kw_only=True)
 class View:
-    """The policy at one moment, `at` (epoch ms). `decisions` has the newest last."""
+    """The policy at one moment, `at` (epoch ms). `decisions` has the newest last.
+
+    `usable` has the slots of each executor that has any.
+    """
 
     at: int
     application: str
@@ -48,6 +51,7 @@ class View:
     restarts: int
     slots: int
     executors: tuple[ExecutorInfo, ...]
+    usable: Mapping[str, int]
     queries: Mapping[str, QueryView]
     decisions: tuple[Decision, ...]
     figures: Figures

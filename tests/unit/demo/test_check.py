@@ -4,7 +4,7 @@ import pytest
 
 from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.demo import check
-from spark_elastic.demo.board import Board
+from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.scenario import Deed, Outcome, Step
 from tests.unit.demo.facts import progress, submitted, terminated
 
@@ -47,11 +47,11 @@ def test_a_step_holds_only_once_it_has_settled() -> None:
 
 
 def test_a_failed_query_and_a_process_left_over_are_named() -> None:
-    board = Board()
-    board.follow(submitted("q"))
-    assert check.check_queries(board).ok
-    board.follow(terminated("q", 5, "disk full"))
-    assert check.check_queries(board).found == "q: disk full"
+    chronicle = Chronicle()
+    chronicle.follow(submitted("q"))
+    assert check.check_queries(chronicle).ok
+    chronicle.follow(terminated("q", 5, "disk full"))
+    assert check.check_queries(chronicle).found == "q: disk full"
     assert check.check_processes([]).ok
     assert check.check_processes(["worker-1"]).found == "worker-1"
 
@@ -67,14 +67,14 @@ def test_a_topic_to_which_nothing_was_sent_proves_nothing() -> None:
 
 
 def test_every_query_must_have_said_how_far_it_was_behind() -> None:
-    board = Board()
-    assert not check.check_offsets(board).ok
-    board.follow(submitted("totals"))
-    board.follow(progress("totals", 0, 100, 1, behind=OffsetsBehind(avg=3.5, max=5, min=2)))
-    board.follow(progress("totals", 1, 200, 1, behind=OffsetsBehind(avg=0.0, max=0, min=0)))
-    assert check.check_offsets(board) == check.Check(
+    chronicle = Chronicle()
+    assert not check.check_offsets(chronicle).ok
+    chronicle.follow(submitted("totals"))
+    chronicle.follow(progress("totals", 0, 100, 1, behind=OffsetsBehind(avg=3.5, max=5, min=2)))
+    chronicle.follow(progress("totals", 1, 200, 1, behind=OffsetsBehind(avg=0.0, max=0, min=0)))
+    assert check.check_offsets(chronicle) == check.Check(
         name="every query says how far behind it is", ok=True, found="totals at most 5"
     )
-    board.follow(submitted("enrichment"))
-    board.follow(progress("enrichment", 0, 100, 1))
-    assert not check.check_offsets(board).ok
+    chronicle.follow(submitted("enrichment"))
+    chronicle.follow(progress("enrichment", 0, 100, 1))
+    assert not check.check_offsets(chronicle).ok

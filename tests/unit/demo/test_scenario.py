@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from spark_elastic.demo.board import Board
+from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.scenario import Deed, Scenario, Step
 from tests.unit.demo.facts import added, progress, removed, submitted
 
@@ -15,98 +15,98 @@ def scenario() -> Scenario:
     return Scenario(queries=1, steps=STEPS, end_s=30, quiet_s=2, timeout_s=5)
 
 
-def board_with_one() -> Board:
-    board = Board()
+def board_with_one() -> Chronicle:
+    chronicle = Chronicle()
     for event in (added("0", 0), submitted("q"), progress("q", 0, 1000, 1)):
-        board.follow(event)
-    return board
+        chronicle.follow(event)
+    return chronicle
 
 
 def test_a_step_begins_when_its_time_has_come_and_the_one_before_has_settled() -> None:
-    played, board = scenario(), board_with_one()
+    played, chronicle = scenario(), board_with_one()
     assert played.begin_next(1000) == STEPS[0]
     assert played.begin_next(20_000) is None
-    played.observe(board, 20_000)
+    played.observe(chronicle, 20_000)
     assert played.begin_next(21_999) is None
     assert played.begin_next(22_000) == STEPS[1]
     assert played.outcomes[0].in_force == {"q": 1000}
 
 
 def test_a_step_that_settled_early_waits_for_its_successors_time() -> None:
-    played, board = scenario(), board_with_one()
+    played, chronicle = scenario(), board_with_one()
     played.begin_next(1000)
-    played.observe(board, 1000)
+    played.observe(chronicle, 1000)
     assert played.begin_next(10_999) is None
     assert played.begin_next(11_000) == STEPS[1]
 
 
 def test_in_force_counts_only_batches_after_the_executors_change() -> None:
-    played, board = scenario(), board_with_one()
+    played, chronicle = scenario(), board_with_one()
     played.begin_next(1000)
-    played.observe(board, 1000)
+    played.observe(chronicle, 1000)
     played.begin_next(11_000)
-    board.follow(progress("q", 1, 11_500, 2))
-    played.observe(board, 12_000)
+    chronicle.follow(progress("q", 1, 11_500, 2))
+    played.observe(chronicle, 12_000)
     assert played.outcomes[1].settled is None
-    board.follow(added("1", 12_500))
-    played.observe(board, 12_600)
+    chronicle.follow(added("1", 12_500))
+    played.observe(chronicle, 12_600)
     assert played.outcomes[1].settled is None
-    board.follow(progress("q", 2, 13_000, 2))
-    played.observe(board, 13_400)
+    chronicle.follow(progress("q", 2, 13_000, 2))
+    played.observe(chronicle, 13_400)
     assert played.outcomes[1].executor == "1"
     assert played.outcomes[1].in_force == {"q": 13_000}
     assert played.outcomes[1].settled == 13_400
 
 
 def test_a_step_without_effect_is_marked_and_the_next_begins() -> None:
-    played, board = scenario(), board_with_one()
+    played, chronicle = scenario(), board_with_one()
     played.begin_next(0)
-    played.observe(board, 0)
+    played.observe(chronicle, 0)
     played.begin_next(10_000)
-    played.observe(board, 15_001)
+    played.observe(chronicle, 15_001)
     assert played.outcomes[1].timed_out
     assert played.begin_next(20_000) == STEPS[2]
 
 
 def test_a_change_before_the_deed_is_not_its_effect() -> None:
-    played, board = scenario(), board_with_one()
+    played, chronicle = scenario(), board_with_one()
     for now in (0, 10_000):
         played.begin_next(now)
-        played.observe(board, now)
-    board.follow(added("1", 10_500))
-    board.follow(progress("q", 1, 10_600, 2))
-    played.observe(board, 10_900)
-    board.follow(removed("0", 15_000))
-    board.follow(progress("q", 2, 15_600, 1))
+        played.observe(chronicle, now)
+    chronicle.follow(added("1", 10_500))
+    chronicle.follow(progress("q", 1, 10_600, 2))
+    played.observe(chronicle, 10_900)
+    chronicle.follow(removed("0", 15_000))
+    chronicle.follow(progress("q", 2, 15_600, 1))
     played.begin_next(20_000)
-    played.observe(board, 20_100)
+    played.observe(chronicle, 20_100)
     assert played.outcomes[2].executor is None
 
 
 def test_the_bar_waits_for_a_late_step_and_the_end_for_the_last() -> None:
-    played, board = scenario(), board_with_one()
+    played, chronicle = scenario(), board_with_one()
     assert played.progress(0) == 0.0
     played.begin_next(0)
     assert played.progress(25_000) == 10 / 30
     assert not played.ended(60_000)
-    played.observe(board, 0)
+    played.observe(chronicle, 0)
     for now in (10_000, 20_000):
         played.begin_next(now)
-        played.observe(board, now + 6000)
+        played.observe(chronicle, now + 6000)
     assert not played.ended(29_000)
     assert played.ended(30_000)
 
 
 def test_another_bound_counts_from_when_it_was_written() -> None:
     steps = (STEPS[0], Step(title="raise", deed=Deed.BOUND, at_s=10, slots=2))
-    played, board = Scenario(queries=1, steps=steps, end_s=30, quiet_s=2, timeout_s=5), board_with_one()
+    played, chronicle = Scenario(queries=1, steps=steps, end_s=30, quiet_s=2, timeout_s=5), board_with_one()
     played.begin_next(1000)
-    played.observe(board, 1000)
+    played.observe(chronicle, 1000)
     assert played.begin_next(11_000) == steps[1]
-    board.follow(progress("q", 1, 10_900, 2))
-    played.observe(board, 11_500)
+    chronicle.follow(progress("q", 1, 10_900, 2))
+    played.observe(chronicle, 11_500)
     assert played.outcomes[1].settled is None
-    board.follow(progress("q", 2, 11_600, 2))
-    played.observe(board, 12_000)
+    chronicle.follow(progress("q", 2, 11_600, 2))
+    played.observe(chronicle, 12_000)
     assert played.outcomes[1].in_force == {"q": 11_600}
     assert played.outcomes[1].executor is None

@@ -4,8 +4,8 @@ import json
 
 from rich.console import Console
 
-from spark_elastic.demo.board import Board
 from spark_elastic.demo.check import Check
+from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.report import draw_summary
 from spark_elastic.demo.scenario import Deed, Outcome, Step
 from spark_elastic.demo.summary import Summary, summarize
@@ -13,7 +13,7 @@ from tests.unit.demo.facts import added, progress, snapshot, stopped, submitted
 
 
 def summary(*, ok: bool = True) -> Summary:
-    board = Board()
+    chronicle = Chronicle()
     for event in (
         snapshot(),
         added("0", 100),
@@ -23,12 +23,12 @@ def summary(*, ok: bool = True) -> Summary:
         stopped("q", 13_000),
         progress("q", 1, 13_500, 2),
     ):
-        board.follow(event)
+        chronicle.follow(event)
     start = Step(title="start", deed=Deed.START, at_s=0, slots=1)
     add = Step(title="add", deed=Deed.ADD, at_s=10, slots=2)
     return summarize(
         version="1.2.3",
-        board=board,
+        chronicle=chronicle,
         outcomes=[
             Outcome(start, 900, executor="0", executor_at=100, in_force={"q": 1000}, settled=1300),
             Outcome(add, 10_900, executor="1", executor_at=12_000, in_force={"q": 13_500}, settled=13_900),

@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
+from spark_elastic.rest.figures import flat
 from tests.unit.core.builder import STATELESS
 from tests.unit.rest.world import API, COUNTS, ID, NOW, World, world
 
@@ -172,3 +173,18 @@ def test_a_name_cannot_break_the_metrics() -> None:
     with world(queries=(odd,)) as running:
         text = running.get("/elastic/metrics").text
     assert 'name="a\\"b\\\\c\\nd?"' in text
+
+
+def test_figures_have_names_that_every_monitoring_system_takes() -> None:
+    names = ("a.b c", "twice", "twice", None)
+    queries = [evolve(STATELESS, query=f"id-{number}", name=name) for number, name in enumerate(names)]
+    with world(queries=queries) as running:
+        view = running.board.view
+        assert view is not None
+        found = flat(view)
+    counts = {name.partition(".")[2] for name in found if name.startswith("query_partitions.")}
+    assert counts == {"a_b_c", "id-1", "id-2", "id-3"}
+    assert found["rescales_total.initial_schedule.completed"] == 4
+    assert found["policy_restarts_total"] == 3
+    assert found["decision_seconds_count"] > 0
+    assert found["decision_seconds_sum"] > 0

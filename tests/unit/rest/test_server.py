@@ -7,10 +7,12 @@ import json
 import logging
 import queue
 import threading
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import pytest
 
+from spark_elastic.core import events as ev
 from spark_elastic.gateway.port import JsonObject, Line, Lost, Served
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.rest.server import Server
@@ -42,11 +44,21 @@ class Driver:
     def __init__(self) -> None:
         self.lines: dict[Line, queue.Queue[JsonObject]] = {line: queue.Queue() for line in get_args(Line)}
         self.answers: queue.Queue[Any] = queue.Queue()
+        self.figures: queue.Queue[Mapping[str, float]] = queue.Queue()
         self.woken = threading.Event()
         self.stop = False
         self.lost = False
 
-    def serve(self, answer: JsonObject | None, *, line: Line, wait_ms: int) -> Served:
+    def serve(
+        self,
+        answer: JsonObject | None,
+        *,
+        line: Line,
+        wait_ms: int,
+        figures: Mapping[str, float] | None = None,
+    ) -> Served:
+        if figures is not None:
+            self.figures.put(figures)
         if answer is not None:
             self.answers.put(answer)
         try:
@@ -84,6 +96,22 @@ def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> 
         assert (written["id"], written["status"]) == (REQUIREMENTS, 200)
         driver.stop = True
         server.stop()
+
+
+def test_the_metrics_system_is_told_new_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_elastic.rest.server._FIGURES_EVERY_S", 0.01)
+    with world() as running:
+        driver = Driver()
+        server = Server(lambda: driver, running.board, Stages(running.board))
+        server.start()
+        first = driver.figures.get(timeout=20)
+        assert (first["slots"], first["query_partitions.counts"]) == (4, 4)
+        assert first["rescales_total.initial_schedule.completed"] == 1
+        running.send(ev.ExecutorRemoved, executor="1", reason="lost")
+        assert driver.figures.get(timeout=20)["slots"] == 2
+        driver.stop = True
+        server.stop()
+        assert driver.figures.empty()
 
 
 def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_next_is_answered(

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -35,6 +35,7 @@ NOW = 1_700_000_000_000
 API = "/elastic/api/v1"
 REQUIREMENTS = f"{API}/queries/{ID}/resource-requirements"
 PATIENCE_S = 20.0
+A = TypeVar("A", bound=ac.Action)
 
 
 class Clock:
@@ -103,6 +104,18 @@ class Shim:
             self._woken = True
             self._changed.notify_all()
             assert self._changed.wait_for(lambda: self.idle > seen and not self._events, PATIENCE_S)
+
+    def ordered(self, kind: type[A]) -> A:
+        """Wait for an order of this kind, and return the first one."""
+        found: list[A] = []
+
+        def look() -> bool:
+            found[:] = [action for action in self.actions if isinstance(action, kind)]
+            return bool(found)
+
+        with self._changed:
+            assert self._changed.wait_for(look, PATIENCE_S), f"no {kind.__name__}"
+        return found[0]
 
     def wake(self) -> None:
         with self._changed:

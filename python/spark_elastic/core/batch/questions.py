@@ -7,10 +7,15 @@ the bounds of the settings for this group.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from attrs import frozen
 
 from spark_elastic.core.batch.record import Record
 from spark_elastic.core.batch.skew import JoinType, Side
+
+Left = Literal["skew", "local"]
+"""What Spark itself has done already: split partitions for a join, or read map outputs where they are."""
 
 
 @frozen(kw_only=True)
@@ -83,7 +88,7 @@ class Ranges:
     """Ask which ranges the tasks of a group read.
 
     `join` is the type of the join that reads it. `keyed`: something further up relies on the keys of a
-    partition being together, so that a split would cost another shuffle.
+    partition being together, so that a split would cost another shuffle. `left`: the group is Spark's.
     """
 
     group: str
@@ -91,6 +96,7 @@ class Ranges:
     slots: int
     join: JoinType = "other"
     keyed: bool = False
+    left: Left | None = None
     lower: int | None = None
     upper: int | None = None
 

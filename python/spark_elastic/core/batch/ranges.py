@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spark_elastic.core.batch.decider import Plan, decide
 from spark_elastic.core.batch.inputs import Input, added
 from spark_elastic.core.batch.number import narrow
-from spark_elastic.core.batch.questions import MapRange, Ranges, RangesAnswer, Spec, WrittenExchange
+from spark_elastic.core.batch.questions import Left, MapRange, Ranges, RangesAnswer, Spec, WrittenExchange
 from spark_elastic.core.batch.record import Record, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.splitting import Splitting, splitting
@@ -15,11 +15,13 @@ from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
 from spark_elastic.core.reasons import SKEW_KEPT
 from spark_elastic.core.requirements import Bounds
 
+_LEFT: Mapping[Left, str] = {"skew": "ranges_left_skew", "local": "ranges_left_local"}
+
 
 def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
     """Answer what each task reads."""
     shuffles = [exchange for exchange in question.exchanges if not exchange.broadcast]
-    untouched = _untouched(shuffles, settings)
+    untouched = _untouched(question, shuffles, settings)
     if untouched is not None:
         return RangesAnswer(group=question.group, specs=None, record=untouched)
     count = len(shuffles[0].bytes)
@@ -43,7 +45,9 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
     return _answer(question, settings, bounds, shuffles, specs, sizes, split)
 
 
-def _untouched(shuffles: Sequence[WrittenExchange], settings: BatchSettings) -> Record | None:
+def _untouched(
+    question: Ranges, shuffles: Sequence[WrittenExchange], settings: BatchSettings
+) -> Record | None:
     """Say why the ranges are left to Spark, None if they are not."""
     if not (settings.enabled and settings.ranges_enabled):
         return record("ranges_off")
@@ -61,6 +65,9 @@ def _untouched(shuffles: Sequence[WrittenExchange], settings: BatchSettings) -> 
     unknown = [exchange.id for exchange in shuffles if min(exchange.bytes) < 0]
     if unknown:
         return record("ranges_unknown", before=count, exchanges=", ".join(unknown))
+    if question.left is not None:
+        written = sum(sum(exchange.bytes) for exchange in shuffles)
+        return record(_LEFT[question.left], before=count, bytes=written)
     if count == 1 and not any(exchange.large for exchange in shuffles):
         return record("ranges_single", before=count, bytes=sum(exchange.bytes[0] for exchange in shuffles))
     return None

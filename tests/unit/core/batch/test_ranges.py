@@ -135,6 +135,16 @@ def test_what_is_left_to_spark_has_a_reason(exchanges: list[object], reason: str
     assert (answer.specs, answer.record.reason, answer.record.kind) == (None, reason, "nothing_to_do")
 
 
+@pytest.mark.parametrize(
+    ("left", "message"), [("skew", "splits the skewed ones"), ("local", "where the map")]
+)
+def test_what_spark_has_done_itself_stays(left: str, message: str) -> None:
+    answer = ask_ranges(written([MIB] * 4), left=left)
+    assert (answer.specs, answer.record.reason) == (None, f"ranges_left_{left}")
+    assert message in answer.record.message
+    assert "4 MiB" in answer.record.message
+
+
 @pytest.mark.parametrize("settings", [BatchSettings(enabled=False), BatchSettings(ranges_enabled=False)])
 def test_switched_off_it_says_so(settings: BatchSettings) -> None:
     assert ask_ranges(written([1, 2]), settings=settings).record.reason == "ranges_off"

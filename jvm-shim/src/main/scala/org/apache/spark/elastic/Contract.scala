@@ -171,7 +171,8 @@ private[spark] case class InitialCount(
     slots: Int = 0)
     extends Question
 private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
-private[spark] case class Ranges(group: String, exchanges: Seq[WrittenExchange], slots: Int = 0) extends Question
+private[spark] case class Ranges(group: String, exchanges: Seq[WrittenExchange], left: Option[String], slots: Int = 0)
+    extends Question
 
 /** Longs that cross as one base64 text of big-endian 64-bit integers. */
 private[spark] case class PackedLongs(values: Array[Long]) {

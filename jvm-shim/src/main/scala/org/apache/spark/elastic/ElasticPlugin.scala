@@ -5,6 +5,8 @@ import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
 
 import scala.util.control.NonFatal
 
+import com.codahale.metrics.MetricRegistry
+
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.internal.Logging
@@ -40,7 +42,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   }
 
   /** Called when the application has an id: now there is something that a policy can be told. */
-  override def registerMetrics(appId: String, context: PluginContext): Unit = parts.foreach(_.introduce(appId))
+  override def registerMetrics(appId: String, context: PluginContext): Unit =
+    parts.foreach(_.introduce(appId, context.metricRegistry))
 
   override def shutdown(): Unit = {
     parts.foreach(_.stop())
@@ -63,7 +66,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val queries = new QueryControl(events, listener.drainTaskTime)
     private val requests = new Requests
     private val advice = new StageAdvice(requests)
-    private val gateway = new PolicyGateway(events, requests, Shim.version, act, what => policy.complain(what))
+    private val figures = new PolicyFigures
+    private val gateway =
+      new PolicyGateway(events, requests, figures, Shim.version, act, what => policy.complain(what))
     @volatile private var hangMs = 10000L
     private lazy val policy: PolicyProcess =
       new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
@@ -123,7 +128,10 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       queries.off()
     }
 
-    def introduce(appId: String): Unit = events.snapshotFrom(() => snapshot(appId))
+    def introduce(appId: String, metrics: MetricRegistry): Unit = {
+      figures.show(metrics)
+      events.snapshotFrom(() => snapshot(appId))
+    }
 
     private def snapshot(appId: String): Snapshot = {
       val conf = sc.conf.getAll.filter { case (key, _) => Shim.shown(key) }.toMap

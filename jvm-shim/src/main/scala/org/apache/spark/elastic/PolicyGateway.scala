@@ -35,12 +35,14 @@ private[spark] trait PolicyCalls {
  * input, and nothing else: no argument, no environment, no setting, no log.
  *
  * @param requests what is asked of the policy process
+ * @param figures what it tells to Spark's metrics system
  * @param act carries out one action; what it throws is the answer to that action alone
  * @param nonsense is told of requests that cannot be understood
  */
 private[spark] final class PolicyGateway(
     events: EventStream,
     requests: Requests,
+    figures: PolicyFigures,
     version: String,
     act: Action => Unit,
     nonsense: String => Unit)
@@ -143,6 +145,7 @@ private[spark] final class PolicyGateway(
   override def serve(request: String): String = {
     val tree = Contract.mapper.readTree(request)
     if (tree.hasNonNull("answer")) requests.answer(tree.get("answer"))
+    if (tree.hasNonNull("figures")) figures.update(tree.get("figures"))
     val waitMs = if (closing) 0L else math.max(0L, math.min(1000L, tree.path("wait_ms").asLong(0L)))
     val reply = Contract.mapper.createObjectNode()
     requests.take(tree.required("line").asText, waitMs).foreach(reply.set[ObjectNode]("request", _))

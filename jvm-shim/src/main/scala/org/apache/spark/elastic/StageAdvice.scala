@@ -36,14 +36,13 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
 
   /** How many partitions to write; none: as Spark has planned. */
   def count(question: InitialCount): Option[Int] =
-    ask(question, "partitions") {
-      case n if n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions => Some(n.asInt)
-      case _ => None
+    ask(question, "partitions") { (n, _) =>
+      Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
     }
 
-  /** The ranges `[start, end)` of so many partitions that each task is to read; none: as Spark would have it. */
-  def ranges(question: Ranges, partitions: Int): Option[Seq[(Int, Int)]] =
-    ask(question, "specs") { specs =>
+  /** The ranges `[start, end)` of so many partitions that each task is to read, and why; none: as Spark would. */
+  def ranges(question: Ranges, partitions: Int): Option[(Seq[(Int, Int)], String)] =
+    ask(question, "specs") { (specs, why) =>
       val found = specs.elements.asScala.map { spec =>
         if (spec.path("maps").isEmpty) (spec.path("start").asInt(-1), spec.path("end").asInt(-1)) else (-1, -1)
       }.toSeq
@@ -51,10 +50,10 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
       val ends = found.map(_._2)
       Option.when(
         found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
-          found.forall { case (start, end) => start < end })(found)
+          found.forall { case (start, end) => start < end })(found -> why)
     }
 
-  private def ask[T](question: Question, field: String)(read: JsonNode => Option[T]): Option[T] = {
+  private def ask[T](question: Question, field: String)(read: (JsonNode, String) => Option[T]): Option[T] = {
     val began = System.nanoTime()
     val answer = send(question, waitMs)
     lastUs = (System.nanoTime() - began) / 1000L
@@ -63,7 +62,7 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
         val value = found.path("answer").path(field)
         if (value.isNull) None
         else
-          read(value).orElse {
+          read(value, found.path("answer").path("record").path("message").asText).orElse {
             missed(s"the answer makes no sense: ${value.toString.take(200)}")
             None
           }
@@ -100,5 +99,5 @@ private[spark] object StageAdvice {
   private val PauseMs = 1000L
   private val WarmUp = 20
   private val WarmUpMs = 10000L
-  private val Empty = Seq(InitialCount("", Nil, 1, None), Ranges("", Nil))
+  private val Empty = Seq(InitialCount("", Nil, 1, None), Ranges("", Nil, None))
 }

@@ -6,8 +6,11 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges, StageAdvice, WrittenExchange}
 import org.apache.spark.internal.Logging
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, SinglePartition, UnknownPartitioning}
+import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
@@ -17,6 +20,7 @@ import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /** What both rules know: which shuffles go together, what to call them, and what is left alone. */
 private[elastic] object StageRules extends Logging {
@@ -59,6 +63,9 @@ private[elastic] object StageRules extends Logging {
   /** A name for an exchange that is the same before and after it has run, whatever it is asked for. */
   def name(session: SparkSession, exchange: ShuffleExchangeLike): String = s"${execution(session)}:${source(exchange)}"
 
+  /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
+  def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
+
   def execution(session: SparkSession): String =
     String.valueOf(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
 
@@ -70,14 +77,12 @@ private[elastic] object StageRules extends Logging {
     exchange.child.collectFirst { case plan if plan.logicalLink.isDefined => plan.logicalLink.get }
 
   /**
-   * What a rule makes of a plan. Micro-batches have the number of partitions that their query was given; and who
-   * switches Spark's own rule off wants to keep his numbers. An error costs the advice, never the query.
+   * What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. An error costs the
+   * advice, never the query.
    */
   def advised(session: SparkSession, advice: StageAdvice, plan: SparkPlan)(rule: => SparkPlan): SparkPlan =
-    try {
-      val isMicroBatch = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null
-      if (isMicroBatch || !advice.isThere || !session.sessionState.conf.coalesceShufflePartitionsEnabled) plan else rule
-    } catch {
+    try if (advice.isThere && session.sessionState.conf.coalesceShufflePartitionsEnabled) rule else plan
+    catch {
       case NonFatal(e) =>
         logWarning("spark-elastic: a batch stage is left to Spark's own rule", e)
         plan
@@ -89,12 +94,13 @@ private[elastic] object StageRules extends Logging {
  * exchange out and rely on another one, which has to keep this number.
  */
 private[elastic] object MarkExplicitNumbers extends Rule[SparkPlan] {
+  import StageRules.planned
+
   private val mark = TreeNodeTag[Unit]("elastic_explicit_number")
 
   override def apply(plan: SparkPlan): SparkPlan = {
     plan.foreach {
-      case e: ShuffleExchangeExec
-          if e.shuffleOrigin == REPARTITION_BY_NUM && e.numPartitions == conf.numShufflePartitions =>
+      case e: ShuffleExchangeExec if e.shuffleOrigin == REPARTITION_BY_NUM && planned(e) == conf.numShufflePartitions =>
         e.child.setTagValue(mark, ())
       case _ =>
     }
@@ -116,20 +122,28 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       override def removeEldestEntry(eldest: JMap.Entry[(String, Int), Option[Int]]): Boolean = size > 1024
     })
 
-  override def apply(plan: SparkPlan): SparkPlan = advised(session, advice, plan) {
-    // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
-    val last = if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Seq(plan) else Nil
-    val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
-    val wanted =
-      if (plan.exists(MarkExplicitNumbers.isMarked)) Map.empty[Int, Int]
-      else joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
-    val changed = plan.transformDown {
-      case e @ ShuffleExchangeExec(hash: HashPartitioning, _, _, _) if wanted.get(e.id).exists(_ != e.numPartitions) =>
-        e.copy(outputPartitioning = hash.copy(numPartitions = wanted(e.id)))
+  override def apply(plan: SparkPlan): SparkPlan = if (isMicroBatch) plan
+  else
+    advised(session, advice, plan) {
+      // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
+      val last =
+        if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Seq(plan) else Nil
+      val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
+      val wanted =
+        if (plan.exists(MarkExplicitNumbers.isMarked)) Map.empty[Int, Int]
+        else
+          joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
+      val changed = plan.transformDown {
+        case e @ ShuffleExchangeExec(hash: HashPartitioning, _, _, _)
+            if wanted.get(e.id).exists(_ != hash.numPartitions) =>
+          e.copy(outputPartitioning = hash.copy(numPartitions = wanted(e.id)))
+      }
+      // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
+      if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
     }
-    // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
-    if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
-  }
+
+  /** A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs. */
+  private def isMicroBatch: Boolean = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null
 
   /** Groups that have an exchange in common, which Spark would run once, are one group. */
   private def joined(groups: Seq[Seq[SparkPlan]]): Seq[Seq[ShuffleExchangeExec]] = {
@@ -154,14 +168,14 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   }
 
   private def question(group: Seq[ShuffleExchangeExec]): InitialCount = {
-    val planned = group.map { e =>
+    val exchanges = group.map { e =>
       // Also where a finished stage says it: those are bytes before compression, which the policy corrects alike.
       val bytes = logical(e).map(_.stats.sizeInBytes).getOrElse(BigInt(-1))
       PlannedExchange(name(session, e), if (bytes.isValidLong) bytes.toLong else Long.MaxValue, source(e))
     }
     val byUser = Seq(SQLConf.SHUFFLE_PARTITIONS.key, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM.key)
     val chosen = Option.when(byUser.exists(session.sessionState.conf.contains))(conf.numShufflePartitions)
-    InitialCount(planned.head.id, planned, group.head.numPartitions, chosen)
+    InitialCount(exchanges.head.id, exchanges, planned(group.head), chosen)
   }
 }
 
@@ -175,25 +189,33 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Origins
 
   override def apply(plan: SparkPlan): SparkPlan = advised(session, advice, plan) {
-    val specs = groups(plan).flatMap { group =>
-      // Otherwise something in it is Spark's: a skewed join, a local read, a number that the user has chosen.
-      val stages = group.flatMap(changeable)
-      if (stages.size == group.size) ranges(stages) else Nil
+    val found = groups(plan).flatMap { group =>
+      val stages = group.flatMap(written)
+      if (stages.isEmpty || stages.size < group.size) Nil else ranges(stages, group.flatMap(leftToSpark).headOption)
     }.toMap
-    if (specs.isEmpty) plan else read(plan, specs)
+    if (found.isEmpty) plan else read(plan, found)
   }
 
-  /** A stage of which Spark has at most joined partitions. */
-  private def changeable(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
+  /** A stage whose sizes are known, and whose number the application has not chosen. */
+  private def written(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
     case stage: ShuffleQueryStageExec =>
       Option.when(
         stage.isMaterialized && stage.mapStats.isDefined && stage.advisoryPartitionSize.isEmpty &&
           isSupported(stage.shuffle) && stage.shuffle.outputPartitioning != SinglePartition)(stage)
-    case read @ AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if read.isCoalescedRead => changeable(stage)
+    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => written(stage)
     case _ => None
   }
 
-  private def ranges(stages: Seq[ShuffleQueryStageExec]): Seq[(Int, Seq[CoalescedPartitionSpec])] = {
+  /** What Spark has done with the partitions of a stage that is more than to join some. */
+  private def leftToSpark(plan: SparkPlan): Option[String] = plan match {
+    case read: AQEShuffleReadExec if read.hasSkewedPartition => Some("skew")
+    case read: AQEShuffleReadExec if !read.isCoalescedRead => Some("local")
+    case _ => None
+  }
+
+  private def ranges(
+      stages: Seq[ShuffleQueryStageExec],
+      left: Option[String]): Seq[(Int, (Seq[CoalescedPartitionSpec], String))] = {
     val sizes = stages.map(_.mapStats.get.bytesByPartitionId)
     val partitions = sizes.head.length
     if (partitions < 2 || sizes.exists(_.length != partitions)) Nil
@@ -201,18 +223,35 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
       val written = stages.zip(sizes).map { case (stage, bytes) =>
         WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
       }
-      advice.ranges(Ranges(written.head.id, written), partitions).toSeq.flatMap { found =>
+      advice.ranges(Ranges(written.head.id, written, left), partitions).toSeq.flatMap { case (found, why) =>
         stages.zip(sizes).map { case (stage, bytes) =>
-          stage.id -> found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
+          val specs = found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
+          stage.id -> (specs, why)
         }
       }
     }
   }
 
-  private def read(plan: SparkPlan, specs: Map[Int, Seq[CoalescedPartitionSpec]]): SparkPlan = plan match {
-    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if specs.contains(stage.id) =>
-      AQEShuffleReadExec(stage, specs(stage.id))
-    case stage: ShuffleQueryStageExec => specs.get(stage.id).fold[SparkPlan](stage)(AQEShuffleReadExec(stage, _))
-    case other => other.mapChildren(read(_, specs))
+  private def read(plan: SparkPlan, found: Map[Int, (Seq[CoalescedPartitionSpec], String)]): SparkPlan = plan match {
+    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if found.contains(stage.id) => read(stage, found)
+    case stage: ShuffleQueryStageExec =>
+      found.get(stage.id).fold[SparkPlan](stage) { case (specs, why) =>
+        ElasticReadExec(AQEShuffleReadExec(stage, specs), why)
+      }
+    case other => other.mapChildren(read(_, found))
   }
+}
+
+/** Passes on what is below it, and shows in the plan, so in the SQL tab, why tasks read what they read. */
+private[elastic] final case class ElasticReadExec(child: SparkPlan, why: String) extends UnaryExecNode {
+  override def nodeName: String = "ElasticRead"
+  override def output: Seq[Attribute] = child.output
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+  override def outputOrdering: Seq[SortOrder] = child.outputOrdering
+  override def supportsColumnar: Boolean = child.supportsColumnar
+  // Two plans that differ by a sentence are the same.
+  override protected def doCanonicalize(): SparkPlan = child.canonicalized
+  override protected def doExecute(): RDD[InternalRow] = child.execute()
+  override protected def doExecuteColumnar(): RDD[ColumnarBatch] = child.executeColumnar()
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
 }

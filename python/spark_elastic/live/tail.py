@@ -5,14 +5,21 @@ from __future__ import annotations
 import queue
 import threading
 from pathlib import Path
+from typing import Protocol
 
-from spark_elastic.demo.board import Board
 from spark_elastic.runtime.entries import Entry, Unreadable
 from spark_elastic.runtime.follow import follow
 
 
+class Reader(Protocol):
+    """Follows a journal."""
+
+    def read(self, entry: Entry) -> None:
+        """Follow one entry. Raises Unreadable."""
+
+
 class JournalTail:
-    """A thread that follows a journal, and hands what it has read to a board when asked to."""
+    """A thread that follows a journal, and hands what it has read to readers when asked to."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -22,10 +29,12 @@ class JournalTail:
         self.error: Unreadable | None = None
         self._thread.start()
 
-    def pump(self, board: Board) -> None:
-        """Let `board` follow all that was read since the last time."""
+    def pump(self, *readers: Reader) -> None:
+        """Let each of `readers` follow all that was read since the last time. Raises Unreadable."""
         while not self._entries.empty():
-            board.read(self._entries.get())
+            entry = self._entries.get()
+            for reader in readers:
+                reader.read(entry)
 
     def stop(self) -> None:
         """Read what has been written up to now, then end."""

@@ -1,4 +1,4 @@
-"""Where the demonstration shows itself: a live picture in a terminal, plain lines anywhere else."""
+"""Where a live view shows itself: a picture in a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from spark_elastic.demo.board import Board
-from spark_elastic.demo.narrate import Narrator
-from spark_elastic.demo.view import draw_board, draw_log, draw_progress
+from spark_elastic.live.draw import draw_log, draw_picture, draw_progress, shown
+from spark_elastic.live.look import Picture
+from spark_elastic.live.narrate import Narrator
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_LOG_LINES = 10
+LOG_LINES = 10
 
 
 class Stage:
-    """Shows a board and what happens to it; a context manager that gives the terminal back at its end."""
+    """Shows pictures and what happens in them; a context manager that gives the terminal back at its end."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._narrator = Narrator()
-        self._log: deque[str] = deque(maxlen=_LOG_LINES)
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._began = time.monotonic()
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
 
@@ -49,13 +49,13 @@ class Stage:
         if self._live is None:
             self._console.print(Text(stamped), soft_wrap=True)
 
-    def show(self, board: Board, done: float | None = None, coming: str = "") -> None:
-        """Show the board; with `done` (0 to 1) also how far the scenario is, and what comes next."""
-        for line in self._narrator.lines(board):
-            self.say(line)
+    def show(self, picture: Picture, done: float | None = None, coming: str = "") -> None:
+        """Show a picture; with `done` (0 to 1) also how far the scenario is, and what comes next."""
+        for line in self._narrator.lines(picture):
+            self.say(shown(line))
         if self._live is None:
             return
-        parts = [draw_board(board), draw_log(self._log)]
+        parts = [draw_picture(picture), draw_log(self._log)]
         if done is not None:
             parts.append(draw_progress(done, time.monotonic() - self._began, coming))
         self._live.update(Group(*parts), refresh=True)

@@ -1,4 +1,4 @@
-"""What a journal says about the world, in the form in which the views and checks read it."""
+"""What a journal says about the past, in the form in which the scenario and the checks read it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections import deque
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.actions import Action, Decision, HoldQuery, Report, StopQuery
+from spark_elastic.core.actions import Action, Report
 from spark_elastic.core.events import (
     Event,
     ExecutorAdded,
     ExecutorDecommissioning,
     ExecutorRemoved,
-    OffsetsBehind,
     QueryEvent,
-    QueryInfo,
+    QueryFacts,
     QueryProgress,
-    QueryStarted,
     QueryStopped,
     QuerySubmitted,
     QueryTerminated,
@@ -25,9 +23,8 @@ from spark_elastic.core.events import (
 from spark_elastic.core.slots import SlotPool
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry
 
-# Enough for an hour of half-second triggers; a view may run for days.
+# Enough for an hour of half-second triggers; a demonstration may be kept running for days.
 _BATCHES_KEPT = 7200
-_DECISIONS_KEPT = 200
 
 
 @frozen(kw_only=True)
@@ -51,31 +48,20 @@ class ExecutorChange:
 
 
 @define
-class QueryBoard:
-    """One query: its state in a word, its last figures and its past."""
+class QueryChronicle:
+    """The past of one query."""
 
     query: str
     name: str
     stateful: bool
     trigger_ms: int
-    state: str = "submitted"
-    partitions: int | None = None
-    rows_per_second: float = 0.0
-    batch_ms: int = 0
-    offsets_behind: OffsetsBehind | None = None
     most_behind: int | None = None
     restarts: int = 0
     error: str | None = None
-    decision: Decision | None = None
     batches: deque[Batch] = field(factory=lambda: deque(maxlen=_BATCHES_KEPT))
 
     def progress(self, event: QueryProgress) -> None:
-        """Take over the figures of a committed micro-batch."""
-        self.state = "running"
-        self.partitions = event.partitions
-        self.rows_per_second = event.input_rows_per_second
-        self.batch_ms = event.duration_ms
-        self.offsets_behind = event.offsets_behind
+        """Note a committed micro-batch."""
         if event.offsets_behind is not None:
             self.most_behind = max(self.most_behind or 0, event.offsets_behind.max)
         self.batches.append(
@@ -96,15 +82,14 @@ class QueryBoard:
 
 
 @define
-class Board:
+class Chronicle:
     """All queries and executors of one application, following the entries of its journal one by one."""
 
     application: str = ""
     spark_version: str = ""
     slots: SlotPool = field(factory=SlotPool)
-    queries: dict[str, QueryBoard] = field(factory=dict)
+    queries: dict[str, QueryChronicle] = field(factory=dict)
     changes: list[ExecutorChange] = field(factory=list)
-    decisions: deque[Decision] = field(factory=lambda: deque(maxlen=_DECISIONS_KEPT))
     decided: int = 0
 
     def read(self, entry: Entry) -> None:
@@ -126,16 +111,8 @@ class Board:
 
     def order(self, action: Action) -> None:
         """Follow what the policy ordered."""
-        match action:
-            case Report(decision=decision):
-                self.decided += 1
-                self.decisions.append(decision)
-                if decision.query in self.queries:
-                    self.queries[decision.query].decision = decision
-            case StopQuery(query=query) if query in self.queries:
-                self.queries[query].state = "stopping"
-            case HoldQuery(query=query) if query in self.queries:
-                self.queries[query].state = "held"
+        if isinstance(action, Report):
+            self.decided += 1
 
     def _take_over(self, event: Snapshot) -> None:
         self.application = event.application_name
@@ -146,19 +123,13 @@ class Board:
                 self.changes.append(ExecutorChange(kind="added", executor=executor.executor, at=event.at))
         self.slots.replace(event.executors, int(event.conf.get("spark.task.cpus", "1")))
         for info in event.queries:
-            self._adopt(info)
+            self._adopt(info.facts)
 
-    def _adopt(self, info: QueryInfo) -> None:
-        board = self.queries.get(info.facts.query)
-        if board is None:
-            board = self.queries[info.facts.query] = QueryBoard(
-                info.facts.query,
-                info.facts.name or info.facts.query[:8],
-                info.facts.stateful,
-                info.facts.trigger_ms,
+    def _adopt(self, facts: QueryFacts) -> None:
+        if facts.query not in self.queries:
+            self.queries[facts.query] = QueryChronicle(
+                facts.query, facts.name or facts.query[:8], facts.stateful, facts.trigger_ms
             )
-        board.state = info.phase
-        board.partitions = info.partitions
 
     def _follow_executors(self, event: Event) -> None:
         match event:
@@ -171,19 +142,14 @@ class Board:
 
     def _follow_queries(self, event: Event) -> None:
         if isinstance(event, QuerySubmitted):
-            self._adopt(QueryInfo(facts=event.facts, run=event.run, phase="held"))
+            self._adopt(event.facts)
         if not isinstance(event, QueryEvent | QueryStopped) or event.query not in self.queries:
             return
-        board = self.queries[event.query]
+        query = self.queries[event.query]
         match event:
             case QueryProgress():
-                board.progress(event)
-            case QueryStarted(partitions=partitions):
-                board.state = "running"
-                board.partitions = partitions
+                query.progress(event)
             case QueryStopped():
-                board.state = "restarting"
-                board.restarts += 1
+                query.restarts += 1
             case QueryTerminated(error=error):
-                board.state = "failed" if error else "finished"
-                board.error = error
+                query.error = error

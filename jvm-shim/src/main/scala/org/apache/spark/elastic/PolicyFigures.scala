@@ -1,0 +1,30 @@
+package org.apache.spark.elastic
+
+import scala.jdk.CollectionConverters._
+
+import com.codahale.metrics.{Gauge, MetricRegistry}
+import com.fasterxml.jackson.databind.JsonNode
+
+/** The policy's figures as gauges of Spark's metrics system; gauges come and go with the names that it sends. */
+private[spark] final class PolicyFigures {
+  @volatile private var latest = Map.empty[String, Double]
+  private var registry: Option[MetricRegistry] = None
+
+  /** Spark takes over a registry that has something in it, and what is added to it later. */
+  def show(in: MetricRegistry): Unit = synchronized {
+    registry = Some(in)
+    (latest.keySet + "slots").foreach(add(in, _))
+  }
+
+  def update(figures: JsonNode): Unit = synchronized {
+    val before = latest
+    latest = figures.properties.asScala.map(figure => figure.getKey -> figure.getValue.asDouble).toMap
+    registry.foreach { shown =>
+      (before.keySet -- latest.keySet - "slots").foreach(shown.remove)
+      (latest.keySet -- before.keySet).foreach(add(shown, _))
+    }
+  }
+
+  private def add(in: MetricRegistry, name: String): Unit =
+    if (!in.getMetrics.containsKey(name)) in.register(name, (() => latest.getOrElse(name, 0.0)): Gauge[Double])
+}

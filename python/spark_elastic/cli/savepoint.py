@@ -1,0 +1,42 @@
+"""`spark-elastic savepoint`: a copy of a query's checkpoint."""
+
+from __future__ import annotations
+
+import click
+
+from spark_elastic.cli.driver import (
+    DriverCommand,
+    Where,
+    asks_driver,
+    json_option,
+    print_json,
+    query_argument,
+)
+from spark_elastic.cli.waiting import Savepointing, timeout_option, wait_option
+from spark_elastic.client.names import find
+from spark_elastic.live.draw import shown
+
+
+@click.command(cls=DriverCommand)
+@query_argument(required=True)
+@click.argument("target", required=False)
+@wait_option
+@timeout_option
+@json_option
+@asks_driver
+def savepoint(
+    where: Where, query: str, target: str | None, wait: bool, timeout: float, as_json: bool
+) -> None:
+    """Take a savepoint of a QUERY, wait until it is complete, and print its path.
+
+    TARGET is the folder under which it is to stand, a path or a URI of a Hadoop file system; without it
+    spark.elastic.savepointDir. --json prints the savepoint as the API has it.
+    """
+    driver = where.driver()
+    savepointing = Savepointing(driver, find(driver.get("/queries")["queries"], query))
+    savepointing.ask(target, stop=False)
+    taken = savepointing.wait(timeout) if wait else {}
+    if as_json:
+        print_json(taken)
+    elif wait:
+        click.echo(shown(taken["path"]))

@@ -1,0 +1,123 @@
+"""Draw a picture for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from spark_elastic.client.names import title
+from spark_elastic.client.source import Json
+from spark_elastic.live.look import Picture
+from spark_elastic.live.narrate import brief
+
+_STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
+
+
+def draw_picture(picture: Picture) -> RenderableType:
+    """Draw slots, executors and queries."""
+    return Group(_slots(picture.overview), draw_queries(picture))
+
+
+def draw_log(lines: Iterable[str]) -> RenderableType:
+    """Draw the latest lines, oldest first."""
+    return Panel(Text("\n".join(lines)), title="what happened", title_align="left", border_style="dim")
+
+
+def draw_progress(done: float, elapsed_s: float, coming: str) -> RenderableType:
+    """Draw how far the scenario is (0 to 1) and what comes next."""
+    grid = Table.grid(expand=True, padding=(0, 1))
+    grid.add_column(width=7, justify="right")
+    grid.add_column(ratio=1)
+    grid.add_column(justify="left", min_width=28)
+    grid.add_row(f"{elapsed_s:.0f} s", ProgressBar(total=1.0, completed=done), f"next: {coming}")
+    return grid
+
+
+def shown(text: object) -> str:
+    """Return a text that comes from elsewhere without what could move a terminal's cursor."""
+    return "".join(c if c.isprintable() else " " for c in str(text))
+
+
+def bounds(query: Json) -> str:
+    """Write the bounds of a query, by vertex where it has several."""
+    written = {
+        vertex: f"{value['parallelism']['lowerBound']}–{value['parallelism']['upperBound']}"
+        for vertex, value in query["requirements"].items()
+    }
+    if len(written) == 1:
+        return next(iter(written.values()))
+    return " ".join(f"{shown(vertex)} {text}" for vertex, text in written.items())
+
+
+def _slots(overview: Json) -> RenderableType:
+    slots = overview["slots"]
+    text = Text.assemble(("slots ", "bold"), (f"{slots['now']}", "bold cyan"))
+    if slots["desired"] is not None:
+        text.append(f" of {slots['desired']} wanted")
+    text.append("   ")
+    for executor in overview["executors"]:
+        text.append_text(_executor(executor))
+    name = shown(overview["application"]["name"])
+    facts = [f"{name} on Spark {shown(overview['sparkVersion'])}", overview["mode"]]
+    facts += [word for word, on in (("advice only", "adviseOnly"), ("read-only", "readOnly")) if overview[on]]
+    return Panel(text, title=Text(" · ".join(facts)), title_align="left")
+
+
+def _executor(executor: Json) -> Text:
+    note = " decommissioning" if executor["decommissioning"] else " excluded" if executor["excluded"] else ""
+    slots = executor["slots"]
+    style = "green" if slots else "yellow"
+    return Text.assemble(
+        (f"{'■' * slots or '□'} ", style), f"executor {shown(executor['id'])}", (note, style), "   "
+    )
+
+
+def draw_queries(picture: Picture) -> RenderableType:
+    """Draw the table of queries."""
+    queries = picture.queries
+    # Only some sources say how far behind a query is, and only adaptive mode has bounds.
+    lag = any(_behind(query) is not None for query in queries)
+    bounded = picture.overview["mode"] == "adaptive"
+    table = Table(expand=True)
+    for name in ("query", "state"):
+        table.add_column(name)
+    columns = ["partitions", *(["bounds"] if bounded else []), "rows/s", "batch"]
+    for name in (*columns, *(["offsets behind"] if lag else []), "restarts"):
+        table.add_column(name, justify="right")
+    table.add_column("last decision", ratio=1)
+    for query in queries:
+        table.add_row(*_row(query, bounded=bounded, lag=lag))
+    return table
+
+
+def _row(query: Json, *, bounded: bool, lag: bool) -> Sequence[Text]:
+    batch, decision, behind = query["lastBatch"], query["lastDecision"], _behind(query)
+    cells = [
+        Text.assemble(shown(title(query)), (" stateful" if query["stateful"] else " stateless", "dim")),
+        Text(query["state"], _STATES.get(query["state"], "yellow")),
+        Text(_partitions(query), "bold cyan"),
+        *([Text(bounds(query))] if bounded else []),
+        Text("–" if batch is None else f"{batch['inputRowsPerSecond']:,.0f}"),
+        Text("–" if batch is None else f"{batch['durationMs']:,} ms"),
+        *([Text("–" if behind is None else f"{behind:,}")] if lag else []),
+        Text(str(query["restarts"])),
+        Text(shown(brief(decision["message"])) if decision else ""),
+    ]
+    return cells
+
+
+def _partitions(query: Json) -> str:
+    now, target = query["partitions"], query["target"]
+    text = "–" if now is None else str(now)
+    return text if target in (None, now) else f"{text} → {target}"
+
+
+def _behind(query: Json) -> int | None:
+    """Return how far the partition that is furthest behind is behind."""
+    batch = query["lastBatch"]
+    return batch["offsetsBehind"]["max"] if batch and batch["offsetsBehind"] else None

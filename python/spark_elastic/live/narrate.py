@@ -1,0 +1,57 @@
+"""Tell in lines what has changed from one picture to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from spark_elastic.client.names import title
+from spark_elastic.client.source import Json
+from spark_elastic.live.look import Picture
+
+_LONGEST = 240
+
+
+@define
+class Narrator:
+    """Remembers what was told, so that each change is told once."""
+
+    _executors: dict[str, bool] | None = None
+    _partitions: dict[str, int] = field(factory=dict)
+
+    def lines(self, picture: Picture) -> list[str]:
+        """Return one line for each thing that is new since the last call."""
+        names = {query["id"]: title(query) for query in picture.queries}
+        told = list(self._changes(picture.overview))
+        for decision in picture.news:
+            name = names.get(decision["query"], "all")
+            told.append(f"{name}: {brief(decision['message'])} [{decision['reason']}]")
+        for query in picture.queries:
+            told += self._query(query)
+        return told
+
+    def _changes(self, overview: Json) -> Iterator[str]:
+        """Tell of executors: whether each takes tasks is what is remembered."""
+        now = {executor["id"]: not executor["decommissioning"] for executor in overview["executors"]}
+        before, self._executors = self._executors or {}, now
+        slots = f"slots: {overview['slots']['now']}"
+        for executor, takes_tasks in now.items():
+            if executor not in before:
+                yield f"executor {executor} registered; {slots}"
+            elif before[executor] and not takes_tasks:
+                yield f"executor {executor} takes no new tasks; {slots}"
+        for executor in before.keys() - now.keys():
+            yield f"executor {executor} is gone; {slots}"
+
+    def _query(self, query: Json) -> Iterator[str]:
+        count = query["lastBatch"] and query["lastBatch"]["partitions"]
+        if count and self._partitions.get(query["id"]) != count:
+            self._partitions[query["id"]] = count
+            yield f"{title(query)}: runs with {count} partition{'' if count == 1 else 's'}"
+
+
+def brief(message: str) -> str:
+    """Return the beginning of a message: Spark's errors bring whole plans and traces with them."""
+    line = message.partition("\n")[0].strip()
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

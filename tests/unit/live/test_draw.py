@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from spark_elastic.client.recorded import Recorded
+from spark_elastic.core.events import OffsetsBehind
+from spark_elastic.live.draw import draw_picture
+from spark_elastic.live.look import Look
+from tests.unit.live.recorded import header, progress, read, snapshot, started, submitted
+
+
+def drawn(recorded: Recorded) -> str:
+    console = Console(file=StringIO(), width=160)
+    console.print(draw_picture(Look(recorded, past=10).take()))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def recorded_of(*behind: OffsetsBehind | None) -> Recorded:
+    recorded = read(header(), snapshot())
+    for number, offsets in enumerate(behind):
+        name = f"query-{number}"
+        read(submitted(name), started(name), progress(name, partitions=2, behind=offsets), to=recorded)
+    return recorded
+
+
+def test_a_query_says_how_far_its_furthest_partition_is_behind() -> None:
+    shown = drawn(recorded_of(OffsetsBehind(avg=1700.5, max=2345, min=1056), None))
+    assert "offsets behind" in shown
+    (knowing,) = [line for line in shown.splitlines() if "query-0" in line]
+    (other,) = [line for line in shown.splitlines() if "query-1" in line]
+    assert "2,345" in knowing
+    assert "–" in other
+
+
+def test_where_no_source_says_it_there_is_no_column_for_it() -> None:
+    assert "offsets behind" not in drawn(recorded_of(None, None))
+
+
+@pytest.mark.parametrize(("mode", "there"), [("adaptive", True), ("reactive", False)])
+def test_bounds_are_there_in_adaptive_mode(mode: str, there: bool) -> None:
+    recorded = read(
+        header({"spark.elastic.schedulerMode": mode, "spark.elastic.query.counts.upperBound": "4"}),
+        snapshot(),
+        submitted("counts"),
+    )
+    assert ("1–4" in drawn(recorded)) == there
+
+
+def test_what_comes_from_elsewhere_moves_no_cursor_and_is_no_markup() -> None:
+    recorded = read(header(), snapshot(), submitted("\x1b[2J[red]q[/red]"))
+    shown = drawn(recorded)
+    assert "\x1b" not in shown
+    assert "[red]q[/red]" in shown

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from integration.browser.chromium import watched
-from integration.streaming.driver import Driver
+from integration.streaming.driver import Driver, driver
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.proxying import Proxying
 
@@ -20,6 +21,13 @@ CONF = {
     "spark.ui.reverseProxy": "true",
     "spark.elastic.schedulerMode": "adaptive",
 }
+
+
+@pytest.fixture
+def jvm(tmp_path: Path) -> Iterator[Driver]:
+    """Give a JVM for one application: Spark keeps the path of the proxy in a system property."""
+    with driver(tmp_path / "driver") as started:
+        yield started
 
 
 def test_bounds_are_changed_through_it(browser: Browser, jvm: Driver, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def explain(
         raise click.UsageError("stages belong to no streaming query: leave QUERY or --stages out")
     source = where.source(journal)
     if stages:
-        _explain_stages(source.get("/stages"), limit, as_json)
+        _explain_stages(source.get(f"/stages?limit={limit}"), as_json)
         return
     overview, queries = source.get("/overview"), source.get("/queries")["queries"]
     if query is not None:
@@ -134,10 +134,10 @@ def _outcome(rescale: Json) -> str:
     return f"{rescale['status']}{why} after {took}, {paused}; its cause was {rescale['cause']}"
 
 
-def _explain_stages(found: Json, limit: int, as_json: bool) -> None:
-    stages: Sequence[Json] = found["stages"][:limit]
+def _explain_stages(found: Json, as_json: bool) -> None:
+    stages: Sequence[Json] = found["stages"]
     if as_json:
-        print_json({**found, "stages": stages})
+        print_json(found)
         return
     for stage in reversed(stages):
         click.echo(f"{clock(stage['at'])}  {shown(stage['group'])}  {_sentence(stage)}")

@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.events import Event, ExecutorRemoved, QueryProgress
+from spark_elastic.core.events import Event, ExecutorAdded, ExecutorRemoved, QueryProgress, Snapshot
 
 BATCHES_KEPT = 240
 """Micro-batches of one query."""
@@ -43,6 +43,8 @@ class Timeline:
     _batches: dict[str, deque[bytes]] = field(factory=dict)
     _slots: deque[tuple[int, int]] = field(factory=lambda: deque(maxlen=SLOTS_KEPT))
     _lost: deque[tuple[int, str, str]] = field(factory=lambda: deque(maxlen=LOST_KEPT))
+    # Spark says it again and again of one that is lost, and of those that never came.
+    _here: set[str] = field(factory=set)
 
     def note(self, event: Event, slots: int) -> None:
         """Take in an event, and how many slots there are after it."""
@@ -50,7 +52,12 @@ class Timeline:
             kept = self._batches.setdefault(event.query, deque(maxlen=BATCHES_KEPT))
             rate = event.input_rows_per_second
             kept.append(_BATCH.pack(event.started, event.duration_ms, event.partitions, rate))
-        elif isinstance(event, ExecutorRemoved):
+        elif isinstance(event, Snapshot):
+            self._here = {executor.executor for executor in event.executors}
+        elif isinstance(event, ExecutorAdded):
+            self._here.add(event.executor)
+        elif isinstance(event, ExecutorRemoved) and event.executor in self._here:
+            self._here.remove(event.executor)
             self._lost.append((event.at, event.executor, event.reason))
         if not self._slots or self._slots[-1][1] != slots:
             self._slots.append((event.at, slots))

@@ -17,6 +17,10 @@ def lost(at: int) -> ev.ExecutorRemoved:
     return ev.ExecutorRemoved(id=f"e{at}", at=at, executor=str(at), reason="killed")
 
 
+def added(at: int) -> ev.ExecutorAdded:
+    return ev.ExecutorAdded(id=f"a{at}", at=at, executor=str(at), host="h", cores=1)
+
+
 def test_batches_are_those_of_one_query_and_can_be_asked_for_from_a_time_on() -> None:
     series = Timeline()
     for at in (100, 200, 300):
@@ -37,11 +41,22 @@ def test_slots_are_noted_only_when_they_change() -> None:
     assert series.slots(after=300) == [(400, 2)]
 
 
-def test_lost_executors_are_named_with_the_reason() -> None:
+def test_lost_executors_are_named_once_with_the_reason() -> None:
     series = Timeline()
-    series.note(lost(5), 1)
+    here = ev.ExecutorInfo(executor="5", host="h", cores=1)
+    series.note(
+        ev.Snapshot(
+            id="s", at=1, application="a", application_name="n", spark_version="4.2.0", executors=(here,)
+        ),
+        1,
+    )
+    series.note(added(6), 2)
+    for _ in range(3):
+        series.note(lost(5), 1)
+    series.note(lost(7), 1)
     assert series.lost() == [(5, "5", "killed")]
-    assert series.lost(after=5) == []
+    series.note(lost(6), 0)
+    assert series.lost(after=5) == [(6, "6", "killed")]
 
 
 def test_nothing_grows_without_end() -> None:
@@ -49,6 +64,7 @@ def test_nothing_grows_without_end() -> None:
     many = 1_000
     for at in range(many):
         series.note(progress(at), at)
+        series.note(added(at), at)
         series.note(lost(at), at)
     assert [batch.at for batch in series.batches("q")] == list(range(many - BATCHES_KEPT, many))
     assert len(series.slots()) == SLOTS_KEPT

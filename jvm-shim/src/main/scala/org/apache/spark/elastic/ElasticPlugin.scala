@@ -74,6 +74,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
     private val ticker = daemon("elastic-tick")
     private var ticks = 0L
+    private val hasApi =
+      !Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false"))
     private val clusterCalls = daemon("elastic-executors")
 
     def start(): Unit = {
@@ -94,7 +96,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
     /** Puts the REST API and the page that reads it under Spark's UI, which stops by itself. */
     private def attach(): Unit = sc.ui match {
-      case _ if Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false")) =>
+      case _ if !hasApi =>
       case None =>
         logInfo("spark-elastic: no REST API, since this application has no UI (spark.ui.enabled)")
       case Some(ui) =>
@@ -105,7 +107,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
     /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
     private def archive(): Unit =
-      try if (sc.eventLogDir.isDefined) ElasticArchive.ask(requests).foreach(sc.listenerBus.post)
+      try if (hasApi && sc.eventLogDir.isDefined) ElasticArchive.ask(requests).foreach(sc.listenerBus.post)
       catch { case NonFatal(e) => logWarning("spark-elastic: the event log gets nothing for the History Server", e) }
 
     def stop(): Unit = {

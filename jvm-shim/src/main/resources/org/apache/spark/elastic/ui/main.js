@@ -10,6 +10,8 @@ const LONGEST_PAUSE_MS = 30000;
 /** The page spends at most this share of its time, and of the driver's, with asking. */
 const SHARE = 0.1;
 
+const TITLE = document.title;
+
 const trouble = h("div", { role: "status", hidden: true });
 const said = h("div", { class: "visually-hidden", role: "status", "aria-live": "polite" });
 const place = h("div");
@@ -35,7 +37,7 @@ async function round(shown) {
     trouble.hidden = !shown.ended;
     trouble.className = "alert alert-info py-2";
     text(trouble, "This application has ended: this is what its event log has of its end.");
-    text(document.querySelector("title"), shown.title());
+    document.title = [TITLE, ...shown.title()].join(": ");
   } catch (error) {
     if (!(error instanceof Refused)) console.error(error);
     trouble.hidden = false;

@@ -24,8 +24,9 @@ export class Overview {
     this.node = h("div", {}, this.tiles, ...parts);
   }
 
+  /** What the window is called besides Spark's name for it. */
   title() {
-    return "Elastic";
+    return [];
   }
 
   async update() {

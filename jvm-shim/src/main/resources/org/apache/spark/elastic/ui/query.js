@@ -48,8 +48,9 @@ export class Query {
     );
   }
 
+  /** What the window is called besides Spark's name for it. */
   title() {
-    return `Elastic: ${this.name.textContent}`;
+    return [this.name.textContent];
   }
 
   async update() {

@@ -14,7 +14,7 @@ from integration.batch.tpch import generate, queries, register
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SCALE = 0.05
 

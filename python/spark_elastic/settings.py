@@ -359,6 +359,18 @@ class Settings:
         True,
         "Whether it is decided here which partitions each task of a batch stage reads.",
     )
+    default_source_parallelism: int | None = _key(
+        "batch.autoParallelism.defaultSourceParallelism",
+        or_none(whole(1, 32_768)),
+        None,
+        "Most tasks that read a batch source. None: as `batch.autoParallelism.maxParallelism`.",
+    )
+    sources: bool = _key(
+        "batch.sources.enabled",
+        BOOL,
+        True,
+        "Whether it is decided here how many tasks share out what a batch query reads.",
+    )
     history_size: int = _key(
         "history.size",
         whole(1),
@@ -437,9 +449,11 @@ class Settings:
             ranges_enabled=self.ranges,
             min_parallelism=self.min_batch_parallelism,
             max_parallelism=self.max_batch_parallelism,
+            sources_enabled=self.sources,
             avg_data_volume_per_task=self.data_volume_per_task,
         )
 
+            default_source_parallelism=self.default_source_parallelism,
     def restart_policy(self) -> RestartPolicy:
         """Return what becomes of failed queries, with every value that was set for the chosen type."""
         match self.restart_strategy:

@@ -408,6 +408,7 @@ REASONS: Mapping[str, Reason] = {
 
 SKEW_KEPT: Mapping[str, str] = {
     "off": "that is switched off",
+    "split_no_slots": Reason("nothing_to_do", "Is split by Spark: there are no slots yet for {bytes:bytes}."),
     "no_join": "they belong to no join of two shuffles",
     "join": "this type of join needs each whole on both sides",
     "keyed": "what follows relies on their keys being together",

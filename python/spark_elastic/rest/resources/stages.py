@@ -29,10 +29,11 @@ class Stages:
 
 
 def _shown(stage: JsonObject) -> dict[str, Any]:
+    question = stage["question"]
     return {
         "at": stage["at"],
-        "group": stage["question"]["group"],
-        "question": stage["question"]["type"],
+        "group": question["scan"] if question["type"] == "SplitSize" else question["group"],
+        "question": question["type"],
         "tookUs": stage["took_us"],
         **stage["answer"]["record"],
     }

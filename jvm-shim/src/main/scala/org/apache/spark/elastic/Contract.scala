@@ -186,6 +186,17 @@ private[spark] case class PackedLongs(values: Array[Long]) {
 /** `requests`: the connection that answers requests, beside the one for events and actions. */
 private[spark] case class HelloRequest(challenge: String, version: String, contract: Int, requests: Boolean = false)
 private[spark] case class HelloReply(proof: String, version: String, contract: Int)
+/** `planned` is Spark's number of tasks, `most` how many there can be where no file can be split. */
+private[spark] case class SplitSize(
+    scan: String,
+    bytes: Long,
+    planned: Int,
+    most: Option[Int],
+    smallest: Long,
+    largest: Long,
+    slots: Int = 0)
+    extends Question
+
 
 private[spark] object Contract {
 

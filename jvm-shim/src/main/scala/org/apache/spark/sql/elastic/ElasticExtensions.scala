@@ -39,6 +39,7 @@ private[spark] final class ElasticExtensions extends (SparkSessionExtensions => 
     extensions.injectQueryStagePrepRule(session => InitialCountRule(classic(session), advice(session)))
     extensions.injectQueryStageOptimizerRule(session => RangesRule(classic(session), advice(session)))
     extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
+    extensions.injectColumnar(session => SourceBoundsRule(classic(session), controlOf(session.sparkContext)))
   }
 }
 

@@ -52,7 +52,8 @@ private[elastic] object KafkaPartitions {
 
   private object Range {
     def of(owner: Any): Option[Range] = owner match {
-      case fields: Product => fields.productIterator.zipWithIndex.flatMap { case (f, place) => read(f, place) }.nextOption()
+      case fields: Product =>
+        fields.productIterator.zipWithIndex.flatMap { case (f, place) => read(f, place) }.nextOption()
       case _ => None
     }
 

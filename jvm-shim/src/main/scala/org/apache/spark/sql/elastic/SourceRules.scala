@@ -1,12 +1,16 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.SourceBounds
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.connector.read.InputPartition
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan}
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV2ScanExecBase, MicroBatchScanExec}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**
@@ -30,7 +34,8 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
     case files: FileSourceScanExec =>
       def within(planned: Int) = math.min(math.max(planned, bounds.least), bounds.most)
       new SharedOutScan(files, opening = 0, asked => Some(within(asked.planned)).filter(_ != asked.planned))
-    case stream: MicroBatchScanExec => joined(new DividedScan(stream, bounds.least), bounds.most)
+    case stream: MicroBatchScanExec =>
+      joined(if (bounds.least > 1) DividedScan(stream, bounds.least) else stream, bounds.most)
     case other => joined(other, bounds.most)
   }
 
@@ -40,31 +45,29 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
   }
 }
 
-/** A scan of which Kafka's partitions are divided. It equals none of Spark's, as [[SharedOutScan]] says. */
-private final class DividedScan(scan: MicroBatchScanExec, least: Int)
-    extends MicroBatchScanExec(
-      scan.output,
-      scan.scan,
-      scan.stream,
-      scan.start,
-      scan.end,
-      scan.keyGroupedPartitioning,
-      scan.ordering) {
+/**
+ * A scan of which Kafka's partitions are divided. It is no kind of Spark's own, which equals all that have its stream,
+ * so that a plan with this one in its place would count as unchanged.
+ */
+private final case class DividedScan(original: MicroBatchScanExec, least: Int)
+    extends DataSourceV2ScanExecBase
+    with StreamSourceAwareSparkPlan {
+  override def output: Seq[Attribute] = original.output
+  override def scan: Scan = original.scan
+  override def keyGroupedPartitioning: Option[Seq[Expression]] = original.keyGroupedPartitioning
+  override def ordering: Option[Seq[SortOrder]] = original.ordering
+  override def getStream: Option[SparkDataStream] = original.getStream
 
-  override lazy val inputPartitions: Seq[InputPartition] = KafkaPartitions.divide(scan.inputPartitions, least)
+  override lazy val inputPartitions: Seq[InputPartition] = KafkaPartitions.divide(original.inputPartitions, least)
+  override lazy val readerFactory: PartitionReaderFactory = original.readerFactory
+  override lazy val inputRDD: RDD[InternalRow] = {
+    postDriverMetrics(scan.reportDriverMetrics())
+    new DataSourceRDD(sparkContext, partitions, readerFactory, supportsColumnar, customMetrics)
+  }
 
-  override def equals(other: Any): Boolean = other.isInstanceOf[DividedScan] && super.equals(other)
-
-  override def hashCode: Int = super.hashCode
+  override def nodeName: String = original.nodeName
+  override protected def doCanonicalize(): SparkPlan = original.canonicalized
 
   /** Executors get Spark's own scan: they know no class of ours. */
-  private def writeReplace(): AnyRef = scan
-
-  override def makeCopy(fields: Array[AnyRef]): SparkPlan = scan.makeCopy(fields) match {
-    case changed: MicroBatchScanExec =>
-      val copy = new DividedScan(changed, least)
-      copy.copyTagsFrom(this)
-      copy
-    case other => other
-  }
+  private def writeReplace(): AnyRef = original
 }

@@ -10,7 +10,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format demo bench-rescale bench-core bench-rest bench-batch clean
+.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ format: venv machine ## lay out Python and Scala as lint wants it
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/python jvm-shim/scalafmt.py --write
 	$(BIN)/python .ci/readme_tables.py
+
+pictures: jar ## take README's pictures of the Elastic tab anew, from a real run (needs Chromium)
+	SPARK_ELASTIC_PICTURES=docs/images $(BIN)/pytest integration/browser/test_page.py
 
 demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive)
 	$(BIN)/spark-elastic demo $(if $(SOURCE),--source $(SOURCE)) $(if $(MODE),--mode $(MODE)) $(if $(KEEP),--keep) \

@@ -1,9 +1,9 @@
 """Measure TPC-H: Spark as shipped, with the best fixed number of partitions per query, with the plugin.
 
-usage: python -m integration.bench.batch [--quick] [--sf SCALE] [--rounds N]
+usage: python -m integration.bench.batch [--quick] [--sf SCALE] [--turns N] [--rounds N]
 
 The applications without and with the plugin take turns. The last line printed is one JSON object, which a
-whole run also writes to results/batch.json.
+whole run also writes to results/batch.json, with a picture beside it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from integration.batch.tpch import generate, queries
+from integration.bench.batch_picture import draw
 from integration.bench.figures import p50_p99
 from integration.streaming.launch import WITH_PLUGIN
 from spark_elastic.demo.cluster import isolated_environment, spark_home
@@ -48,17 +50,19 @@ def main() -> int:
         if arguments.quick:
             texts = {query: texts[query] for query in ("q1", "q3", "q13", "q18")}
         (folder / "queries.json").write_text(json.dumps(texts), encoding="utf-8")
-        for turn in range(1 if arguments.quick else 2):
+        for turn in range(arguments.turns):
             fixed = [str(count) for count in FIXED]
             plain += _runs(folder / f"plain-{turn}", folder, arguments.rounds, [_NOTHING_SET, *fixed], {})
             journal = folder / f"journal-{turn}"
             conf = {**WITH_PLUGIN, "spark.elastic.journal.dir": str(journal)}
             elastic += _runs(folder / f"elastic-{turn}", folder, arguments.rounds, [_NOTHING_SET], conf)
             decided += _decided(journal)
+            print(f"{time.strftime('%H:%M:%S')} turn {turn + 1} done", file=sys.stderr, flush=True)
     result = {"sf": arguments.sf, **summary(plain, elastic, decided)}
     if not arguments.quick:
         _RESULT.parent.mkdir(exist_ok=True)
         _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        draw(result, _RESULT.with_suffix(".svg"))
     print(json.dumps(result))
     return 0
 
@@ -149,11 +153,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m integration.bench.batch")
     parser.add_argument("--quick", action="store_true", help="four queries, one round")
     parser.add_argument("--sf", type=float, help="scale, 1 = 1 GB (default 1; quick: 0.05)")
+    parser.add_argument("--turns", type=int, help="applications of each kind (default 2; quick: 1)")
     parser.add_argument(
         "--rounds", type=int, help="measured runs of each query per application (3; quick: 1)"
     )
     arguments = parser.parse_args()
     arguments.sf = arguments.sf or (0.05 if arguments.quick else 1.0)
+    arguments.turns = arguments.turns or (1 if arguments.quick else 2)
     arguments.rounds = arguments.rounds or (1 if arguments.quick else 3)
     return arguments
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,9 +11,8 @@ import pytest
 from integration.streaming.driver import Driver, driver, policies_of
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.proxying import Proxying
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -75,14 +74,6 @@ def test_without_a_ui_there_is_one_line_in_the_log(jvm: Driver) -> None:
         eventually(lambda: policies_of(jvm.pid), "there is a policy process")
         said = [line for line in jvm.said()[since:] if "no REST API" in line]
     assert len(said) == 1
-
-
-class Proxying(Cluster):
-    """A cluster whose master stands before the UIs of its applications."""
-
-    def _start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> LoggedProcess:
-        options = f"{env.get('SPARK_DAEMON_JAVA_OPTS', '')} -Dspark.ui.reverseProxy=true"
-        return super()._start(name, command, {**env, "SPARK_DAEMON_JAVA_OPTS": options})
 
 
 def test_the_masters_proxy_passes_it_on(jvm: Driver, tmp_path: Path) -> None:

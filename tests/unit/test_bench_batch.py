@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from integration.bench.batch import FIXED, summary
+from integration.bench.batch_picture import draw
 
 
 def run(query: str, count: str, began: int, ms: int) -> dict[str, Any]:
@@ -49,3 +51,13 @@ def test_ratios_say_how_many_times_as_long_the_others_take() -> None:
     assert (result["geomean_vs_shipped"], result["worst_vs_shipped"]) == (1.414, 0.5)
     assert result["geomean_vs_best_fixed"] == 1.002
     assert (result["decision_ms"], result["unanswered"]) == ({"p50": 2.5, "p99": 3.5}, 2)
+
+
+def test_the_picture_has_a_row_for_each_query(tmp_path: Path) -> None:
+    query = {"shipped_s": 4.0, "best_fixed_s": 2.0, "elastic_s": 1.0}
+    result = {"sf": 1.0, "queries": {"q1": query, "q22": query}}
+    draw({**result, "geomean_vs_shipped": 4.0, "geomean_vs_best_fixed": 2.0}, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ">q1<" in text
+    assert ">q22<" in text
+    assert "as shipped (4.0 ×" in text

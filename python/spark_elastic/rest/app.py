@@ -7,14 +7,15 @@ from typing import Any
 import falcon
 
 from spark_elastic.rest.errors import Refusal, serialize, unexpected
+from spark_elastic.rest.resources.archive import MOST_CHARACTERS, Archive
 from spark_elastic.rest.resources.decisions import Decision, Decisions
 from spark_elastic.rest.resources.document import Document
 from spark_elastic.rest.resources.metrics import Metrics
 from spark_elastic.rest.resources.overview import Overview
-from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales
+from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales, Timeline
 from spark_elastic.rest.resources.requirements import ResourceRequirements
 from spark_elastic.rest.resources.savepoints import Savepoints
-from spark_elastic.rest.resources.stages import Stages
+from spark_elastic.rest.resources.stages import Stage, Stages
 from spark_elastic.rest.resources.stop import Stop
 from spark_elastic.runtime.board import Board
 
@@ -36,8 +37,10 @@ class _Methods:
             raise falcon.HTTPMethodNotAllowed(allowed)
 
 
-def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response]:
-    """Build the application for what is on `board`."""
+def make_application(
+    board: Board, archived: int = MOST_CHARACTERS
+) -> falcon.App[falcon.Request, falcon.Response]:
+    """Build the application for what is on `board`; of that, so many characters go into an event log."""
     app = falcon.App(middleware=[_Methods()])
     app.req_options.strip_url_path_trailing_slash = True
     app.set_error_serializer(serialize)
@@ -52,14 +55,17 @@ def make_application(board: Board) -> falcon.App[falcon.Request, falcon.Response
         ("/queries/{query}/stop", Stop(board)),
         ("/queries/{query}/rescales", Rescales(board)),
         ("/queries/{query}/exceptions", Exceptions(board)),
+        ("/queries/{query}/timeline", Timeline(board)),
         ("/jobs/{query}/resource-requirements", requirements),
         ("/decisions", Decisions(board)),
         ("/decisions/{number}", Decision(board)),
         ("/stages", Stages(board)),
+        ("/stages/{number}", Stage(board)),
         ("/openapi.json", Document()),
     ):
         app.add_route(API + path, resource)
     app.add_route("/metrics", Metrics(board))
+    app.add_route("/archive", Archive(board, archived))
     app.add_sink(_nothing_here)
     return app
 

@@ -10,6 +10,8 @@ from spark_elastic.core.batch.questions import QUESTION_TYPES
 from spark_elastic.core.events import Trigger
 from spark_elastic.core.history import Cause, Status, TerminatedReason
 from spark_elastic.core.query.transitions import TRANSITIONS
+from spark_elastic.rest.parameters import LARGEST, LATEST
+from spark_elastic.runtime.decided_stages import STAGES_KEPT
 from spark_elastic.runtime.view import DECISIONS_KEPT
 
 Schema = dict[str, Any]
@@ -21,6 +23,7 @@ _BOOL: Schema = {"type": "boolean"}
 _TIME: Schema = {"type": "integer", "description": "Epoch ms."}
 _MS: Schema = {"type": "integer", "description": "Milliseconds."}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
+_WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": LARGEST}
 
 
 def _or_null(schema: Schema) -> Schema:
@@ -68,6 +71,9 @@ _SCHEMAS: dict[str, Schema] = {
         mode={"type": "string", "enum": ["reactive", "adaptive"]},
         adviseOnly=_BOOL,
         readOnly=_BOOL,
+        ended={"type": "boolean", "description": "Whether this is what the event log has of its end."},
+        mayWrite={"type": "boolean", "description": "Whether who asks may change something."},
+        maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
         policyRestarts=_COUNT,
         slots=_object(now=_COUNT, desired=_or_null(_COUNT)),
         executors=_list(
@@ -136,8 +142,15 @@ _SCHEMAS: dict[str, Schema] = {
         pausedMs=_MS,
         states=_list(_object(state=_STATE, entered=_TIME, left=_or_null(_TIME))),
     ),
+    "Timeline": _object(
+        batches=_list(_object(at=_TIME, durationMs=_MS, partitions=_INT, inputRowsPerSecond=_NUMBER)),
+        slots=_list(_object(at=_TIME, slots=_COUNT)),
+        lost=_list(_object(at=_TIME, executor=_TEXT, reason=_TEXT)),
+    ),
+    "Queries": _object(queries=_list(_ref("Query")), total=_COUNT),
     "Stages": _object(stages=_list(_ref("Stage")), unanswered=_COUNT),
     "Stage": _object(
+        number=_INT,
         at=_TIME,
         group=_TEXT,
         question={"type": "string", "enum": [question.__name__ for question in QUESTION_TYPES]},
@@ -148,7 +161,21 @@ _SCHEMAS: dict[str, Schema] = {
         before=_or_null(_COUNT),
         after=_or_null(_COUNT),
         numbers={"type": "object"},
+        sizes=_or_null(_ref("Sizes")),
     ),
+    "Sizes": {
+        **_object(
+            of={"type": "string", "enum": ["tasks", "partitions"]},
+            count=_COUNT,
+            total=_COUNT,
+            smallest=_COUNT,
+            median=_COUNT,
+            largest=_COUNT,
+            buckets=_list(_COUNT),
+        ),
+        "description": "Bytes, and how many have so many, in equal steps from 0 up; of partitions "
+        "where Spark makes its own tasks of them.",
+    },
     "Savepoint": _object(at=_TIME, path=_TEXT, batch=_COUNT, bytes=_COUNT),
     "SavepointRequest": {
         "type": "object",
@@ -247,6 +274,17 @@ def _body(schema: Schema, *, required: bool) -> Schema:
 
 _ID = _parameter("query", _TEXT, "The id of a streaming query; its dashes may be left out.", "path")
 _NR = _parameter("number", {"type": "integer", "minimum": 1}, "The number of a decision.", "path")
+_SEARCH = _parameter("search", _TEXT, "Only those whose name or id has this in it.")
+_OFFSET = _parameter("offset", _WHOLE, "Without so many of the first.")
+_BEFORE = _parameter("before", _WHOLE, "Only those with a lower number.")
+_AFTER = _parameter("after", _WHOLE, "Only those with a higher number.")
+_SINCE = _parameter("after", {**_TIME, "minimum": 0, "maximum": LATEST}, "Only what happened later.")
+
+
+def _limit(most: int) -> Schema:
+    return _parameter("limit", {"type": "integer", "minimum": 1, "maximum": most}, "At most so many.")
+
+
 _ETAG = {"ETag": {"schema": _TEXT, "description": "Changes with the bounds."}}
 _IF_MATCH = _parameter("If-Match", _TEXT, "The ETag of the bounds that are to be replaced.", "header")
 
@@ -268,7 +306,6 @@ _REQUIREMENTS: Schema = {
 def document() -> Schema:
     """Return the description as a JSON-ready object."""
     collections = {
-        "Queries": _collection("queries", "Query"),
         "Rescales": _collection("rescales", "Rescale"),
         "Savepoints": _collection("savepoints", "Savepoint"),
         "Exceptions": _collection("exceptions", "Exception"),
@@ -281,7 +318,14 @@ def document() -> Schema:
         "servers": [{"url": "."}],
         "paths": {
             "/overview": {"get": _operation("Show the application at a glance.", "Overview")},
-            "/queries": {"get": _operation("List the queries.", "Queries")},
+            "/queries": {
+                "get": _operation(
+                    "List the queries, those that have ended last.",
+                    "Queries",
+                    400,
+                    parameters=[_SEARCH, _OFFSET, _limit(LARGEST)],
+                )
+            },
             "/queries/{query}": {"parameters": [_ID], "get": _operation("Show a query.", "Query", 404)},
             "/queries/{query}/resource-requirements": _REQUIREMENTS,
             "/jobs/{query}/resource-requirements": _REQUIREMENTS,
@@ -310,7 +354,23 @@ def document() -> Schema:
             },
             "/queries/{query}/rescales": {
                 "parameters": [_ID],
-                "get": _operation("List the rescales of a query, the newest first.", "Rescales", 404),
+                "get": _operation(
+                    "List the rescales of a query, the newest first.",
+                    "Rescales",
+                    400,
+                    404,
+                    parameters=[_BEFORE, _limit(LARGEST)],
+                ),
+            },
+            "/queries/{query}/timeline": {
+                "parameters": [_ID],
+                "get": _operation(
+                    "Show what has happened to a query lately, the newest last.",
+                    "Timeline",
+                    400,
+                    404,
+                    parameters=[_SINCE],
+                ),
             },
             "/queries/{query}/exceptions": {
                 "parameters": [_ID],
@@ -324,16 +384,9 @@ def document() -> Schema:
                     parameters=[
                         _parameter("query", _TEXT, "Only those about the query with this id."),
                         _parameter("kind", _one_of(DecisionKind), "Only those of this kind."),
-                        _parameter(
-                            "after",
-                            {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
-                            "Only those with a higher number.",
-                        ),
-                        _parameter(
-                            "limit",
-                            {"type": "integer", "minimum": 1, "maximum": DECISIONS_KEPT},
-                            "At most so many.",
-                        ),
+                        _AFTER,
+                        _BEFORE,
+                        _limit(DECISIONS_KEPT),
                     ],
                 )
             },
@@ -342,7 +395,16 @@ def document() -> Schema:
                 "get": _operation("Show a decision with all that led to it.", "Decision", 404),
             },
             "/stages": {
-                "get": _operation("List the last decisions about batch stages, the newest first.", "Stages")
+                "get": _operation(
+                    "List the last decisions about batch stages, the newest first.",
+                    "Stages",
+                    400,
+                    parameters=[_BEFORE, _limit(STAGES_KEPT)],
+                )
+            },
+            "/stages/{number}": {
+                "parameters": [_NR],
+                "get": _operation("Show a decision about a batch stage.", "Stage", 404),
             },
             "/openapi.json": {"get": _operation("Show this document.", "Document")},
         },

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from spark_elastic import __version__
@@ -15,6 +17,9 @@ from spark_elastic.core.query.transitions import FINISHED
 from spark_elastic.core.requirements import Requirements, source_vertex
 from spark_elastic.core.scheduler import QueryView
 from spark_elastic.rest.errors import as_json
+from spark_elastic.rest.parameters import LARGEST
+from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
+from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.runtime.view import View, paused_ms
 
 Json = dict[str, Any]
@@ -33,6 +38,8 @@ def overview(view: View) -> Json:
         "mode": view.settings.scheduler_mode,
         "adviseOnly": view.settings.advise_only,
         "readOnly": view.settings.rest_read_only,
+        "ended": False,
+        "maxParallelism": view.settings.max_parallelism,
         "policyRestarts": view.restarts,
         "slots": {"now": view.slots, "desired": desired_slots(view)},
         "executors": [
@@ -165,4 +172,57 @@ def decision(value: Decision) -> Json:
         "numbers": dict(value.numbers),
         "alternatives": list(value.alternatives),
         "until": value.until,
+    }
+
+
+def timeline(series: Timeline, query: str, after: int) -> Json:
+    """Show the series of a query's picture from a time on."""
+    return {
+        "batches": [
+            {
+                "at": batch.at,
+                "durationMs": batch.duration_ms,
+                "partitions": batch.partitions,
+                "inputRowsPerSecond": batch.input_rows_per_second,
+            }
+            for batch in series.batches(query, after)
+        ],
+        "slots": [{"at": at, "slots": slots} for at, slots in series.slots(after)],
+        "lost": [
+            {"at": at, "executor": executor, "reason": reason} for at, executor, reason in series.lost(after)
+        ],
+    }
+
+
+def stages(decided: Sequence[DecidedStage], before: int = LARGEST, most: int | None = None) -> Json:
+    """Show the decisions about batch stages below a number, `decided` having the newest first."""
+    shown = islice((one for one in decided if one.number < before), most)
+    unanswered = decided[0].stage["unanswered"] if decided else 0
+    return {"stages": [stage(one) for one in shown], "unanswered": unanswered}
+
+
+def stage(decided: DecidedStage) -> Json:
+    """Show one decision about a batch stage."""
+    stage = decided.stage
+    question = stage["question"]
+    return {
+        "number": decided.number,
+        "at": stage["at"],
+        "group": question["scan"] if question["type"] == "SplitSize" else question["group"],
+        "question": question["type"],
+        "tookUs": stage["took_us"],
+        **stage["answer"]["record"],
+        "sizes": None if decided.sizes is None else _sizes(decided.sizes),
+    }
+
+
+def _sizes(sizes: Sizes) -> Json:
+    return {
+        "of": "tasks" if sizes.of_tasks else "partitions",
+        "count": sizes.count,
+        "total": sizes.total,
+        "smallest": sizes.smallest,
+        "median": sizes.median,
+        "largest": sizes.largest,
+        "buckets": list(sizes.buckets),
     }

@@ -20,6 +20,12 @@ _LOOP_S = 5.0
 _MARGIN_S = 0.5
 
 
+def may_write(request: falcon.Request, view: View) -> bool:
+    """Return whether the one who asks would be let through with a write."""
+    ours: HttpRequest = request.env[REQUEST]
+    return ours.may_modify and not view.settings.rest_read_only
+
+
 def guard(request: falcon.Request, view: View) -> None:
     """Let a write pass only if it is allowed, comes from a page of ours or a program, and is JSON."""
     ours: HttpRequest = request.env[REQUEST]

@@ -17,6 +17,8 @@ from spark_elastic.core.events import ActionOutcome, Event, Snapshot, StageCompl
 from spark_elastic.core.scheduler import QueryView, Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import JsonObject
+from spark_elastic.runtime.decided_stages import DecidedStage, DecidedStages
+from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.runtime.view import Decisions, Figures, Pictures, View
 from spark_elastic.settings import Settings
 
@@ -26,8 +28,6 @@ MakeEvent = Callable[[str, int], Event]
 Check = Callable[[Mapping[str, QueryView]], MakeEvent]
 """Looks at the queries as they are, says which event is to happen, or raises because none can."""
 
-# Decisions about batch stages that can be looked at.
-STAGES_KEPT = 1_000
 # More actions of which the outcome is not known are more than any driver owes.
 _MOST_ORDERS = 10_000
 
@@ -89,7 +89,7 @@ class Request:
 class Board:
     """The meeting place; `restarts` counts the policy processes before this one.
 
-    `view` is None until the world is known. `wake` brings the loop round.
+    `view` is None until the world is known. `timeline` may be read by anybody. `wake` brings the loop round.
     """
 
     def __init__(self, restarts: int = 0) -> None:
@@ -98,13 +98,14 @@ class Board:
         self.restarts = restarts
         self._asked: deque[Request] = deque()
         self._decided: deque[JsonObject] = deque()
-        self._stages: deque[JsonObject] = deque(maxlen=STAGES_KEPT)
+        self._stages = DecidedStages()
         self._taken: list[Request] = []
         self._settings: Settings | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
         self._pictures = Pictures()
         self._decisions = Decisions()
+        self.timeline = Timeline()
         self._orders: dict[str, str] = {}
         self._at = 0
         self._news = False
@@ -126,12 +127,12 @@ class Board:
     def decided(self, stage: JsonObject) -> None:
         """Note a question about a batch stage with its answer, for the loop to write down."""
         self._decided.append(stage)
-        self._stages.append(stage)
+        self._stages.add(stage)
 
     @property
-    def stages(self) -> Sequence[JsonObject]:
-        """Return the last decisions about batch stages, the newest last."""
-        return tuple(self._stages.copy())
+    def stages(self) -> Sequence[DecidedStage]:
+        """Return the last decisions about batch stages, the newest first."""
+        return self._stages.newest_first()
 
     # For the loop, in its thread
 
@@ -169,6 +170,8 @@ class Board:
         self._decisions.took(seconds)
         self._at = max(self._at, event.at)
         self._news = True
+        if self._scheduler is not None:
+            self.timeline.note(event, self._scheduler.slots.total)
         # The end of a stage changes no query.
         if not isinstance(event, StageCompleted):
             self._mark(event)
@@ -206,6 +209,8 @@ class Board:
             request.settle()
 
     def _look(self, scheduler: Scheduler, settings: Settings, snapshot: Snapshot) -> View:
+        queries = self._pictures.renew(scheduler)
+        self.timeline.keep_only(queries)
         return View(
             at=self._at,
             application=snapshot.application,
@@ -216,7 +221,7 @@ class Board:
             slots=scheduler.slots.total,
             executors=tuple(scheduler.slots.executors.values()),
             usable=dict(scheduler.slots.usable),
-            queries=self._pictures.renew(scheduler),
+            queries=queries,
             decisions=self._decisions.kept(),
             figures=Figures(
                 rescales=self._pictures.rescales(),

@@ -176,7 +176,7 @@ def test_explain_tells_of_batch_stages(driver: Served) -> None:
         driver.world.board.decided(
             {
                 "at": NOW + number, "took_us": 5, "unanswered": number, "last_us": 0,
-                "question": {"type": "Ranges", "group": f"g{number}"},
+                "question": {"type": "Ranges", "group": f"g{number}", "exchanges": [], "slots": 2},
                 "answer": {"record": {**record, "numbers": {}}},
             }
         )  # fmt: skip

@@ -56,7 +56,7 @@ def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> Non
         assert stages.answer(ranges(1, 2, 3))["answer"]["specs"] is None
         left = stages.answer(scan())["answer"]
         assert (left["tasks"], left["split"]) == (None, None)
-        counted, read, scanned = running.board.stages
+        scanned, read, counted = [decided.stage for decided in running.board.stages]
         assert counted["answer"]["partitions"] == 128
         assert scanned["answer"]["tasks"] == 8
         assert len(read["answer"]["specs"]) == 1

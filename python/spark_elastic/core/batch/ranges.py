@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spark_elastic.core.batch.decider import Plan, decide
 from spark_elastic.core.batch.inputs import Input, added
 from spark_elastic.core.batch.number import narrow
-from spark_elastic.core.batch.questions import MapRange, Ranges, RangesAnswer, Spec, WrittenExchange
+from spark_elastic.core.batch.questions import Left, MapRange, Ranges, RangesAnswer, Spec, WrittenExchange
 from spark_elastic.core.batch.record import Record, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.splitting import Splitting, splitting
 from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
 from spark_elastic.core.reasons import SKEW_KEPT
 from spark_elastic.core.requirements import Bounds
+
+_LEFT: Mapping[Left, str] = {"skew": "ranges_left_skew", "local": "ranges_left_local"}
 
 
 def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
@@ -65,7 +67,7 @@ def _untouched(
         return record("ranges_unknown", before=count, exchanges=", ".join(unknown))
     if question.left is not None:
         written = sum(sum(exchange.bytes) for exchange in shuffles)
-        return record(f"ranges_left_{question.left}", before=count, bytes=written)
+        return record(_LEFT[question.left], before=count, bytes=written)
     if count == 1 and not any(exchange.large for exchange in shuffles):
         return record("ranges_single", before=count, bytes=sum(exchange.bytes[0] for exchange in shuffles))
     return None

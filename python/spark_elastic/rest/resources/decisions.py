@@ -12,11 +12,11 @@ from spark_elastic.core.actions import DecisionKind
 from spark_elastic.rest import present
 from spark_elastic.rest.errors import Refusal
 from spark_elastic.rest.lookup import as_json, current
+from spark_elastic.rest.parameters import LARGEST, before, limit, whole
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.view import DECISIONS_KEPT
 
 _USUAL = 100
-_LARGEST = 2**31 - 1
 
 
 @frozen
@@ -26,22 +26,22 @@ class Decisions:
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """List them, the newest first: those of a `query`, of a `kind`, `after` a number; at most `limit`."""
+        """List them, the newest first: those of a `query`, of a `kind`, `after` or `before` a number."""
         decisions = current(self.board).decisions
         query, kind = request.get_param("query"), request.get_param("kind")
         if kind is not None and kind not in get_args(DecisionKind):
             allowed = ", ".join(get_args(DecisionKind))
             raise Refusal(400, f"kind is '{kind[:60]}', allowed is {allowed}: write kind=held")
-        after = _whole(request, "after", 0, 0, _LARGEST)
-        limit = _whole(request, "limit", _USUAL, 1, DECISIONS_KEPT)
+        after, last = whole(request, "after", 0, 0, LARGEST), before(request)
+        most = limit(request, _USUAL, DECISIONS_KEPT)
         found = (
             present.decision(decision)
             for decision in reversed(decisions)
-            if decision.number > after
+            if after < decision.number < last
             and (query is None or decision.query == query)
             and (kind is None or decision.kind == kind)
         )
-        response.text = as_json({"decisions": list(islice(found, limit))})
+        response.text = as_json({"decisions": list(islice(found, most))})
 
 
 @frozen
@@ -58,16 +58,3 @@ class Decision:
             kept = f"{decisions[0].number} to {decisions[-1].number}" if decisions else "none"
             raise Refusal(404, f"no decision has the number '{number[:60]}', kept are {kept}")
         response.text = as_json(present.decision(found))
-
-
-def _whole(request: falcon.Request, name: str, default: int, least: int, most: int) -> int:
-    """Return a parameter that is a whole number. Raises Refusal (400)."""
-    text = request.get_param(name)
-    if text is None:
-        return default
-    if text.isascii() and text.isdigit() and len(text) <= 10 and least <= int(text) <= most:
-        return int(text)
-    raise Refusal(
-        400,
-        f"{name} is '{text[:60]}', allowed is a whole number from {least} to {most}: write {name}={default}",
-    )

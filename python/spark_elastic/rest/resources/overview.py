@@ -7,6 +7,7 @@ from attrs import frozen
 
 from spark_elastic.rest import present
 from spark_elastic.rest.lookup import as_json, current
+from spark_elastic.rest.writes import may_write
 from spark_elastic.runtime.board import Board
 
 
@@ -16,6 +17,7 @@ class Overview:
 
     board: Board
 
-    def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
-        """Show mode, slots, executors, and how many queries are in which state."""
-        response.text = as_json(present.overview(current(self.board)))
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """Show mode, slots, executors, states of queries, and whether who asks may change something."""
+        view = current(self.board)
+        response.text = as_json({**present.overview(view), "mayWrite": may_write(request, view)})

@@ -1,15 +1,18 @@
-"""GET /stages."""
+"""GET /stages and /stages/{number}."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import falcon
 from attrs import frozen
 
-from spark_elastic.gateway.port import JsonObject
+from spark_elastic.rest import present
+from spark_elastic.rest.errors import Refusal
 from spark_elastic.rest.lookup import as_json, current
+from spark_elastic.rest.parameters import before, limit
 from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.decided_stages import STAGES_KEPT
+
+_USUAL = 100
 
 
 @frozen
@@ -18,22 +21,25 @@ class Stages:
 
     board: Board
 
-    def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         """List them, the newest first; `unanswered` counts the questions that Spark's own rules decided."""
         current(self.board)
+        last, most = before(request), limit(request, _USUAL, STAGES_KEPT)
+        response.text = as_json(present.stages(self.board.stages, last, most))
+
+
+@frozen
+class Stage:
+    """One decision about a batch stage."""
+
+    board: Board
+
+    def on_get(self, _: falcon.Request, response: falcon.Response, number: str) -> None:
+        """Show it with all that led to it."""
+        current(self.board)
         stages = self.board.stages
-        unanswered = stages[-1]["unanswered"] if stages else 0
-        response.text = as_json(
-            {"stages": [_shown(stage) for stage in reversed(stages)], "unanswered": unanswered}
-        )
-
-
-def _shown(stage: JsonObject) -> dict[str, Any]:
-    question = stage["question"]
-    return {
-        "at": stage["at"],
-        "group": question["scan"] if question["type"] == "SplitSize" else question["group"],
-        "question": question["type"],
-        "tookUs": stage["took_us"],
-        **stage["answer"]["record"],
-    }
+        found = next((stage for stage in stages if str(stage.number) == number), None)
+        if found is None:
+            kept = f"{stages[-1].number} to {stages[0].number}" if stages else "none"
+            raise Refusal(404, f"no decision about a stage has the number '{number[:60]}', kept are {kept}")
+        response.text = as_json(present.stage(found))

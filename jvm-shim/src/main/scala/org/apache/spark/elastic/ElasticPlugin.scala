@@ -92,7 +92,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
     }
 
-    /** Puts the REST API under Spark's UI, which stops by itself; `/elastic` alone is left for a page. */
+    /** Puts the REST API and the page that reads it under Spark's UI, which stops by itself. */
     private def attach(): Unit = sc.ui match {
       case _ if Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false")) =>
       case None =>
@@ -100,9 +100,16 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case Some(ui) =>
         val servlet = new ElasticServlet(ui, requests)
         Seq("/elastic/api", "/elastic/metrics").foreach(ServletAccess.attach(ui, _, servlet))
+        new ElasticTab(ui)
     }
 
+    /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
+    private def archive(): Unit =
+      try if (sc.eventLogDir.isDefined) ElasticArchive.ask(requests).foreach(sc.listenerBus.post)
+      catch { case NonFatal(e) => logWarning("spark-elastic: the event log gets nothing for the History Server", e) }
+
     def stop(): Unit = {
+      archive()
       ElasticExtensions.disable(sc)
       queries.off()
       ticker.shutdownNow()

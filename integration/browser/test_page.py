@@ -1,0 +1,230 @@
+"""The page in Spark's UI, in a real browser, of an application that runs on a real cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from integration.browser.chromium import Watched, watched
+from integration.cluster.application import Application, application, now
+from integration.cluster.queries import start_enrichment, start_totals
+from integration.streaming.driver import Driver, policies_of
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import Tables
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+QUERIES = ("enrichment", "totals")
+NARROW = 400
+LATELY_MS = 10_000
+PICTURES = os.environ.get("SPARK_ELASTIC_PICTURES")
+"""Folder for pictures of the page, none are taken without it."""
+
+
+@pytest.fixture(scope="module")
+def app(
+    # First, so that nothing is started where it is missing.
+    browser: Browser,
+    master: Cluster,
+    jvm: Driver,
+    tables: Tables,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Application]:
+    conf = {
+        "spark.app.name": "orders",
+        "spark.ui.enabled": "true",
+        "spark.executor.cores": "1",
+        "spark.elastic.schedulerMode": "adaptive",
+        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+        # Only who presses a button changes anything.
+        "spark.elastic.query.enrichment.upperBound": "1",
+        "spark.elastic.query.totals.upperBound": "1",
+        "spark.elastic.slotIdleTimeout": "1h",
+    }
+    with application(master, jvm, tables, tmp_path_factory.mktemp("page"), conf) as running:
+        running.have_workers(2)
+        running.feed.start()
+        running.start("enrichment", start_enrichment)
+        running.start("totals", start_totals)
+        running.wait_in_force(1, QUERIES, 0)
+        yield running
+
+
+def address(app: Application) -> str:
+    return f"{app.spark.sparkContext.uiWebUrl}/elastic/"
+
+
+@pytest.fixture
+def overview(app: Application, browser: Browser) -> Iterator[Watched]:
+    with watched(browser, address(app)) as found:
+        yield found
+
+
+@pytest.fixture
+def totals(overview: Watched) -> Watched:
+    """Give the page at the query `totals`."""
+    overview.page.get_by_role("link", name="totals").click()
+    expect(overview.page.get_by_role("heading", name="totals")).to_be_visible()
+    return overview
+
+
+def test_it_is_a_page_of_sparks_ui_and_shows_the_application(app: Application, overview: Watched) -> None:
+    page = overview.page
+    expect(page.locator(".navbar .nav-item.active")).to_have_text("Elastic")
+    tiles = page.locator(".elastic-tiles .card")
+    expect(tiles.filter(has_text="Mode")).to_contain_text("adaptive")
+    expect(tiles.filter(has_text="Slots")).to_contain_text("2")
+    expect(tiles.filter(has_text="Slots")).to_contain_text("2 desired")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="totals"))
+    expect(row).to_contain_text("Executing")
+    expect(row).to_contain_text("1 – 1")
+    expect(row).to_contain_text("of 500 ms")
+    expect(page.get_by_role("table", name="Executors").locator("tbody tr")).to_have_count(2)
+
+
+def test_up_changes_the_parallelism_of_the_next_batches(app: Application, totals: Watched) -> None:
+    page = totals.page
+    expect(page.get_by_label("Most partitions of shuffle")).to_have_value("1")
+    pressed = now()
+    page.get_by_role("button", name="One partition more for shuffle").click()
+    expect(page.get_by_role("status").filter(has_text="New bounds of shuffle: 2 to 2.")).to_be_attached()
+    app.wait_in_force(2, ("totals",), pressed)
+    # Without a reload.
+    expect(page.get_by_role("group", name="Partitions of shuffle")).to_contain_text("2")
+    expect(page.get_by_label("Most partitions of shuffle")).to_have_value("2")
+    rescale = page.get_by_role("table", name="Rescales").locator("tbody").first
+    expect(rescale).to_contain_text("update requirement")
+    expect(rescale).to_contain_text("1 → 2")
+    expect(rescale).to_contain_text("completed")
+    expect(page.locator(".elastic-timeline .rescale.completed path")).not_to_have_count(0)
+
+
+def test_down_by_keyboard_and_the_focus_stays(app: Application, totals: Watched) -> None:
+    page = totals.page
+    down = page.get_by_role("button", name="One partition less for shuffle")
+    expect(page.get_by_role("group", name="Partitions of shuffle")).to_contain_text("2")
+    for _ in range(100):
+        page.keyboard.press("Tab")
+        if down.evaluate("button => button === document.activeElement"):
+            break
+    expect(down).to_be_focused()
+    pressed = now()
+    page.keyboard.press("Enter")
+    app.wait_in_force(1, ("totals",), pressed)
+    expect(page.get_by_role("group", name="Partitions of shuffle")).to_contain_text("1")
+    expect(down).to_be_focused()
+    assert down.get_attribute("aria-disabled") == "true"
+
+
+def test_a_refused_bound_has_its_reason_beside_it(app: Application, totals: Watched) -> None:
+    page = totals.page
+    most = page.get_by_label("Most partitions of shuffle")
+    most.fill("many")
+    page.keyboard.press("Enter")
+    row = page.get_by_role("table", name="Bounds").get_by_role("row").filter(has=most)
+    expect(row.get_by_role("alert")).to_contain_text("upperBound is 'many', allowed is a whole number")
+    expect(most).to_have_attribute("aria-invalid", "true")
+    # What was typed outlives updates, until it is given up.
+    with page.expect_response("**/timeline*"):
+        pass
+    expect(most).to_have_value("many")
+    most.press("Escape")
+    expect(most).to_have_value("1")
+    expect(row.get_by_role("alert")).to_be_hidden()
+
+
+def test_it_says_what_a_query_waits_for(app: Application, totals: Watched) -> None:
+    page = totals.page
+    page.get_by_label("Fewest partitions of shuffle").fill("7")
+    page.get_by_label("Most partitions of shuffle").fill("")
+    page.get_by_role("button", name="Set").click()
+    waits = page.locator(".alert-warning").filter(has_text="Holds still")
+    expect(waits).to_contain_text("2 slots cannot meet its lower bound. Until something changes.")
+    expect(page.get_by_label("Most partitions of shuffle")).to_have_value("")
+    page.get_by_label("Fewest partitions of shuffle").fill("1")
+    page.get_by_label("Most partitions of shuffle").fill("2")
+    page.keyboard.press("Enter")
+    expect(waits).to_be_hidden()
+
+
+def test_a_decision_opens_to_its_full_record(app: Application, totals: Watched) -> None:
+    decisions = totals.page.get_by_role("table", name="Decisions")
+    restart = decisions.locator("tbody").filter(has_text="rescale restart").last
+    opener = restart.get_by_role("button")
+    expect(opener).to_have_attribute("aria-expanded", "false")
+    opener.press("Enter")
+    expect(opener).to_have_attribute("aria-expanded", "true")
+    for shown in ("Rule", "restart_into_bounds", "Compared", "slots", "before ms"):
+        expect(restart.locator(".elastic-record")).to_contain_text(shown)
+
+
+def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, overview: Watched) -> None:
+    rows = app.spark.newSession().range(0, 200_000).selectExpr("id % 1000 AS key", "id")
+    rows.groupBy("key").count().write.format("noop").mode("overwrite").save()
+    stages = overview.page.get_by_role("table", name="Batch Stages")
+    read = stages.locator("tbody").filter(has_text="ranges to read").first
+    read.get_by_role("button").click()
+    expect(read.locator(".elastic-record")).to_contain_text("half of them up to")
+
+
+def test_a_lost_executor_is_marked(app: Application, totals: Watched) -> None:
+    app.have_workers(1)
+    expect(totals.page.locator(".elastic-timeline .lost title").first).to_contain_text("has gone")
+    app.have_workers(2)
+
+
+@pytest.mark.parametrize("view", ["overview", "totals"])
+def test_a_narrow_window_needs_no_scrolling_sideways(app: Application, browser: Browser, view: str) -> None:
+    with watched(browser, address(app), width=NARROW, height=800) as narrow:
+        link = narrow.page.get_by_role("link", name="totals")
+        expect(link).to_be_visible()
+        if view == "totals":
+            link.click()
+            expect(narrow.page.locator(".elastic-timeline path.partitions").last).to_be_attached()
+            narrow.page.get_by_role("table", name="Rescales").get_by_role("button").first.click()
+        assert narrow.fits()
+
+
+def test_it_is_dark_where_sparks_ui_is(app: Application, browser: Browser) -> None:
+    def ground(scheme: str) -> str:
+        with watched(browser, address(app), scheme="dark" if scheme == "dark" else "light") as found:
+            card = found.page.locator(".elastic-tiles .card").first
+            expect(card).to_be_visible()
+            return str(card.evaluate("card => getComputedStyle(card).backgroundColor"))
+
+    assert ground("light") == "rgb(255, 255, 255)"
+    assert ground("dark") == "rgb(33, 37, 41)"
+
+
+@pytest.mark.skipif(PICTURES is None, reason="SPARK_ELASTIC_PICTURES names no folder: make pictures does")
+def test_pictures_for_the_readme(app: Application, browser: Browser) -> None:
+    folder = Path(str(PICTURES))
+    with watched(browser, address(app), height=960) as light:
+        light.page.get_by_role("link", name="totals").click()
+        app.wait_in_force(2, ("totals",), now() - LATELY_MS)
+        expect(light.page.get_by_role("heading", name="totals")).to_contain_text("Executing")
+        expect(light.page.get_by_role("table", name="Rescales")).not_to_contain_text("in progress")
+        light.picture(folder / "query.png")
+    with watched(browser, address(app), height=760, scheme="dark") as dark:
+        expect(dark.page.get_by_role("link", name="totals")).to_be_visible()
+        dark.picture(folder / "overview.png")
+
+
+def test_while_the_policy_is_away_the_page_says_so_and_goes_on(
+    app: Application, jvm: Driver, overview: Watched
+) -> None:
+    page = overview.page
+    expect(page.get_by_role("link", name="totals")).to_be_visible()
+    trouble = page.get_by_role("status").filter(has_text="The policy does not answer")
+    (policy,) = policies_of(jvm.pid)
+    # After 10 s another process takes its place.
+    policy.suspend()
+    expect(trouble).to_be_visible()
+    # What was known stays.
+    expect(page.get_by_role("link", name="totals")).to_be_visible()
+    expect(trouble).to_be_hidden()
+    expect(page.locator(".elastic-tiles")).to_contain_text("policy process replaced: 1")

@@ -1,0 +1,187 @@
+/** The bounds of a query's vertices: buttons for one more and one less, and fields. */
+
+import { Refused, getBounds, putBounds } from "./api.js";
+import { attribute, h, keyed, text } from "./dom.js";
+import { number } from "./format.js";
+
+const SIDES = { lowerBound: "Fewest", upperBound: "Most" };
+let ids = 0;
+
+/** What a field says: nothing means no bound; what is no number goes out as it is, and the API says why not. */
+function read(value) {
+  const trimmed = value.trim();
+  if (trimmed === "") return -1;
+  return /^-?\d{1,15}$/.test(trimmed) ? Number(trimmed) : trimmed;
+}
+
+/**
+ * The bounds of one query. `changed(sentence)` is called after a change. In `update`, `may` is whether the reader may
+ * change something, `most` the largest count there can be, and `now` the count of each vertex, where it is known.
+ */
+export class Bounds {
+  constructor(query, changed) {
+    this.query = query;
+    this.changed = changed;
+    const heads = ["Vertex", "Partitions", ...Object.values(SIDES)].map((name) => h("th", { scope: "col" }, name));
+    this.end = h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Change"));
+    this.table = h("table", { class: "table table-sm table-bordered mb-0 elastic-bounds", "aria-label": "Bounds" });
+    this.table.append(h("thead", {}, h("tr", {}, ...heads, this.end)));
+    this.node = h("div", { class: "table-responsive" }, this.table);
+  }
+
+  update({ requirements, now, may, most }) {
+    this.may = may;
+    this.most = most;
+    this.end.hidden = !may;
+    const vertices = Object.entries(requirements).map(([id, { parallelism }]) => ({ id, parallelism, now: now[id] }));
+    // Who may not write any more gets other rows.
+    const key = (vertex) => `${vertex.id} ${may}`;
+    keyed(this.table, vertices, key, (vertex) => new Vertex(this, vertex.id), this.table.tHead);
+  }
+
+  shown(bound) {
+    return bound >= this.most ? "" : String(bound);
+  }
+
+  /**
+   * Set the bounds of one vertex and leave the others; `seen` is what the reader saw, and if that is not in force any
+   * more nothing is changed. Throws Refused.
+   */
+  async set(vertex, seen, wanted) {
+    const { body, etag } = await getBounds(this.query);
+    const inForce = body[vertex]?.parallelism ?? {};
+    if (Object.keys(SIDES).some((side) => inForce[side] !== seen[side])) {
+      throw new Refused(412, ["The bounds have been changed meanwhile: look again, then decide."]);
+    }
+    await putBounds(this.query, { ...body, [vertex]: { parallelism: wanted } }, etag);
+    const [lower, upper] = [wanted.lowerBound, wanted.upperBound].map((bound) => (bound === -1 ? "no bound" : bound));
+    await this.changed(`New bounds of ${vertex}: ${lower} to ${upper}.`);
+  }
+}
+
+/** One vertex: a row. */
+class Vertex {
+  constructor(bounds, id) {
+    this.bounds = bounds;
+    this.id = id;
+    this.name = `elastic-bounds-${(ids += 1)}`;
+    this.count = h("span", { class: "elastic-count" });
+    this.why = h("div", { class: "text-danger small mt-1", id: `${this.name}-why`, role: "alert", hidden: true });
+    const field = (side) => (bounds.may ? this.#field(side) : h("span"));
+    this.fields = Object.fromEntries(Object.keys(SIDES).map((side) => [side, field(side)]));
+    const fields = Object.values(this.fields).map((made) => h("td", {}, made));
+    const row = h("tr", {}, h("th", { scope: "row" }, id), h("td", {}, this.#counter()), ...fields);
+    this.node = h("tbody", {}, row);
+    if (bounds.may) {
+      const set = h("button", { type: "submit", form: this.name, class: "btn btn-sm btn-primary" }, "Set");
+      row.append(h("td", {}, set, this.why));
+    }
+  }
+
+  #field(side) {
+    return h("input", {
+      type: "text",
+      inputmode: "numeric",
+      autocomplete: "off",
+      form: this.name,
+      class: "form-control form-control-sm",
+      placeholder: "no bound",
+      "aria-label": `${SIDES[side]} partitions of ${this.id}`,
+      "aria-describedby": this.why.id,
+      oninput: () => this.#dirty(true),
+      onkeydown: (event) => event.key === "Escape" && this.#reset(),
+    });
+  }
+
+  /** The count that is in force, between the buttons that change it. */
+  #counter() {
+    if (!this.bounds.may) return this.count;
+    const button = (sign, step, what) => {
+      const names = { "aria-label": `${what} for ${this.id}`, title: what };
+      const press = () => this.#submit(this.#stepped(step));
+      return h("button", { type: "button", class: "btn btn-sm btn-outline-primary", ...names, onclick: press }, sign);
+    };
+    this.down = button("−", -1, "One partition less");
+    this.up = button("+", 1, "One partition more");
+    // The form is here, since a row cannot be one; the fields name it.
+    const form = h("form", { id: this.name });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit(this.#typed());
+    });
+    const group = { class: "btn-group align-items-center", role: "group", "aria-label": `Partitions of ${this.id}` };
+    return h("div", group, form, this.down, this.count, this.up);
+  }
+
+  update({ parallelism, now }) {
+    this.seen = parallelism;
+    this.now = now;
+    text(this.count, number(now));
+    for (const [side, field] of Object.entries(this.fields)) {
+      const shown = this.bounds.shown(parallelism[side]);
+      if (!this.bounds.may) text(field, shown || "no bound");
+      else if (!this.isDirty && field.value !== shown) field.value = shown;
+    }
+    if (this.bounds.may) {
+      const at = this.#target();
+      // Not `disabled`, which would take the focus away.
+      attribute(this.up, "aria-disabled", at === null || at >= this.bounds.most ? "true" : null);
+      attribute(this.down, "aria-disabled", at === null || at <= 1 ? "true" : null);
+    }
+  }
+
+  /** Where it is, or is on its way to by what was asked for last. */
+  #target() {
+    if (this.now === null || this.now === undefined) return null;
+    return Math.min(Math.max(this.now, this.seen.lowerBound), this.seen.upperBound);
+  }
+
+  /** One more or less than now, whatever a rescale would be worth: so the bound on that side is moved there. */
+  #stepped(step) {
+    const at = this.#target();
+    if (at === null || at + step < 1 || at + step > this.bounds.most) return null;
+    const { lowerBound, upperBound } = this.seen;
+    const to = at + step;
+    if (step > 0) return { lowerBound: to, upperBound: Math.max(upperBound, to) };
+    return { lowerBound: Math.min(lowerBound, to), upperBound: to };
+  }
+
+  #typed() {
+    return Object.fromEntries(Object.entries(this.fields).map(([side, field]) => [side, read(field.value)]));
+  }
+
+  async #submit(wanted) {
+    if (wanted === null || this.isBusy) return;
+    this.isBusy = true;
+    this.#say([]);
+    try {
+      await this.bounds.set(this.id, this.seen, wanted);
+      this.#dirty(false);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.#say(error.errors);
+    } finally {
+      this.isBusy = false;
+    }
+  }
+
+  #say(errors) {
+    this.why.hidden = !errors.length;
+    text(this.why, errors.join(" "));
+    for (const [side, field] of Object.entries(this.fields)) {
+      const named = errors.some((error) => error.includes(side));
+      field.classList.toggle("is-invalid", named);
+      attribute(field, "aria-invalid", named ? "true" : null);
+    }
+  }
+
+  #dirty(isDirty) {
+    this.isDirty = isDirty;
+  }
+
+  #reset() {
+    this.#dirty(false);
+    this.#say([]);
+    this.update({ parallelism: this.seen, now: this.now });
+  }
+}

@@ -1,0 +1,133 @@
+/** What the listings show of each record, in columns and when it is opened. */
+
+import { content, h } from "./dom.js";
+import { bytes, change, clock, duration, number, time, words } from "./format.js";
+import { histogram, sizesInWords } from "./histogram.js";
+import { moment, plain } from "./listing.js";
+import { facts, kindBadge, record, statusBadge } from "./record.js";
+
+const QUESTIONS = { InitialCount: "partitions to write", Ranges: "ranges to read", SplitSize: "splits of a scan" };
+const NUMBERS = "text-end text-nowrap";
+
+function stageRecord(stage) {
+  const { sizes } = stage;
+  const shown = sizes
+    ? h("div", {}, h("h5", {}, "Sizes"), histogram(sizes, 3), h("p", { class: "mb-0" }, sizesInWords(sizes)))
+    : null;
+  return record({ ...stage, cause: stage.group }, shown);
+}
+
+/** Decisions about batch stages. */
+export const STAGES = {
+  title: "Batch Stages",
+  empty: "No batch query has asked so far.",
+  key: ({ number: name }) => name,
+  record: stageRecord,
+  columns: [
+    { name: "Decided", show: moment(({ at }) => at), kind: "text-nowrap" },
+    { name: "About", show: plain(({ question }) => QUESTIONS[question] ?? question), wide: true },
+    {
+      name: "Bytes",
+      show: plain(({ sizes, numbers }) => bytes(sizes?.total ?? numbers.bytes)),
+      kind: NUMBERS,
+      wide: true,
+    },
+    { name: "Parallelism", show: plain(({ before, after }) => change(before, after)), kind: NUMBERS },
+    { name: "Task sizes", show: ({ sizes }, td) => content(td, sizes ? histogram(sizes) : "–"), wide: true },
+    { name: "Why", show: plain(({ message }) => message), kind: "elastic-said" },
+  ],
+};
+
+/** Decisions of all kinds. */
+export const DECISIONS = {
+  title: "Decisions",
+  key: ({ number: name }) => name,
+  record,
+  columns: [
+    { name: "Decided", show: moment(({ at }) => at), kind: "text-nowrap" },
+    { name: "Kind", show: ({ kind }, td) => content(td, kindBadge(kind)), wide: true },
+    { name: "What and why", show: plain(({ message }) => message), kind: "elastic-said" },
+  ],
+};
+
+/** The phases of a rescale as a bar, with how long they took in all. */
+function phases(states) {
+  const stays = states.filter(({ entered, left }) => left !== null && left > entered);
+  const total = stays.reduce((sum, { entered, left }) => sum + left - entered, 0);
+  const named = stays.map(({ state, entered, left }) => ({ state, took: left - entered }));
+  const parts = named.map(({ state, took }) => {
+    const kind = `elastic-phase ${state === "Executing" ? "runs" : ""}`;
+    const part = h("div", { class: kind, title: `${state}: ${duration(took)}` });
+    part.style.width = `${(took / total) * 100}%`;
+    return part;
+  });
+  const label = named.map(({ state, took }) => `${state} ${duration(took)}`).join(", ") || "no time";
+  const bar = h("div", { class: "elastic-phases", role: "img", "aria-label": label }, ...parts);
+  return h("div", {}, bar, total ? duration(total) : "at once");
+}
+
+function rescaleRecord(one) {
+  const stays = one.states.map(({ state, entered, left }) => [
+    state,
+    left === null ? `since ${clock(entered)}` : `${duration(left - entered)}, from ${clock(entered)}`,
+  ]);
+  const about = facts([
+    ["Cause", words(one.cause)],
+    ["Outcome", one.reason ? words(one.reason) : "under way"],
+    ["Ended", one.ended ? time(one.ended) : null],
+    ["Partitions", change(one.partitionsBefore, one.partitionsAfter)],
+    ["Slots", change(one.slotsBefore, one.slotsAfter)],
+    ["Kept from running", duration(one.pausedMs)],
+    ["Bounds", `number ${number(one.requirements)}, attempt ${number(one.attempt)} with them`],
+  ]);
+  return h(
+    "div",
+    { class: "d-flex flex-wrap gap-4 p-2" },
+    h("div", {}, h("h5", {}, "Rescale"), about),
+    h("div", {}, h("h5", {}, "Phases"), facts(stays)),
+  );
+}
+
+function showOutcome({ status, reason }, td) {
+  const more = reason && status !== "completed" ? ` ${words(reason)}` : "";
+  content(td, statusBadge(status), h("span", { class: "d-none d-lg-inline" }, more));
+}
+
+/** What became of each rescale of a query. */
+export const RESCALES = {
+  title: "Rescales",
+  key: ({ number: name }) => name,
+  record: rescaleRecord,
+  columns: [
+    { name: "Started", show: moment(({ started }) => started), kind: "text-nowrap" },
+    { name: "Cause", show: plain(({ cause }) => words(cause)) },
+    { name: "Partitions", show: plain((one) => change(one.partitionsBefore, one.partitionsAfter)), kind: NUMBERS },
+    { name: "Slots", show: plain((one) => change(one.slotsBefore, one.slotsAfter)), kind: NUMBERS, wide: true },
+    { name: "Phases", show: ({ states }, td) => content(td, phases(states)), wide: true },
+    { name: "Downtime", show: plain(({ pausedMs }) => (pausedMs ? duration(pausedMs) : "none")), kind: NUMBERS },
+    { name: "Outcome", show: showOutcome },
+  ],
+};
+
+function exceptionRecord(one) {
+  const about = facts([
+    ["Condition", one.errorClass],
+    ["Causes", one.causes.join(", ") || null],
+    ["Offsets", one.offsets || null],
+    ["Rule", h("code", {}, one.reason)],
+  ]);
+  return h("div", { class: "p-2" }, h("pre", {}, one.error), about);
+}
+
+/** Why runs of a query have failed. */
+export const EXCEPTIONS = {
+  title: "Exceptions",
+  empty: "None.",
+  key: ({ at }) => at,
+  record: exceptionRecord,
+  columns: [
+    { name: "Failed", show: moment(({ at }) => at), kind: "text-nowrap" },
+    { name: "Error", show: plain(({ error }) => error.split("\n")[0].slice(0, 300)), kind: "elastic-said" },
+    { name: "What followed", show: plain(({ reason }) => words(reason)) },
+  ],
+};

@@ -1,0 +1,85 @@
+/** The first view: the application at a glance, its queries, its batch stages, its decisions. */
+
+import { get } from "./api.js";
+import { DECISIONS, STAGES } from "./columns.js";
+import { content, h, keyed, text } from "./dom.js";
+import { clock, number } from "./format.js";
+import { Listing, grid, section } from "./listing.js";
+import { Queries } from "./queries.js";
+import { stateBadge, tile } from "./record.js";
+
+const EXECUTORS_SHOWN = 50;
+const LISTED = 10;
+
+export class Overview {
+  constructor(refresh) {
+    this.tiles = h("div", { class: "elastic-tiles mb-3" });
+    this.queries = new Queries(refresh);
+    this.stages = new Listing({ ...STAGES, size: LISTED, onpage: refresh });
+    this.decisions = new Listing({ ...DECISIONS, size: LISTED, onpage: refresh });
+    this.executors = grid("Executors", [{ name: "Id" }, { name: "Host" }, { name: "Cores" }, { name: "State" }]);
+    this.more = h("p", { class: "small text-body-secondary" });
+    const executors = section("Executors", this.executors.node, this.more);
+    const parts = [this.queries, this.stages, this.decisions, executors].map(({ node }) => node);
+    this.node = h("div", {}, this.tiles, ...parts);
+  }
+
+  title() {
+    return "Elastic";
+  }
+
+  async update() {
+    const [overview, queries, stages, decisions] = await Promise.all([
+      get("overview"),
+      get("queries", this.queries.parameters),
+      get("stages", this.stages.parameters),
+      get("decisions", this.decisions.parameters),
+    ]);
+    this.ended = overview.ended;
+    this.#tiles(overview);
+    if (overview.ended) this.queries.showPart(queries.queries, overview.maxParallelism);
+    else this.queries.show(queries.queries, queries.total, overview.maxParallelism);
+    this.stages.show(stages.stages);
+    const left = stages.unanswered ? `${number(stages.unanswered)} left to Spark's own rules` : "";
+    text(this.stages.section.extra, left);
+    this.decisions.show(decisions.decisions);
+    this.#showExecutors(overview.executors);
+  }
+
+  #tiles({ mode, adviseOnly, slots, executors, queries, policyRestarts, at }) {
+    const usable = executors.filter((one) => !one.excluded && !one.decommissioning).length;
+    const total = Object.values(queries).reduce((sum, many) => sum + many, 0);
+    const states = Object.entries(queries).map(([state, many]) =>
+      h("span", { class: "me-2 text-nowrap" }, stateBadge(state), ` ${number(many)}`),
+    );
+    const replaced = policyRestarts ? `policy process replaced: ${number(policyRestarts)}` : "decides";
+    const desired = slots.desired === null ? "all there are can be used" : `${number(slots.desired)} desired`;
+    const inUse = usable === executors.length ? "all in use" : `${number(usable)} in use`;
+    content(
+      this.tiles,
+      tile("Mode", mode, adviseOnly ? "advises only, changes nothing" : replaced),
+      tile("Slots", number(slots.now), desired),
+      tile("Executors", number(executors.length), inUse),
+      tile("Streaming queries", number(total), ...(states.length ? states : ["none yet"])),
+      tile("As of", clock(at), "last event heard of"),
+    );
+  }
+
+  #showExecutors(executors) {
+    keyed(this.executors.body, executors.slice(0, EXECUTORS_SHOWN), ({ id }) => id, () => {
+      const cells = [h("td"), h("td"), h("td"), h("td")];
+      const update = (now) => {
+        const values = [now.id, now.host, number(now.cores), executorState(now)];
+        values.forEach((value, place) => text(cells[place], value));
+      };
+      return { node: h("tr", {}, ...cells), update };
+    });
+    const more = executors.length - EXECUTORS_SHOWN;
+    text(this.more, more > 0 ? `and ${number(more)} more` : "");
+  }
+}
+
+function executorState({ excluded, decommissioning }) {
+  if (decommissioning) return "is being decommissioned";
+  return excluded ? "excluded" : "in use";
+}

@@ -1,0 +1,138 @@
+/** The view of one query: its bounds, its timeline, what became of its rescales, and why. */
+
+import { get, queryPath } from "./api.js";
+import { Bounds } from "./bounds.js";
+import { DECISIONS, EXCEPTIONS, RESCALES } from "./columns.js";
+import { content, h, text } from "./dom.js";
+import { bytes, clock, duration, number, words } from "./format.js";
+import { Listing, section } from "./listing.js";
+import { Picture } from "./picture.js";
+import { showBatch } from "./queries.js";
+import { stateBadge, tile } from "./record.js";
+
+/** Rescales that the picture may mark. */
+const MARKED = 100;
+const ENDING = ["Finished", "Failing", "Canceling"];
+
+export class Query {
+  constructor(id, refresh, announce) {
+    this.id = id;
+    this.name = h("span", {}, id);
+    this.state = h("span", { class: "ms-2 fs-6" });
+    this.waits = h("div", { class: "alert alert-info py-2", hidden: true });
+    this.facts = h("div", { class: "elastic-tiles mb-3" });
+    this.bounds = new Bounds(id, async (sentence) => {
+      announce(sentence);
+      await refresh();
+    });
+    this.hint = h("p", { class: "small text-body-secondary mt-1" });
+    this.picture = new Picture();
+    this.rescales = new Listing({ ...RESCALES, onpage: refresh });
+    this.decisions = new Listing({ ...DECISIONS, onpage: refresh });
+    this.exceptions = new Listing({ ...EXCEPTIONS, onpage: refresh });
+    this.about = h("span", { class: "elastic-about text-body-secondary fw-normal ms-2" });
+    const heading = h("h4", {}, this.name, this.state, this.about);
+    this.node = h(
+      "div",
+      {},
+      h("p", { class: "mb-1" }, h("a", { href: "#" }, "← All queries")),
+      heading,
+      this.facts,
+      this.waits,
+      this.bounds.node,
+      this.hint,
+      section("Timeline", this.picture.node).node,
+      this.rescales.node,
+      this.decisions.node,
+      this.exceptions.node,
+    );
+  }
+
+  title() {
+    return `Elastic: ${this.name.textContent}`;
+  }
+
+  async update() {
+    const path = (below) => queryPath(this.id, below);
+    const latest = this.picture.latest;
+    const [overview, query, timeline] = await Promise.all([
+      get("overview"),
+      get(path()),
+      get(path("/timeline"), latest === Infinity ? {} : { after: latest }),
+    ]);
+    await this.#lists(query, path);
+    this.ended = overview.ended;
+    this.#show(query, overview);
+    const now = Math.max(overview.at, timeline.batches.at(-1)?.at ?? 0);
+    this.picture.update(timeline, this.marked ?? [], query.triggerMs, now);
+  }
+
+  /** Lists are asked for when something in them can have changed. */
+  async #lists(query, path) {
+    const pages = [this.rescales, this.decisions].map(({ parameters }) => JSON.stringify(parameters));
+    const state = [query.lastDecision?.number, query.rescales, query.restarts, query.state, ...pages].join();
+    if (state === this.seen && this.marked?.[0]?.status !== "in_progress") return;
+    const [rescales, newest, decisions, exceptions] = await Promise.all([
+      get(path("/rescales"), this.rescales.parameters),
+      get(path("/rescales"), { limit: MARKED }),
+      get("decisions", { query: query.id, ...this.decisions.parameters }),
+      get(path("/exceptions")),
+    ]);
+    this.seen = state;
+    this.marked = newest.rescales.slice(0, MARKED);
+    this.rescales.show(rescales.rescales);
+    this.decisions.show(decisions.decisions.filter((one) => one.query === query.id));
+    this.exceptions.show(exceptions.exceptions);
+  }
+
+  #show(query, { mayWrite, mode, maxParallelism }) {
+    text(this.name, query.name ?? query.id);
+    content(this.state, stateBadge(query.state));
+    text(this.about, `${query.stateful ? "stateful" : "stateless"}, ${query.id}`);
+    this.#tiles(query);
+    this.#waiting(query);
+    const may = mayWrite && mode === "adaptive" && !ENDING.includes(query.state);
+    this.bounds.update({
+      requirements: query.requirements,
+      // Of other vertices nobody knows the count in force.
+      now: { shuffle: query.target ?? query.partitions },
+      may,
+      most: maxParallelism,
+    });
+    text(this.hint, hint(query, mode, may));
+  }
+
+  #tiles({ lastBatch: last, partitions, target, stateful, trigger, triggerMs, restarts, rescales }) {
+    const batch = h("div");
+    showBatch(batch, { lastBatch: last, triggerMs });
+    const onItsWay = target !== null && target !== partitions;
+    const behind = last?.offsetsBehind;
+    const input = behind ? `${number(behind.max)} records behind` : `${number(last?.inputRows)} rows in the batch`;
+    const interval = triggerMs ? duration(triggerMs) : words(trigger);
+    content(
+      this.facts,
+      tile("Partitions", number(partitions), onItsWay ? `on its way to ${number(target)}` : "in force"),
+      tile("Last batch", number(last?.batch), batch),
+      tile("Trigger", interval, triggerMs ? words(trigger) : "one batch after the other"),
+      tile("Input", last ? `${number(last.inputRowsPerSecond)} rows/s` : number(), input),
+      stateful ? tile("State", bytes(last?.stateBytes), `${number(last?.stateRows)} rows`) : null,
+      tile("Restarts", number(restarts), `${number(rescales)} of them for another count`),
+    );
+  }
+
+  /** What it waits for and until when, while it holds still; else what was decided last. */
+  #waiting({ lastDecision: last, state }) {
+    this.waits.hidden = !last || state === "Finished";
+    if (this.waits.hidden) return;
+    const held = last.kind === "held";
+    this.waits.className = `alert py-2 ${held ? "alert-warning" : "alert-secondary"}`;
+    const until = !held ? "" : last.until ? ` Until ${clock(last.until)} at the latest.` : " Until something changes.";
+    content(this.waits, h("strong", {}, held ? "Holds still: " : "Last decision: "), last.message, until);
+  }
+}
+
+function hint({ boundBy }, mode, may) {
+  if (mode === "reactive") return "Reactive mode uses all slots that are there; bounds are not declared.";
+  const how = "+ and − move the bound that is in their way, so the query follows even where that would not pay.";
+  return `Bounded by ${boundBy}. ${may ? how : ""}`;
+}

@@ -1,0 +1,76 @@
+package org.apache.spark.elastic
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.NoSuchElementException
+
+import scala.jdk.CollectionConverters._
+
+import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
+
+import org.apache.spark.SparkConf
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
+import org.apache.spark.status.KVUtils.KVIndexParam
+import org.apache.spark.ui.SparkUI
+import org.apache.spark.util.kvstore.KVStore
+
+/** What the page showed at the end: the API's answers by their path. An event, so that the event log has it. */
+private[spark] case class ElasticArchive(answers: Map[String, String]) extends SparkListenerEvent
+
+private[spark] object ElasticArchive {
+
+  /** Asks for it; none without a policy process, or from one that is too slow for an application that ends. */
+  def ask(requests: Requests): Option[ElasticArchive] = {
+    val request = HttpRequest("GET", Path, "", Map.empty, Array.emptyByteArray, None, "", mayModify = false)
+    requests
+      .ask("reads", Contract.mapper.valueToTree(request), WaitMs)
+      .map(Contract.mapper.treeToValue(_, classOf[HttpAnswer]))
+      .filter(_.status == HttpServletResponse.SC_OK)
+      .map { answer =>
+        val answers = Contract.mapper.readTree(answer.body).path("answers")
+        ElasticArchive(answers.properties.asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap)
+      }
+  }
+
+  // Not below /elastic/api, so nobody else can ask for it.
+  private val Path = "/elastic/archive"
+  private val WaitMs = 3000L
+}
+
+/** One answer, in the store of the History Server. */
+private[spark] final class ArchivedAnswer(@KVIndexParam val path: String, val body: String)
+
+/** The tab in the History Server, for applications whose event log has an archive. Spark finds it by its name. */
+private[spark] final class ElasticHistoryPlugin extends AppHistoryServerPlugin {
+
+  override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
+    Seq(new SparkListener {
+      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+        case ElasticArchive(answers) =>
+          answers.foreach { case (path, body) => store.write(new ArchivedAnswer(path, body)) }
+        case _ =>
+      }
+    })
+
+  override def setupUI(ui: SparkUI): Unit =
+    if (ui.store.store.count(classOf[ArchivedAnswer]) > 0) {
+      new ElasticTab(ui)
+      ServletAccess.attach(ui, s"${ui.basePath}/elastic/api/v1", new ArchiveServlet(ui.store.store))
+    }
+}
+
+/** Answers as the API did at the end; always with whole lists, from which the page takes what it wants. */
+private final class ArchiveServlet(store: KVStore) extends HttpServlet {
+
+  override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit = {
+    val body =
+      try store.read(classOf[ArchivedAnswer], Option(request.getPathInfo).getOrElse("/").drop(1)).body
+      catch {
+        case _: NoSuchElementException =>
+          response.setStatus(HttpServletResponse.SC_NOT_FOUND)
+          """{"errors":["the event log does not have this"]}"""
+      }
+    response.setContentType("application/json")
+    response.getOutputStream.write(body.getBytes(UTF_8))
+  }
+}

@@ -1,0 +1,113 @@
+"""The last decisions about batch stages, as they can be looked at, and how large the tasks became by them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate, count
+from statistics import median_low
+from typing import Any
+
+from attrs import define, field, frozen
+
+from spark_elastic.core.batch.questions import Ranges
+from spark_elastic.gateway.port import JsonObject
+from spark_elastic.wire import decode_question
+
+STAGES_KEPT = 1_000
+HISTOGRAM_BUCKETS = 12
+
+
+@frozen(kw_only=True)
+class Sizes:
+    """Bytes of tasks, or of partitions where Spark was left to make its own tasks of them.
+
+    `buckets` counts them in equal steps from 0 to the largest.
+    """
+
+    of_tasks: bool
+    count: int
+    total: int
+    smallest: int
+    median: int
+    largest: int
+    buckets: tuple[int, ...]
+
+
+@define
+class DecidedStage:
+    """A decision with its number, and the question and answer as they are in the journal."""
+
+    number: int
+    stage: JsonObject
+
+    @cached_property
+    def sizes(self) -> Sizes | None:
+        """Return what there is to read by how many; None where that was not asked, or nobody knows."""
+        question = decode_question(self.stage["question"])
+        if not isinstance(question, Ranges):
+            return None
+        whole = [exchange.bytes for exchange in question.exchanges if not exchange.broadcast]
+        if not whole or any(min(sizes, default=-1) < 0 for sizes in whole):
+            return None
+        if len({len(sizes) for sizes in whole}) > 1:
+            return None
+        specs = self.stage["answer"].get("specs")
+        if specs is None:
+            return _sizes(False, [sum(partition) for partition in zip(*whole, strict=True)])
+        return _sizes(True, _read(question, specs))
+
+
+def _read(question: Ranges, specs: Sequence[Any]) -> list[int]:
+    """Return the bytes that each task reads."""
+    ends = [
+        None if exchange.broadcast else [0, *accumulate(exchange.bytes)] for exchange in question.exchanges
+    ]
+    maps = [{large.partition: large.maps for large in exchange.large} for exchange in question.exchanges]
+    read = []
+    for spec in specs:
+        start, end = spec["start"], spec["end"]
+        parts = {part["exchange"]: part for part in spec.get("maps") or ()}
+        total = 0
+        for number, sums in enumerate(ends):
+            if number in parts:
+                total += sum(maps[number][start][parts[number]["start"] : parts[number]["end"]])
+            elif sums is not None:
+                total += sums[end] - sums[start]
+        read.append(total)
+    return read
+
+
+def _sizes(of_tasks: bool, found: list[int]) -> Sizes | None:
+    if not found:
+        return None
+    largest = max(found)
+    buckets = [0] * HISTOGRAM_BUCKETS
+    for size in found:
+        buckets[min(size * HISTOGRAM_BUCKETS // (largest + 1), HISTOGRAM_BUCKETS - 1)] += 1
+    return Sizes(
+        of_tasks=of_tasks,
+        count=len(found),
+        total=sum(found),
+        smallest=min(found),
+        median=median_low(found),
+        largest=largest,
+        buckets=tuple(buckets),
+    )
+
+
+@define
+class DecidedStages:
+    """The last ones, numbered from 1; they are added by one thread, and may be read by others meanwhile."""
+
+    _kept: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
+    _numbers: count[int] = field(factory=lambda: count(1))
+
+    def add(self, stage: JsonObject) -> None:
+        """Add the newest one."""
+        self._kept.append(DecidedStage(next(self._numbers), stage))
+
+    def newest_first(self) -> Sequence[DecidedStage]:
+        """Return them."""
+        return tuple(reversed(self._kept.copy()))

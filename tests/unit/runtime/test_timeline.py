@@ -1,0 +1,57 @@
+"""What is kept for pictures: series that stay bounded, and give what is newer than what a client has."""
+
+from __future__ import annotations
+
+from spark_elastic.core import events as ev
+from spark_elastic.runtime.timeline import BATCHES_KEPT, LOST_KEPT, SLOTS_KEPT, Timeline
+
+
+def progress(at: int, query: str = "q", partitions: int = 4) -> ev.QueryProgress:
+    return ev.QueryProgress(
+        id=f"p{at}", at=at + 90, query=query, run="r", batch=at, started=at, duration_ms=80,
+        input_rows_per_second=2.5, partitions=partitions,
+    )  # fmt: skip
+
+
+def lost(at: int) -> ev.ExecutorRemoved:
+    return ev.ExecutorRemoved(id=f"e{at}", at=at, executor=str(at), reason="killed")
+
+
+def test_batches_are_those_of_one_query_and_can_be_asked_for_from_a_time_on() -> None:
+    series = Timeline()
+    for at in (100, 200, 300):
+        series.note(progress(at), 4)
+    series.note(progress(400, "other", partitions=1), 4)
+    (second, third) = series.batches("q", after=100)
+    assert (second.at, third.at) == (200, 300)
+    assert (third.duration_ms, third.partitions, third.input_rows_per_second) == (80, 4, 2.5)
+    assert [batch.partitions for batch in series.batches("other")] == [1]
+    assert series.batches("nobody") == []
+
+
+def test_slots_are_noted_only_when_they_change() -> None:
+    series = Timeline()
+    for at, slots in ((100, 2), (200, 2), (300, 3), (400, 2)):
+        series.note(ev.QueryIdle(id="i", at=at, query="q", run="r"), slots)
+    assert series.slots() == [(100, 2), (300, 3), (400, 2)]
+    assert series.slots(after=300) == [(400, 2)]
+
+
+def test_lost_executors_are_named_with_the_reason() -> None:
+    series = Timeline()
+    series.note(lost(5), 1)
+    assert series.lost() == [(5, "5", "killed")]
+    assert series.lost(after=5) == []
+
+
+def test_nothing_grows_without_end() -> None:
+    series = Timeline()
+    many = 1_000
+    for at in range(many):
+        series.note(progress(at), at)
+        series.note(lost(at), at)
+    assert [batch.at for batch in series.batches("q")] == list(range(many - BATCHES_KEPT, many))
+    assert len(series.slots()) == SLOTS_KEPT
+    assert len(series.lost()) == LOST_KEPT
+    series.keep_only({"another"})
+    assert series.batches("q") == []

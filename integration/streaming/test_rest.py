@@ -97,7 +97,8 @@ def application(jvm: Driver) -> Iterator[Application]:
 
 
 def bounds(lower: int, upper: int) -> dict[str, Any]:
-    return {"shuffle": {"parallelism": {"lowerBound": lower, "upperBound": upper}}}
+    none = {"parallelism": {"lowerBound": 1, "upperBound": 32_768}}
+    return {"shuffle": {"parallelism": {"lowerBound": lower, "upperBound": upper}}, "source-0": none}
 
 
 def test_a_client_written_for_flink_reads_the_bounds_changes_them_and_puts_them_back(

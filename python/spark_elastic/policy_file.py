@@ -10,6 +10,7 @@
       orders:
         vertices:          # the same in full
           shuffle: {lowerBound: 1, upperBound: -1}
+          source-0: {upperBound: 4}     # most tasks that read its first source
 
 A bound that is left out is that of the defaults, or none.
 """
@@ -26,8 +27,7 @@ import yaml
 from attrs import evolve, field, frozen
 
 from spark_elastic.core.declared import NO_BOUND, WantedBounds
-from spark_elastic.core.policies.reactive import SHUFFLE
-from spark_elastic.core.requirements import MAX_PARALLELISM
+from spark_elastic.core.requirements import MAX_PARALLELISM, SHUFFLE
 
 __all__ = ["MAX_SIZE", "PolicyFile", "PolicyFileError", "load_policy"]
 

@@ -359,6 +359,18 @@ class Settings:
         True,
         "Whether it is decided here which partitions each task of a batch stage reads.",
     )
+    default_source_parallelism: int | None = _key(
+        "batch.autoParallelism.defaultSourceParallelism",
+        or_none(whole(1, 32_768)),
+        None,
+        "Most tasks that read a batch source. None: as `batch.autoParallelism.maxParallelism`.",
+    )
+    sources: bool = _key(
+        "batch.sources.enabled",
+        BOOL,
+        True,
+        "Whether it is decided here how many tasks share out what a batch query reads.",
+    )
     history_size: int = _key(
         "history.size",
         whole(1),
@@ -398,6 +410,7 @@ class Settings:
     )
 
     bounds: Mapping[str, WantedBounds] = attrs.field(factory=dict)
+    source_bounds: Mapping[str, Mapping[str, WantedBounds]] = attrs.field(factory=dict)
 
     def core(self) -> CoreSettings:
         """Return the part that the scheduler looks at."""
@@ -424,6 +437,7 @@ class Settings:
             savepoint_dir=self.savepoint_dir,
             mode=self.scheduler_mode,  # type: ignore[arg-type]  # a policy that is off has no core
             bounds=self.bounds,
+            source_bounds=self.source_bounds,
             restart=self.restart_policy(),
         )
 
@@ -435,9 +449,11 @@ class Settings:
             explicit_parallelism=self.explicit_parallelism,  # type: ignore[arg-type]
             initial_enabled=self.initial_count,
             ranges_enabled=self.ranges,
+            sources_enabled=self.sources,
             min_parallelism=self.min_batch_parallelism,
             max_parallelism=self.max_batch_parallelism,
             avg_data_volume_per_task=self.data_volume_per_task,
+            default_source_parallelism=self.default_source_parallelism,
         )
 
     def restart_policy(self) -> RestartPolicy:
@@ -467,7 +483,7 @@ class Settings:
         """Return the value of every key that has one as text; `load` reads it back to equal settings."""
         values = ((key, getattr(self, name)) for name, key in _FIELDS.items())
         ours = {key.full_name: key.format(value) for key, value in values if value is not None}
-        return {**ours, **query_bounds.write(self.bounds)}
+        return {**ours, **query_bounds.write(self.bounds, self.source_bounds)}
 
 
 _FIELDS: dict[str, Key] = {
@@ -496,7 +512,7 @@ def load(conf: Mapping[str, str]) -> Settings:
     values: dict[str, Any] = {}
     typed: dict[str, tuple[str, str]] = {}
     refused: set[str] = set()
-    bounds, wrong = query_bounds.read(conf)
+    bounds, source_bounds, wrong = query_bounds.read(conf)
     errors.extend(wrong)
     for name, text in sorted(conf.items()):
         if not name.startswith(PREFIX) or query_bounds.is_one(name):
@@ -526,7 +542,7 @@ def load(conf: Mapping[str, str]) -> Settings:
         typed[field] = (name, text)
     if values.get("scheduler_mode") == "adaptive":
         values = {**{field: key.adaptive for field, key in _FIELDS.items()}, **values}
-    settings = Settings(**values, bounds=bounds)
+    settings = Settings(**values, bounds=bounds, source_bounds=source_bounds)
     errors.extend(_cross_check(settings, refused))
     errors.extend(_batch_bounds(settings))
     if errors:

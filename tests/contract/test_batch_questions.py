@@ -30,7 +30,16 @@ RANGES = {
         {"id": "6", "bytes": [70, 20], "side": "right"},
     ],
 }
-SPLIT = {"type": "SplitSize", "scan": "3", "bytes": 1_000_000_000, "slots": 2}
+SPLIT = {
+    "type": "SplitSize",
+    "scan": "3:orders",
+    "bytes": 1_000_000_000,
+    "planned": 3,
+    "most": None,
+    "smallest": 4 << 20,
+    "largest": 128 << 20,
+    "slots": 2,
+}
 
 
 def packed(*numbers: int) -> str:

@@ -49,7 +49,10 @@ def queries(*lines: str) -> str:
 def test_the_example_says_what_it_shows() -> None:
     assert load_policy(EXAMPLE.read_text(encoding="utf-8")) == PolicyFile(
         defaults=pair(1),
-        queries={"counts": {"shuffle": pair(2, 6)}, "orders": {"shuffle": pair(1, 8)}},
+        queries={
+            "counts": {"shuffle": pair(2, 6)},
+            "orders": {"shuffle": pair(1, 8), "source-0": pair(1, 4)},
+        },
     )
 
 

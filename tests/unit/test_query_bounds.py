@@ -20,6 +20,21 @@ def test_both_bounds_or_one() -> None:
     }
 
 
+def test_sources_have_bounds_of_their_own() -> None:
+    conf = bounds(counts__upperBound="6")
+    conf[f"{PREFIX}query.eu.counts.source-0.lowerBound"] = "2"
+    conf[f"{PREFIX}query.eu.counts.source-1.upper-bound"] = "4"
+    settings = load(conf)
+    assert settings.bounds == {"counts": WantedBounds(upper=6)}
+    assert settings.source_bounds == {
+        "eu.counts": {"source-0": WantedBounds(lower=2), "source-1": WantedBounds(upper=4)}
+    }
+    assert load(settings.as_conf()) == settings
+    conf[f"{PREFIX}query.eu.counts.source-1.lowerBound"] = "5"
+    with pytest.raises(SettingsError, match=r"set spark\.elastic\.query\.eu\.counts\.source-1\.lowerBound=4"):
+        load(conf)
+
+
 def test_a_name_may_have_dots_and_dashes() -> None:
     name = "eu-west.order-counts"
     settings = load({f"{PREFIX}query.{name}.upper-bound": "3"})

@@ -74,6 +74,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",
         state_store="unchanged", max_parallelism=10, history_size=11, restart_strategy="fixed-delay",
         scheduler_mode="adaptive", slot_idle_timeout_ms=12, bounds={"counts": WantedBounds(upper=4)},
+        source_bounds={"counts": {"source-0": WantedBounds(upper=4)}},
             savepoint_dir="/s", max_checkpoint_failures=13, decision_timeout_ms=14,
     ).core()  # fmt: skip
     same = [

@@ -139,6 +139,22 @@ class SetParallelism(Action):
 
 
 @frozen(kw_only=True)
+class SourceBounds:
+    """The fewest and the most tasks that read a source in a micro-batch."""
+
+    least: int
+    most: int
+
+
+@frozen(kw_only=True)
+class BoundSources(Action):
+    """Keep the sources of a query within bounds, in their order, from its next micro-batch on."""
+
+    query: str
+    sources: tuple[SourceBounds, ...]
+
+
+@frozen(kw_only=True)
 class RequestExecutors(Action):
     """Ask the cluster for `total` executors."""
 
@@ -191,6 +207,7 @@ ACTION_TYPES: tuple[type[Action], ...] = (
     CancelQuery,
     TakeSavepoint,
     SetParallelism,
+    BoundSources,
     RequestExecutors,
     KillExecutors,
     DecommissionExecutors,

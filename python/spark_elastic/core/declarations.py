@@ -14,7 +14,7 @@ from attrs import define, field
 from spark_elastic.core.declared import Declared, Refused, WantedBounds, declare_some
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
 from spark_elastic.core.policies import declared, reactive
-from spark_elastic.core.requirements import Bounds, Requirements
+from spark_elastic.core.requirements import SHUFFLE, Bounds, Requirements
 from spark_elastic.core.settings import CoreSettings
 
 
@@ -35,7 +35,7 @@ class Declarations:
         """Take over the policy file; `queries` are those that are known, by id."""
         self._file = event
         for query, facts in queries.items():
-            if declared.wanted_by_file(facts, self.settings, event):
+            if declared.wanted_by_file(facts, event):
                 self._requested.pop(query, None)
 
     def requested(self, query: str, bounds: Mapping[str, tuple[int, int]]) -> None:
@@ -61,7 +61,7 @@ class Declarations:
             if wanted:
                 vertices = declared.requirements(facts, settings, bounds).vertices
                 kept = {vertex.id: vertex.bounds for vertex in vertices}
-                match declare_some(declared.max_parallelism(settings), wanted, kept):
+                match declare_some(declared.max_parallelism(facts, settings), wanted, kept):
                     case Refused(problems=found):
                         problems += (problem.message for problem in found)
                     case Declared(vertices=accepted):
@@ -69,10 +69,13 @@ class Declarations:
         return declared.requirements(facts, settings, bounds), tuple(problems)
 
     def _from_settings(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
-        bounds = None if facts.name is None else self.settings.bounds.get(facts.name)
-        return {} if bounds is None else dict.fromkeys(declared.max_parallelism(self.settings), bounds)
+        if facts.name is None:
+            return {}
+        shuffle = self.settings.bounds.get(facts.name)
+        sources = self.settings.source_bounds.get(facts.name, {})
+        return {**({} if shuffle is None else {SHUFFLE: shuffle}), **sources}
 
     def _from_file(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
         if self._file is None:
             return {}
-        return declared.wanted_by_file(facts, self.settings, self._file)
+        return declared.wanted_by_file(facts, self._file)

@@ -33,13 +33,22 @@ class ExecutorInfo:
 
 
 @frozen(kw_only=True)
+class SourceFacts:
+    """Describe one source of a query; a `divisible` one can be read in more tasks than Spark makes of it."""
+
+    name: str
+    divisible: bool = False
+
+
+@frozen(kw_only=True)
 class QueryFacts:
     """Describe what does not change about a streaming query between two starts of it.
 
     `trigger_ms` is 0 when the query runs as fast as it can. `explicit_partitions` is the user's own
     ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` and
     `checkpoint_batch` are None for a new checkpoint, which is `pending` if its last batch was started and not
-    committed: that batch has to run before the state can be re-partitioned.
+    committed: that batch has to run before the state can be re-partitioned. `sources` are in the order in
+    which its checkpoint numbers them.
     """
 
     query: str
@@ -57,6 +66,7 @@ class QueryFacts:
     pending: bool = False
     in_place: bool
     repartition: bool
+    sources: tuple[SourceFacts, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -196,13 +206,22 @@ class OffsetsBehind:
 
 
 @frozen(kw_only=True)
+class SourceRead:
+    """What a micro-batch has read of a source: rows, and in how many tasks, None if that is not known."""
+
+    rows: int
+    tasks: int | None = None
+
+
+@frozen(kw_only=True)
 class QueryProgress(QueryEvent):
     """A micro-batch was committed.
 
     `started` is when the batch began. `partitions` is the count in force in this batch. `tasks_ms` is the
     sum over its tasks, 0 if unknown. `offsets_behind` is that of the source with the partition furthest
-    behind (records of different sources are not added up), None if no source says it. `merged` counts
-    earlier progress that the sender has folded into this one.
+    behind (records of different sources are not added up), None if no source says it. `sources` are in the
+    order of the facts. `merged` counts earlier progress that the sender has folded into this one; `sources`
+    are those of the last.
     """
 
     batch: int
@@ -216,6 +235,7 @@ class QueryProgress(QueryEvent):
     partitions: int
     tasks_ms: int = 0
     offsets_behind: OffsetsBehind | None = None
+    sources: tuple[SourceRead, ...] = ()
     merged: int = 0
 
 

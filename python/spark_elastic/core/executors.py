@@ -88,7 +88,7 @@ class ExecutorDemand:
         """Count the executors that are wanted, None if nobody has said how many."""
         bounded = [query.desired for query in queries if query.upper < most]
         # Of a query without an upper bound it is known what it needs, if not what it could use.
-        needy = [query.needed for query in queries if query.upper >= most and query.lower > 1]
+        needy = [query.needed for query in queries if query.upper >= most and query.needed > 1]
         slots = sum(bounded) + sum(needy)
         if slots == 0:
             return None

@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from spark_elastic.core.events import Provider, QueryFacts
 from spark_elastic.core.gain import BatchModel
-from spark_elastic.core.requirements import Requirements
+from spark_elastic.core.requirements import SHUFFLE, Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import allocate
 
@@ -188,7 +188,7 @@ def _possible(now: Situation) -> int | None:
     if now.slots >= now.requirements.desired:
         return now.requirements.upper
     allocation = allocate(now.requirements.vertices, now.slots)
-    return None if allocation is None else max(allocation.values())
+    return None if allocation is None else allocation[SHUFFLE]
 
 
 def _choose_in_place(now: Situation, possible: int) -> Choice:

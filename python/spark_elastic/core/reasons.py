@@ -271,6 +271,11 @@ REASONS: Mapping[str, Reason] = {
     "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
     # Bounds
     "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
+    "source_bounds": Reason("info", "From the next micro-batch on: {bounds}."),
+    "source_not_divisible": Reason(
+        "info",
+        "Cannot read {source} ({what}) in {least:task} at least: what Spark makes of it cannot be divided.",
+    ),
     "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
     "policy_file_refused": Reason(
         "failed", "The policy file {path} is left out, what counted before still does: {errors}"
@@ -403,6 +408,7 @@ REASONS: Mapping[str, Reason] = {
     "split_unknown": Reason(
         "nothing_to_do", "Is split by Spark: how many bytes there are to scan is not known."
     ),
+    "split_no_slots": Reason("nothing_to_do", "Is split by Spark: there are no slots yet for {bytes:bytes}."),
     "split_off": Reason("nothing_to_do", "Is split by Spark: the choice of split sizes is off."),
 }
 

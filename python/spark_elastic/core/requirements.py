@@ -12,7 +12,14 @@ from attrs import field, frozen
 from attrs.validators import ge
 
 MAX_PARALLELISM = 32_768
+SHUFFLE = "shuffle"
+"""The vertex of all stateful operators of a query, which share one partition count."""
 _SMALLEST_DEFAULT_MAX = 128
+
+
+def source_vertex(number: int) -> str:
+    """Name the vertex of a source by its place (from 0) in the query."""
+    return f"source-{number}"
 
 
 def default_max_parallelism(parallelism: int) -> int:
@@ -55,11 +62,15 @@ class VertexParallelism:
 
 @frozen(kw_only=True)
 class Vertex:
-    """One part of a query whose parallelism can be told apart, and the slot-sharing group it is in."""
+    """One part of a query whose parallelism can be told apart, and the slot-sharing group it is in.
+
+    One that does not demand slots uses those that the others of its group have, up to its upper bound.
+    """
 
     id: str
     group: str
     bounds: Bounds
+    demands: bool = True
 
 
 def slot_groups(vertices: Sequence[Vertex]) -> dict[str, tuple[int, int]]:
@@ -67,7 +78,8 @@ def slot_groups(vertices: Sequence[Vertex]) -> dict[str, tuple[int, int]]:
     groups: dict[str, tuple[int, int]] = {}
     for vertex in vertices:
         lower, upper = groups.get(vertex.group, (1, 1))
-        groups[vertex.group] = (max(lower, vertex.bounds.lower), max(upper, vertex.bounds.upper))
+        wanted = vertex.bounds.upper if vertex.demands else vertex.bounds.lower
+        groups[vertex.group] = (max(lower, vertex.bounds.lower), max(upper, wanted))
     return groups
 
 
@@ -85,8 +97,8 @@ def desired_slots(vertices: Sequence[Vertex]) -> int:
 class Requirements:
     """The vertices of one query; `bound_by` names the setting that an upper bound comes from.
 
-    `lower` and `upper` are the fewest and the most partitions that the query may run with, `needed` and
-    `desired` the slots for all of its lower and all of its upper bounds.
+    `lower` and `upper` are the fewest and the most partitions that the query may run with, so the bounds of
+    its shuffle; `needed` and `desired` are the slots for all of its lower and all of its upper bounds.
     """
 
     vertices: tuple[Vertex, ...]
@@ -97,13 +109,22 @@ class Requirements:
     needed: int = field(init=False, eq=False)
     desired: int = field(init=False, eq=False)
 
+    @property
+    def _shuffle(self) -> Bounds:
+        return next(vertex.bounds for vertex in self.vertices if vertex.id == SHUFFLE)
+
+    @property
+    def sources(self) -> tuple[Bounds, ...]:
+        """The bounds of the sources, in their order."""
+        return tuple(vertex.bounds for vertex in self.vertices if vertex.id != SHUFFLE)
+
     @lower.default
     def _lower(self) -> int:
-        return max(vertex.bounds.lower for vertex in self.vertices)
+        return self._shuffle.lower
 
     @upper.default
     def _upper(self) -> int:
-        return max(vertex.bounds.upper for vertex in self.vertices)
+        return self._shuffle.upper
 
     @needed.default
     def _needed(self) -> int:

@@ -76,6 +76,7 @@ from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
+from spark_elastic.core.sources import bound_sources, repeat_bounds
 from spark_elastic.core.supply import Supply
 from spark_elastic.core.turn import Number
 
@@ -266,7 +267,9 @@ class Scheduler:
         shown = {info.facts.query: info for info in event.queries}
         for query, machine in tuple(self._machines.items()):
             if not machine.is_finished:
-                if not machine.found_again(shown.get(query), turn):
+                if machine.found_again(shown.get(query), turn):
+                    repeat_bounds(machine.record.facts, machine.requirements, turn)
+                else:
                     machine.supersede(turn)
                 self._settle(query, machine, turn)
         self._tell_slots(turn)
@@ -293,6 +296,7 @@ class Scheduler:
         self._machines.pop(query, None)
         self._machines[query] = machine
         self._supply.stale = True
+        bound_sources(info.facts, None, requirements, turn)
         machine.begin(turn)
         self._settle(query, machine, turn)
 
@@ -341,6 +345,7 @@ class Scheduler:
                 continue
             requirements = self._requirements(machine.record.facts, turn)
             if requirements != machine.requirements:
+                bound_sources(machine.record.facts, machine.requirements, requirements, turn)
                 machine.requirements_changed(requirements, turn)
                 self._supply.stale = True
                 self._settle(query, machine, turn)

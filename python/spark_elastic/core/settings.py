@@ -51,5 +51,6 @@ class CoreSettings:
     state_store: StateStore = "rescalable"
     max_parallelism: int = 32_768
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
+    source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
     history_size: int = 100
     savepoint_dir: str | None = None

@@ -60,6 +60,8 @@ _BOUND: Schema = {
     "description": "A whole number from 1 up, or -1 for no bound.",
 }
 
+_VERTEX = _object(parallelism=_object(lowerBound=_BOUND, upperBound=_BOUND))
+
 _SCHEMAS: dict[str, Schema] = {
     "Overview": _object(
         application=_object(id=_TEXT, name=_TEXT),
@@ -93,6 +95,7 @@ _SCHEMAS: dict[str, Schema] = {
         boundBy={"type": "string", "description": "Where the upper bound comes from."},
         restarts=_COUNT,
         rescales=_COUNT,
+        sources={**_list(_TEXT), "description": "What is read, in the order of the vertices source-0, …"},
         lastBatch=_or_null(_ref("Batch")),
         lastDecision=_or_null(_ref("Decision")),
     ),
@@ -112,11 +115,14 @@ _SCHEMAS: dict[str, Schema] = {
                 "description": "Records not read by the partitions of the source that is furthest behind.",
             }
         ),
+        sources=_list(_object(vertex=_TEXT, inputRows=_INT, tasks=_or_null(_COUNT))),
     ),
     "ResourceRequirements": {
         "type": "object",
-        "description": "Bounds by vertex, in Flink's form; a query has one vertex, its shuffle.",
-        "properties": {"shuffle": _object(parallelism=_object(lowerBound=_BOUND, upperBound=_BOUND))},
+        "description": "Bounds by vertex, in Flink's form: the query's shuffle, and in adaptive mode its "
+        "sources, source-0 and so on. A source that is left out keeps its bounds.",
+        "properties": {"shuffle": _VERTEX},
+        "patternProperties": {"^source-[0-9]+$": _VERTEX},
         "required": ["shuffle"],
         "additionalProperties": False,
     },

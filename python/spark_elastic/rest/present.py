@@ -14,7 +14,7 @@ from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.history import Rescale
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
-from spark_elastic.core.requirements import Requirements
+from spark_elastic.core.requirements import Requirements, source_vertex
 from spark_elastic.core.scheduler import QueryView
 from spark_elastic.rest.errors import as_json
 from spark_elastic.rest.parameters import LARGEST
@@ -59,7 +59,7 @@ def overview(view: View) -> Json:
 
 def desired_slots(view: View) -> int | None:
     """Add up the upper bounds of the queries that live; None if one of them has no bound of its own."""
-    uppers = [query.requirements.upper for query in view.queries.values() if query.state != FINISHED]
+    uppers = [query.requirements.desired for query in view.queries.values() if query.state != FINISHED]
     return None if any(upper >= view.settings.max_parallelism for upper in uppers) else sum(uppers)
 
 
@@ -80,6 +80,7 @@ def query(view: QueryView) -> Json:
         "boundBy": view.requirements.bound_by,
         "restarts": view.restarted,
         "rescales": view.rescaled,
+        "sources": [source.name for source in facts.sources],
         "lastBatch": None if view.last_progress is None else _batch(view.last_progress),
         "lastDecision": None if view.last_decision is None else decision(view.last_decision),
     }
@@ -100,6 +101,10 @@ def _batch(progress: QueryProgress) -> Json:
         "offsetsBehind": None
         if behind is None
         else {"avg": behind.avg, "max": behind.max, "min": behind.min},
+        "sources": [
+            {"vertex": source_vertex(number), "inputRows": source.rows, "tasks": source.tasks}
+            for number, source in enumerate(progress.sources)
+        ],
     }
 
 
@@ -199,11 +204,12 @@ def stages(decided: Sequence[DecidedStage], before: int = LARGEST, most: int | N
 def stage(decided: DecidedStage) -> Json:
     """Show one decision about a batch stage."""
     stage = decided.stage
+    question = stage["question"]
     return {
         "number": decided.number,
         "at": stage["at"],
-        "group": stage["question"]["group"],
-        "question": stage["question"]["type"],
+        "group": question["scan"] if question["type"] == "SplitSize" else question["group"],
+        "question": question["type"],
         "tookUs": stage["took_us"],
         **stage["answer"]["record"],
         "sizes": None if decided.sizes is None else _sizes(decided.sizes),

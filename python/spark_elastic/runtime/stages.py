@@ -15,7 +15,7 @@ from spark_elastic.wire import WireError, decode_question, encode_answer
 _log = logging.getLogger(__name__)
 
 # In an answer None leaves these to Spark.
-_ADVICE = ("partitions", "specs", "split")
+_ADVICE = ("partitions", "specs", "split", "tasks")
 
 
 class Stages:
@@ -36,6 +36,7 @@ class Stages:
             for question in (
                 {"type": "InitialCount", "group": "e", "planned": 200, "exchanges": [exchange]},
                 {"type": "Ranges", "group": "e", "exchanges": [{**exchange, "bytes": [1 << 24] * 64}]},
+                {"type": "SplitSize", "scan": "s", "bytes": 1 << 30},
             ):
                 _decide(decider, {**question, "slots": 2})
 
@@ -58,7 +59,8 @@ class Stages:
         question = {**request["question"], "slots": view.slots}
         began = time.perf_counter_ns()
         answer = _decide(self._decider, question)
-        if question.get("exchanges"):  # the shim warms up with questions about nothing
+        # The shim warms up with questions about nothing.
+        if question.get("exchanges") or question.get("bytes"):
             took = (time.perf_counter_ns() - began) // 1_000
             asked = {key: request.get(key, 0) for key in ("unanswered", "last_us")}
             at = time.time_ns() // 1_000_000

@@ -20,9 +20,8 @@ from spark_elastic.core.declared import (
     write_body,
 )
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
-from spark_elastic.core.policies import reactive
 from spark_elastic.core.policies.declared import max_parallelism, requirements, wanted_by_file
-from spark_elastic.core.requirements import Bounds
+from spark_elastic.core.requirements import SHUFFLE, Bounds
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
 
@@ -272,7 +271,7 @@ def test_without_a_declaration_a_query_has_what_it_was_configured_with(
     (vertex,) = found.vertices
     assert (vertex.bounds.lower, vertex.bounds.upper) == bounds
     assert found.bound_by == by
-    assert (vertex.id, vertex.group) == (reactive.SHUFFLE, facts.query)
+    assert (vertex.id, vertex.group) == (SHUFFLE, facts.query)
 
 
 @pytest.mark.parametrize("explicit", ["ignore", "upperBound", "fixed"])
@@ -298,12 +297,14 @@ def test_a_file_speaks_of_a_query_by_its_name_and_else_by_its_defaults() -> None
     silent = evolve(file, defaults=None)
 
     def says(name: str | None, file: PolicyFileChanged) -> object:
-        return wanted_by_file(evolve(STATEFUL, name=name), core, file)
+        return wanted_by_file(evolve(STATEFUL, name=name), file)
 
     assert says("counts", file) == says("counts", silent) == {"shuffle": pair(2, 6)}
     assert says("orders", file) == {"shuffle": pair(1, 8), "source-0": pair(2, 3)}
     assert says("orders", silent) == {"source-0": pair(2, 3)}
     assert says("another", file) == says(None, file) == {"shuffle": pair(1, 8)}
     assert says("another", silent) == says(None, silent) == {}
-    result = declare_some(max_parallelism(core), file.bounds["orders"], {"shuffle": Bounds(upper=8)})
+    result = declare_some(
+        max_parallelism(STATEFUL, core), file.bounds["orders"], {"shuffle": Bounds(upper=8)}
+    )
     assert codes(result) == [("unknown_vertex", "source-0")]

@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import Report, SetParallelism
+from spark_elastic.core.actions import BoundSources, Report, SetParallelism
 from spark_elastic.runtime.entries import EventEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from tests.unit.core.builder import STATELESS
@@ -45,6 +45,26 @@ def test_what_get_returns_put_takes_and_it_is_in_the_journal_when_the_answer_com
     assert (event.query, event.bounds, event.by) == (ID, {"shuffle": (1, 3)}, "somebody at 10.0.0.1")
     assert api.get(path).json == bounds
     assert api.get(f"{API}/queries/{ID}").json["requirements"] == bounds
+
+
+def test_sources_have_bounds_which_a_body_may_leave_out() -> None:
+    kafka = ev.SourceFacts(name="kafka", divisible=True)
+    with world(queries=(evolve(COUNTS, sources=(kafka, kafka)),)) as running:
+        whole = running.get(REQUIREMENTS).json
+        assert list(whole) == ["shuffle", "source-0", "source-1"]
+        whole["source-1"]["parallelism"] = {"lowerBound": 2, "upperBound": -1}
+        assert running.put(REQUIREMENTS, whole).status == 200
+        assert running.put(REQUIREMENTS, body(1, 3)).status == 200
+        now = running.get(REQUIREMENTS).json
+        assert now["shuffle"]["parallelism"] == {"lowerBound": 1, "upperBound": 3}
+        assert now["source-1"]["parallelism"] == {"lowerBound": 2, "upperBound": 32_768}
+        running.shim.settle()
+        (order,) = [a for a in running.shim.actions if isinstance(a, BoundSources)]
+        assert [(bounds.least, bounds.most) for bounds in order.sources] == [(1, 32_768), (2, 32_768)]
+        refused = running.put(REQUIREMENTS, {**body(1, 3), **body(1, 3, "source-2")})
+        assert (refused.status, "'source-2' is no vertex of this query" in refused.errors) == (400, True)
+        query = running.get(f"{API}/queries/{ID}").json
+        assert query["sources"] == ["kafka", "kafka"]
 
 
 def test_the_change_is_carried_out_and_names_who_asked() -> None:

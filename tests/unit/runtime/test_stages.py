@@ -28,6 +28,11 @@ def count(expected: int = 4 * GIB, exchange: str = "1:a", **more: Any) -> dict[s
     return {"id": "h1", "question": {**question, **more}, "unanswered": 3, "last_us": 1200}
 
 
+def scan(size: int = GIB) -> dict[str, Any]:
+    question = {"type": "SplitSize", "scan": "1:t", "bytes": size, "planned": 8, "slots": 0}
+    return {"id": "h3", "question": question}
+
+
 def ranges(*sizes: int, exchange: str = "1:a") -> dict[str, Any]:
     exchanges = [{"id": exchange, "bytes": list(sizes)}]
     return {"id": "h2", "question": {"type": "Ranges", "group": exchange, "slots": 0, "exchanges": exchanges}}
@@ -49,8 +54,11 @@ def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> Non
         stages = Stages(running.board)
         assert stages.answer(count())["answer"]["partitions"] is None
         assert stages.answer(ranges(1, 2, 3))["answer"]["specs"] is None
-        read, counted = [decided.stage for decided in running.board.stages]
+        left = stages.answer(scan())["answer"]
+        assert (left["tasks"], left["split"]) == (None, None)
+        scanned, read, counted = [decided.stage for decided in running.board.stages]
         assert counted["answer"]["partitions"] == 128
+        assert scanned["answer"]["tasks"] == 8
         assert len(read["answer"]["specs"]) == 1
 
 
@@ -72,6 +80,7 @@ def test_warming_up_teaches_nothing_and_leaves_nothing_behind() -> None:
         stages = Stages(running.board)
         stages.warm_up()
         stages.answer(count(exchanges=[]))
+        stages.answer(scan(0))
         assert running.board.stages == ()
 
 
@@ -107,10 +116,12 @@ def test_the_last_decisions_can_be_asked_for() -> None:
         assert running.get(f"{API}/stages").json == {"stages": [], "unanswered": 0}
         stages = Stages(running.board)
         stages.answer(ranges(1, 2))
+        stages.answer(scan())
         stages.answer(count())
         shown = running.get(f"{API}/stages").json
     assert shown["unanswered"] == 3
-    counted, read = shown["stages"]
+    counted, scanned, read = shown["stages"]
+    assert (scanned["question"], scanned["group"], scanned["before"]) == ("SplitSize", "1:t", 8)
     assert (counted["question"], counted["group"], counted["before"]) == ("InitialCount", "1:a", 200)
     assert read["reason"] == "ranges_balanced"
     assert json.dumps(shown)

@@ -133,22 +133,25 @@ class RangesAnswer:
 
 @frozen(kw_only=True)
 class SplitSize:
-    """Ask how large the splits of a file scan are to be.
+    """Ask how many tasks share out the files of a scan, and so how large its splits are.
 
-    `bytes` is what is left to read after pruning, with what opening its files is reckoned as. A split is to
-    have `smallest` to `largest` bytes, unless there would be more splits than sources may have.
+    `bytes` is what is left to read after pruning, with what opening its files is reckoned as; `planned` is
+    Spark's own number of tasks. A split is to have `smallest` to `largest` bytes, unless there would be more
+    splits than sources may have, or than `most`: as many as there are files, where none can be split.
     """
 
     scan: str
     bytes: int
     slots: int
+    planned: int | None = None
+    most: int | None = None
     smallest: int = 4 << 20
     largest: int = 128 << 20
 
 
 @frozen(kw_only=True)
 class SplitSizeAnswer:
-    """The bytes of a split and the number of tasks that this makes, None: Spark's own."""
+    """The number of tasks and the bytes of each, None: Spark's own."""
 
     scan: str
     split: int | None

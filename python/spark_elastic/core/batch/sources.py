@@ -45,20 +45,24 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     def answer(split: int | None, why: Record) -> SplitSizeAnswer:
         return SplitSizeAnswer(scan=question.scan, split=split, tasks=why.after, record=why)
 
+    before, total = question.planned, question.bytes
     if not (settings.enabled and settings.sources_enabled):
-        return answer(None, record("split_off"))
-    total = question.bytes
+        return answer(None, record("split_off", before=before))
     if not 0 < total < UNKNOWN_BYTES:
-        return answer(None, record("split_unknown", bytes=total))
+        return answer(None, record("split_unknown", before=before, bytes=total))
+    if question.slots < 1 and settings.rules.fills_waves:
+        return answer(None, record("split_no_slots", before=before, bytes=total))
     smallest = max(1, min(question.smallest, question.largest))
     waves = Waves(slots=question.slots, smallest=smallest)
     bounds = settings.bounds(question.slots)
     needed = -(-total // max(question.largest, smallest))
     wanted = waves.fill(needed, total, total) if settings.rules.fills_waves else needed
+    wanted = min(wanted, question.most or wanted)
     tasks = source_parallelism(
         [wanted], default=settings.default_source_parallelism, global_max=bounds.upper, stage_max=None
     )
     split = max(smallest, -(-total // tasks))
+    numbers = {"bytes": total, "split": split, "slots": question.slots, "wanted": wanted}
     reason = "split_bounded" if tasks < wanted else "split_from_bytes"
-    why = record(reason, after=tasks, bytes=total, split=split, slots=question.slots, wanted=wanted)
+    why = record(reason, before=before, after=tasks, **numbers)
     return answer(split, why)

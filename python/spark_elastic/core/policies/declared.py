@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 from spark_elastic.core.declared import WantedBounds
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
-from spark_elastic.core.policies.reactive import SHUFFLE
-from spark_elastic.core.requirements import Bounds, Requirements, Vertex
+from spark_elastic.core.requirements import SHUFFLE, Bounds, Requirements, Vertex, source_vertex
 from spark_elastic.core.settings import CoreSettings
 
 
-def max_parallelism(settings: CoreSettings) -> Mapping[str, int]:
+def max_parallelism(facts: QueryFacts, settings: CoreSettings) -> Mapping[str, int]:
     """Return the vertices of a query, each with the most that its upper bound can be."""
-    return {SHUFFLE: settings.max_parallelism}
+    sources = map(source_vertex, range(len(facts.sources)))
+    return dict.fromkeys((SHUFFLE, *sources), settings.max_parallelism)
 
 
 def requirements(
@@ -24,7 +24,8 @@ def requirements(
 ) -> Requirements:
     """Let a query have what was declared for it, or the defaults; never more than its max parallelism.
 
-    `bounds` is by vertex id, as `core.declared` gives them, None if nothing was declared.
+    `bounds` is by vertex id, as `core.declared` gives them, None if nothing was declared. A source without
+    an upper bound of its own demands no slots: it is read with those that the shuffle has.
     """
     declared = (bounds or {}).get(SHUFFLE)
     wide, bound_by = (
@@ -33,9 +34,16 @@ def requirements(
     maximum = settings.max_parallelism
     if wide.upper >= maximum:
         bound_by = "spark.elastic.maxParallelism"
-    # A user's own count can be above the maximum, and so can bounds from before that was lowered.
-    within = Bounds(lower=min(wide.lower, maximum), upper=min(wide.upper, maximum))
-    return Requirements(vertices=(Vertex(id=SHUFFLE, group=facts.query, bounds=within),), bound_by=bound_by)
+
+    def vertex(id: str, wanted: Bounds) -> Vertex:
+        # A user's own count can be above the maximum, and so can bounds from before that was lowered.
+        within = Bounds(lower=min(wanted.lower, maximum), upper=min(wanted.upper, maximum))
+        demands = id == SHUFFLE or within.upper < maximum
+        return Vertex(id=id, group=facts.query, bounds=within, demands=demands)
+
+    sources = map(source_vertex, range(len(facts.sources)))
+    read = (vertex(source, (bounds or {}).get(source, Bounds(upper=maximum))) for source in sources)
+    return Requirements(vertices=(vertex(SHUFFLE, wide), *read), bound_by=bound_by)
 
 
 def _defaults(facts: QueryFacts, settings: CoreSettings) -> tuple[Bounds, str]:
@@ -49,14 +57,12 @@ def _defaults(facts: QueryFacts, settings: CoreSettings) -> tuple[Bounds, str]:
     return Bounds(upper=explicit), "spark.sql.shuffle.partitions, as an upper bound,"
 
 
-def wanted_by_file(
-    facts: QueryFacts, settings: CoreSettings, file: PolicyFileChanged
-) -> Mapping[str, WantedBounds]:
+def wanted_by_file(facts: QueryFacts, file: PolicyFileChanged) -> Mapping[str, WantedBounds]:
     """Return what a policy file says about a query: under its name, else by the defaults of the file.
 
     A vertex of which the file says nothing is not there. One that the query does not have is: `declare_some`
     refuses it.
     """
     named = {} if facts.name is None else file.bounds.get(facts.name, {})
-    unnamed = {} if file.defaults is None else dict.fromkeys(max_parallelism(settings), file.defaults)
+    unnamed = {} if file.defaults is None else {SHUFFLE: file.defaults}
     return {**unnamed, **named}

@@ -6,11 +6,8 @@ How many there are is decided by whoever adds and removes workers; this policy a
 from __future__ import annotations
 
 from spark_elastic.core.events import QueryFacts
-from spark_elastic.core.requirements import Bounds, Requirements, Vertex, VertexParallelism
+from spark_elastic.core.requirements import SHUFFLE, Bounds, Requirements, Vertex, VertexParallelism
 from spark_elastic.core.settings import CoreSettings
-
-SHUFFLE = "shuffle"
-"""The vertex of all stateful operators of a query, which share one partition count."""
 
 
 def requirements(facts: QueryFacts, settings: CoreSettings) -> Requirements:

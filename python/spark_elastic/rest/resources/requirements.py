@@ -14,6 +14,7 @@ from spark_elastic.core.declared import Refused, WantedBounds, declare, read_bod
 from spark_elastic.core.events import RequirementsRequested
 from spark_elastic.core.policies.declared import max_parallelism
 from spark_elastic.core.query.transitions import CANCELING, FAILING, FINISHED
+from spark_elastic.core.requirements import SHUFFLE
 from spark_elastic.core.scheduler import QueryView
 from spark_elastic.rest import present
 from spark_elastic.rest.errors import Refusal
@@ -61,13 +62,23 @@ class _Change:
     def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
         query = find(queries, self.query)
         _can_be_changed(query, self.view)
-        declared = declare(max_parallelism(self.view.settings.core()), self.wanted)
+        known = max_parallelism(query.facts, self.view.settings.core())
+        declared = declare(known, {**_sources(query), **self.wanted})
         if isinstance(declared, Refused):
             raise refused(*declared.problems)
         _match(self.if_match, present.etag(query.requirements))
         bounds = {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
         id_ = query.facts.query
         return lambda id, at: RequirementsRequested(id=id, at=at, query=id_, bounds=bounds, by=self.by)
+
+
+def _sources(query: QueryView) -> Mapping[str, WantedBounds]:
+    """Return what the sources keep that a body leaves out."""
+    return {
+        vertex.id: WantedBounds(lower=vertex.bounds.lower, upper=vertex.bounds.upper)
+        for vertex in query.requirements.vertices
+        if vertex.id != SHUFFLE
+    }
 
 
 def _can_be_changed(query: QueryView, view: View) -> None:

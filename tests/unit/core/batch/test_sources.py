@@ -27,7 +27,6 @@ def ask(size: int, settings: BatchSettings | None = None, **facts: Any) -> Split
         (80 * MIB, 8, 10 * MIB, 8),
         (9 * MIB, 8, 4.5 * MIB, 2),
         (MIB, 8, 4 * MIB, 1),
-        (300 * MIB, 0, 100 * MIB, 3),
         (300 * MIB, 1, 100 * MIB, 3),
     ],
 )
@@ -51,6 +50,18 @@ def test_the_bound_of_sources_counts_before_the_global_one() -> None:
 
 def test_the_preset_flink_does_not_look_at_the_slots() -> None:
     assert ask(150 * MIB, BatchSettings(preset="flink")).record.after == 2
+
+
+def test_files_that_cannot_be_split_make_no_more_tasks_than_there_are() -> None:
+    answer = ask(80 * MIB, most=3, planned=5)
+    assert (answer.tasks, answer.split) == (3, -(-80 * MIB // 3))
+    assert (answer.record.before, answer.record.after) == (5, 3)
+
+
+def test_without_slots_spark_splits_unless_the_preset_never_looks_at_them() -> None:
+    answer = ask(300 * MIB, slots=0, planned=3)
+    assert (answer.tasks, answer.split, answer.record.reason) == (None, None, "split_no_slots")
+    assert ask(300 * MIB, BatchSettings(preset="flink"), slots=0).tasks == 3
 
 
 @pytest.mark.parametrize("size", [0, -1, 1 << 62])

@@ -21,6 +21,9 @@ private[spark] case class ExecutorFacts(
     excluded: Boolean = false,
     decommissioning: Boolean = false)
 
+/** A source of a query; one that is divisible can be read in more tasks than Spark makes of it. */
+private[spark] case class SourceFacts(name: String, divisible: Boolean)
+
 private[spark] case class QueryFacts(
     query: String,
     name: Option[String],
@@ -36,7 +39,8 @@ private[spark] case class QueryFacts(
     checkpointBatch: Option[Long],
     pending: Boolean,
     inPlace: Boolean,
-    repartition: Boolean)
+    repartition: Boolean,
+    sources: Seq[SourceFacts])
 
 /** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */
 private[spark] case class QueryFailure(error: String, errorClass: Option[String], causes: Seq[String], offsets: String)
@@ -69,6 +73,9 @@ private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends
 /** How many records the partitions of a source have that a query has not read: their mean, most and least. */
 private[spark] case class OffsetsBehind(avg: Double, max: Long, min: Long)
 
+/** What a micro-batch has read of a source: rows, and in how many tasks, if that is known. */
+private[spark] case class SourceRead(rows: Long, tasks: Option[Int])
+
 private[spark] case class QueryStarted(query: String, run: String, partitions: Int) extends Event
 private[spark] case class QueryProgress(
     query: String,
@@ -84,6 +91,7 @@ private[spark] case class QueryProgress(
     partitions: Int,
     tasksMs: Long,
     offsetsBehind: Option[OffsetsBehind],
+    sources: Seq[SourceRead],
     merged: Int = 0)
     extends Event
 private[spark] case class QueryIdle(query: String, run: String) extends Event
@@ -141,6 +149,10 @@ private[spark] case class FailQuery(id: String, query: String, message: Option[S
 private[spark] case class CancelQuery(id: String, query: String) extends Action
 private[spark] case class TakeSavepoint(id: String, query: String, target: String) extends Action
 private[spark] case class SetParallelism(id: String, query: String, partitions: Int) extends Action
+
+/** The fewest and the most tasks that read a source in a micro-batch. */
+private[spark] case class SourceBounds(least: Int, most: Int)
+private[spark] case class BoundSources(id: String, query: String, sources: Seq[SourceBounds]) extends Action
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
@@ -174,6 +186,17 @@ private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
 private[spark] case class Ranges(group: String, exchanges: Seq[WrittenExchange], left: Option[String], slots: Int = 0)
     extends Question
 
+/** `planned` is Spark's number of tasks, `most` how many there can be where no file can be split. */
+private[spark] case class SplitSize(
+    scan: String,
+    bytes: Long,
+    planned: Int,
+    most: Option[Int],
+    smallest: Long,
+    largest: Long,
+    slots: Int = 0)
+    extends Question
+
 /** Longs that cross as one base64 text of big-endian 64-bit integers. */
 private[spark] case class PackedLongs(values: Array[Long]) {
   @JsonValue def text: String = {
@@ -202,6 +225,7 @@ private[spark] object Contract {
     classOf[CancelQuery],
     classOf[TakeSavepoint],
     classOf[SetParallelism],
+    classOf[BoundSources],
     classOf[RequestExecutors],
     classOf[KillExecutors],
     classOf[DecommissionExecutors],

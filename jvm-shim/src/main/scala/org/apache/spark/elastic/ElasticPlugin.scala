@@ -155,6 +155,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case c: CancelQuery => queries.cancel(c)
       case t: TakeSavepoint => queries.takeSavepoint(t)
       case p: SetParallelism => timed(p)(queries.setParallelism(p))
+      case b: BoundSources => timed(b)(queries.boundSources(b))
       case r: RequestExecutors => later(r)(executors.request(r.total))
       case k: KillExecutors => later(k)(executors.kill(k.executors))
       case d: DecommissionExecutors => later(d)(executors.decommission(d.executors))

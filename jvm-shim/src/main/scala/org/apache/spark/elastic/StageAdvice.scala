@@ -35,10 +35,10 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   def isThere: Boolean = waitMs > 0 && requests.isServed && System.nanoTime() - silentUntil >= 0
 
   /** How many partitions to write; none: as Spark has planned. */
-  def count(question: InitialCount): Option[Int] =
-    ask(question, "partitions") { (n, _) =>
-      Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
-    }
+  def count(question: InitialCount): Option[Int] = number(question, "partitions")
+
+  /** How many tasks share out the files of a scan; none: as Spark has split them. */
+  def tasks(question: SplitSize): Option[Int] = number(question, "tasks")
 
   /** The ranges `[start, end)` of so many partitions that each task is to read, and why; none: as Spark would. */
   def ranges(question: Ranges, partitions: Int): Option[(Seq[(Int, Int)], String)] =
@@ -51,6 +51,11 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
       Option.when(
         found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
           found.forall { case (start, end) => start < end })(found -> why)
+    }
+
+  private def number(question: Question, field: String): Option[Int] =
+    ask(question, field) { (n, _) =>
+      Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
     }
 
   private def ask[T](question: Question, field: String)(read: (JsonNode, String) => Option[T]): Option[T] = {
@@ -99,5 +104,5 @@ private[spark] object StageAdvice {
   private val PauseMs = 1000L
   private val WarmUp = 20
   private val WarmUpMs = 10000L
-  private val Empty = Seq(InitialCount("", Nil, 1, None), Ranges("", Nil, None))
+  private val Empty = Seq(InitialCount("", Nil, 1, None), Ranges("", Nil, None), SplitSize("", 0, 1, None, 1, 1))
 }

@@ -2,11 +2,13 @@ package org.apache.spark.sql.elastic;
 
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.State;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
+import scala.collection.immutable.Seq;
 
 /**
- * The two members of a stream execution that a graceful stop needs. They are protected in Scala, which is public in the
+ * The members of a stream execution that are needed here. They are protected in Scala, which is public in the
  * class file: javac finds out at build time what reflection would find out in somebody's job.
  */
 final class StreamExecutionAccess {
@@ -14,6 +16,11 @@ final class StreamExecutionAccess {
 
   static AtomicReference<State> state(StreamExecution execution) {
     return execution.state();
+  }
+
+  /** In the order of the plan, one that is read twice twice; null before the stream thread has made them. */
+  static Seq<SparkDataStream> sources(StreamExecution execution) {
+    return execution.sources();
   }
 
   /** Taken by the stream thread at the end of each trigger, whether it ran a micro-batch or not. */

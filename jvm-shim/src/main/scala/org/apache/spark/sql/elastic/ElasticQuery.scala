@@ -12,8 +12,10 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.{ActionDone, ActionFailed, QueryFacts, QueryFailed, QueryFailure, QueryIdle}
 import org.apache.spark.elastic.{QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView, SavepointTaken}
+import org.apache.spark.elastic.SourceBounds
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryWrapper, TERMINATED}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming._
@@ -46,6 +48,7 @@ private[elastic] final class ElasticQuery(
   @volatile private var firstRun: UUID = _
   @volatile private var facts: Option[QueryFacts] = None
   @volatile private var partitions: Option[Int] = None
+  @volatile private var sourceBounds = Seq.empty[SourceBounds] // for this run and the next ones
   @volatile private var failure: Option[StreamingQueryException] = None
   @volatile private var failed: Option[StreamingQueryException] = None // the last run, and nobody has decided yet
   @volatile private var pausedFor = ""
@@ -375,6 +378,11 @@ private[elastic] final class ElasticQuery(
     partitions = Some(count)
   }
 
+  def boundSources(bounds: Seq[SourceBounds]): Unit = sourceBounds = bounds
+
+  def boundsOfSources: Map[SparkDataStream, SourceBounds] =
+    if (sourceBounds.isEmpty) Map.empty else StreamSources.of(execution).zip(sourceBounds).toMap
+
   // ---- the end of a run, and of the query
 
   /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
@@ -468,7 +476,13 @@ private[elastic] final class ElasticQuery(
         p.observedMetrics)
 
   private def observe(p: StreamingQueryProgress): Unit =
-    control.events.offer(ProgressFacts(p, firstRun, partitions.getOrElse(0), control.taskTime(id.toString)))
+    control.events.offer(
+      ProgressFacts(
+        p,
+        firstRun,
+        partitions.getOrElse(0),
+        control.taskTime(id.toString),
+        StreamSources.read(execution, p)))
 
   /** Ends the query without a run to end: between two, or when its stream thread has died. */
   private def finish(cause: Option[StreamingQueryException], only: Phase*): Unit = {

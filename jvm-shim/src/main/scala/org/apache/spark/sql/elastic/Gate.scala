@@ -77,7 +77,8 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
       checkpointBatch = found.flatMap(_.batch),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
       pending = found.exists(_.pending),
-      repartition = true)
+      repartition = true,
+      sources = StreamSources.facts(execution.analyzedPlan))
   }
 
   /** The facts as a plan has changed them. */

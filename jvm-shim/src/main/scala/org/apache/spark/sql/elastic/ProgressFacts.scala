@@ -3,14 +3,19 @@ package org.apache.spark.sql.elastic
 import java.time.Instant
 import java.util.UUID
 
-import org.apache.spark.elastic.{OffsetsBehind, QueryProgress}
+import org.apache.spark.elastic.{OffsetsBehind, QueryProgress, SourceRead}
 import org.apache.spark.sql.streaming.{SourceProgress, StreamingQueryProgress}
 
 /** The part of Spark's progress report that decisions are made from. */
 private[elastic] object ProgressFacts {
 
   /** @param partitions the session's count, for a query whose operators name none */
-  def apply(p: StreamingQueryProgress, run: UUID, partitions: Int, tasksMs: Long): QueryProgress = {
+  def apply(
+      p: StreamingQueryProgress,
+      run: UUID,
+      partitions: Int,
+      tasksMs: Long,
+      sources: Seq[SourceRead]): QueryProgress = {
     val duration = Option(p.durationMs.get("triggerExecution")).fold(p.batchDuration)(_.longValue)
     QueryProgress(
       query = p.id.toString,
@@ -25,7 +30,8 @@ private[elastic] object ProgressFacts {
       stateBytes = p.stateOperators.map(_.memoryUsedBytes).sum,
       partitions = p.stateOperators.headOption.map(_.numShufflePartitions.toInt).filter(_ > 0).getOrElse(partitions),
       tasksMs = tasksMs,
-      offsetsBehind = p.sources.flatMap(behind).maxByOption(_.max))
+      offsetsBehind = p.sources.flatMap(behind).maxByOption(_.max),
+      sources = sources)
   }
 
   /** What Spark's Kafka source says under these names; other sources say nothing like it, or not as numbers. */

@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.elastic._
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -52,6 +53,12 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
   def takeSavepoint(a: TakeSavepoint): Unit = find(a.query).takeSavepoint(a.id, a.target)
 
   def setParallelism(a: SetParallelism): Unit = find(a.query).setPartitions(a.partitions)
+
+  def boundSources(a: BoundSources): Unit = find(a.query).boundSources(a.sources)
+
+  /** Between which numbers of tasks a query's sources are to be read. */
+  def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
+    Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
 
   private def find(id: String): ElasticQuery =
     Option(queries.get(UUID.fromString(id)))

@@ -254,4 +254,7 @@ private[elastic] final case class ElasticReadExec(child: SparkPlan, why: String)
   override protected def doExecute(): RDD[InternalRow] = child.execute()
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = child.executeColumnar()
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
+
+  /** Executors know no class of ours. */
+  private def writeReplace(): AnyRef = child
 }

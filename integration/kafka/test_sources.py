@@ -1,0 +1,87 @@
+"""Kafka's partitions are divided between more tasks than they are, and each record is read once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from integration.kafka.token_provider import kafka_jars
+from integration.streaming.driver import driver
+from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.broker import Broker
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+
+TOPIC = "numbers"
+RECORDS = 1_000
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("kafka") / "broker") as running:
+        running.create_topic(TOPIC, 2)
+        yield running
+    assert running.left_over() == []
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    jars = kafka_jars()
+    conf = {
+        **WITH_PLUGIN,
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.master": "local-cluster[1,2,1024]",
+        "spark.executor.memory": "512m",
+        "spark.elastic.scheduler-mode": "adaptive",
+        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout": "30s",
+        "spark.elastic.query.divided.source-0.lowerBound": "2",
+    }
+    with driver(tmp_path_factory.mktemp("sources") / "driver", jars) as jvm, jvm.session(conf) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, broker: Broker) -> Mapping[str, str]:
+    """Put records into one of the two partitions of the topic; give the options to read them."""
+    # They have one key.
+    keyed = spark.range(RECORDS).selectExpr("'same' key", "cast(id as string) value")
+    keyed.write.format("kafka").option("kafka.bootstrap.servers", broker.servers).option(
+        "topic", TOPIC
+    ).save()
+    return {
+        "kafka.bootstrap.servers": broker.servers,
+        "subscribe": TOPIC,
+        "startingOffsets": "earliest",
+    }
+
+
+def shares(rows: Sequence[Row]) -> list[int]:
+    """Check that each record is there once, and return how many each task has read."""
+    assert sorted(int(row["value"]) for row in rows) == list(range(RECORDS))
+    return sorted(Counter(row["task"] for row in rows).values())
+
+
+READ = ("cast(value as string) value", "spark_partition_id() task")
+
+
+def test_one_partition_is_read_by_as_many_tasks_as_the_lower_bound_says(
+    spark: SparkSession, filled: Mapping[str, str], tmp_path: Path
+) -> None:
+    stream = spark.readStream.format("kafka").options(**filled).load().selectExpr(*READ)
+    query = (
+        stream.writeStream.format("parquet")
+        .queryName("divided")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start(str(tmp_path / "out"))
+    )
+    eventually(lambda: query.lastProgress is not None, "a batch is through")
+    query.processAllAvailable()
+    query.stop()
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert shares(rows) == [RECORDS / 2, RECORDS / 2]

@@ -1,0 +1,78 @@
+package org.apache.spark.sql.elastic
+
+import scala.collection.mutable
+
+/**
+ * Divides what tasks read of Kafka's partitions. Spark's connector is no part of Spark's distribution, so its classes are
+ * known by the names of themselves and their fields only; what is not as expected stays as it is.
+ */
+private[elastic] object KafkaPartitions {
+  private val Package = "org.apache.spark.sql.kafka010."
+
+  def isKafka(provider: Any): Boolean = isA(provider, "KafkaSourceProvider")
+
+  /**
+   * Divides the largest until there are `least`, or each is one record.
+   *
+   * @param partitions case classes that have an offset range among their fields
+   */
+  def divide[T](partitions: Seq[T], least: Int): Seq[T] = {
+    val known = partitions.flatMap(partition => Range.of(partition).map(partition -> _))
+    if (partitions.size >= least || known.size != partitions.size) partitions
+    else {
+      val parts = mutable.ArrayBuffer.fill(known.size)(1)
+      val byShare = Ordering.by((index: Int) => known(index)._2.records.toDouble / parts(index))
+      val queue = mutable.PriorityQueue.from(known.indices.filter(known(_)._2.records > 1))(byShare)
+      var more = least - parts.size
+      while (more > 0 && queue.nonEmpty) {
+        val largest = queue.dequeue()
+        parts(largest) += 1
+        more -= 1
+        if (parts(largest) < known(largest)._2.records) queue.enqueue(largest)
+      }
+      known.zip(parts).flatMap { case ((partition, range), number) =>
+        (0 until number).map { part =>
+          val from = range.from + range.records * part / number
+          val until = range.from + range.records * (part + 1) / number
+          if (number == 1) partition else range.replaced(partition, from, until)
+        }
+      }
+    }
+  }
+
+  /** Offsets `from` until `until`, in the field `place` of some case class. */
+  private final case class Range(place: Int, from: Long, until: Long) {
+    def records: Long = until - from
+
+    def replaced[T](owner: T, from: Long, until: Long): T = {
+      val range = owner.asInstanceOf[Product].productElement(place)
+      copied(owner, place -> copied(range, 1 -> from, 2 -> until)).asInstanceOf[T]
+    }
+  }
+
+  private object Range {
+    def of(owner: Any): Option[Range] = owner match {
+      case fields: Product =>
+        fields.productIterator.zipWithIndex.flatMap { case (f, place) => read(f, place) }.nextOption()
+      case _ => None
+    }
+
+    private def read(value: Any, place: Int): Option[Range] = value match {
+      case range: Product if isA(range, "KafkaOffsetRange") =>
+        (range.productElement(1), range.productElement(2)) match {
+          case (from: Long, until: Long) => Some(Range(place, from, until))
+          case _ => None
+        }
+      case _ => None
+    }
+  }
+
+  private def isA(value: Any, name: String): Boolean = value != null && value.getClass.getName == Package + name
+
+  /** A case class with other values in some places. */
+  private def copied(original: Any, values: (Int, Any)*): Any = {
+    val fields = original.asInstanceOf[Product].productIterator.toSeq
+    val changed = values.foldLeft(fields) { case (all, (place, value)) => all.updated(place, value) }
+    original.getClass.getConstructors.head.newInstance(changed.map(_.asInstanceOf[AnyRef]): _*)
+  }
+}

@@ -1,0 +1,73 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.elastic.SourceBounds
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan}
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV2ScanExecBase, MicroBatchScanExec}
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+/**
+ * Keeps the sources of a micro-batch within the bounds that the policy has given, in tasks that read them. Files are
+ * shared out and ranges of Kafka's offsets divided; of other sources partitions are at most joined.
+ */
+private[elastic] final case class SourceBoundsRule(session: SparkSession, control: Option[QueryControl])
+    extends ColumnarRule {
+
+  override def preColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
+    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY))
+      .flatMap(id => control.map(_.boundsOf(id)))
+      .filter(_.nonEmpty)
+      .fold(plan) { bounds =>
+        plan.transformUp { case scan: StreamSourceAwareSparkPlan =>
+          scan.getStream.flatMap(bounds.get).fold[SparkPlan](scan)(bound(scan, _))
+        }
+      }
+
+  private def bound(scan: SparkPlan, bounds: SourceBounds): SparkPlan = scan match {
+    case files: FileSourceScanExec =>
+      def within(planned: Int) = math.min(math.max(planned, bounds.least), bounds.most)
+      new SharedOutScan(files, opening = 0, asked => Some(within(asked.planned)).filter(_ != asked.planned))
+    case stream: MicroBatchScanExec =>
+      joined(if (bounds.least > 1) DividedScan(stream, bounds.least) else stream, bounds.most)
+    case other => joined(other, bounds.most)
+  }
+
+  private def joined(scan: SparkPlan, most: Int): SparkPlan = scan.outputPartitioning match {
+    case _: UnknownPartitioning if StreamSources.tasks(scan).exists(_ > most) => CoalesceExec(most, scan)
+    case _ => scan
+  }
+}
+
+/**
+ * A scan of which Kafka's partitions are divided. It is no kind of Spark's own, which equals all that have its stream,
+ * so that a plan with this one in its place would count as unchanged.
+ */
+private final case class DividedScan(original: MicroBatchScanExec, least: Int)
+    extends DataSourceV2ScanExecBase
+    with StreamSourceAwareSparkPlan {
+  override def output: Seq[Attribute] = original.output
+  override def scan: Scan = original.scan
+  override def keyGroupedPartitioning: Option[Seq[Expression]] = original.keyGroupedPartitioning
+  override def ordering: Option[Seq[SortOrder]] = original.ordering
+  override def getStream: Option[SparkDataStream] = original.getStream
+
+  override lazy val inputPartitions: Seq[InputPartition] = KafkaPartitions.divide(original.inputPartitions, least)
+  override lazy val readerFactory: PartitionReaderFactory = original.readerFactory
+  override lazy val inputRDD: RDD[InternalRow] = {
+    postDriverMetrics(scan.reportDriverMetrics())
+    new DataSourceRDD(sparkContext, partitions, readerFactory, supportsColumnar, customMetrics)
+  }
+
+  override def nodeName: String = original.nodeName
+  override protected def doCanonicalize(): SparkPlan = original.canonicalized
+
+  /** Executors get Spark's own scan: they know no class of ours. */
+  private def writeReplace(): AnyRef = original
+}

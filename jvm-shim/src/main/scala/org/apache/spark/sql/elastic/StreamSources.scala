@@ -1,0 +1,79 @@
+package org.apache.spark.sql.elastic
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.elastic.{SourceFacts, SourceRead}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.datasources.FileFormat
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
+import org.apache.spark.sql.execution.exchange.Exchange
+import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingRelation}
+import org.apache.spark.sql.streaming.StreamingQueryProgress
+
+/** The sources of a query, in the order in which its checkpoint numbers them, and in how many tasks they are read. */
+private[elastic] object StreamSources extends Logging {
+
+  def facts(analyzed: LogicalPlan): Seq[SourceFacts] =
+    analyzed
+      .collect {
+        case relation: StreamingRelation => relation -> relation.sourceName
+        case relation: StreamingRelationV2 => relation -> relation.sourceName
+      }
+      .distinct
+      .map {
+        case (files: StreamingRelation, name) =>
+          SourceFacts(name, classOf[FileFormat].isAssignableFrom(files.dataSource.providingClass))
+        case (other: StreamingRelationV2, name) => SourceFacts(name, other.source.exists(KafkaPartitions.isKafka))
+        case (_, name) => SourceFacts(name, divisible = false)
+      }
+
+  /** What a micro-batch that has just run has read. */
+  def read(execution: StreamExecution, p: StreamingQueryProgress): Seq[SourceRead] = {
+    val streams = of(execution)
+    val tasks =
+      try
+        Option(execution.lastExecution)
+          .filter(_.currentBatchId == p.batchId)
+          .fold(Map.empty[SparkDataStream, Int])(run =>
+            readers(run.executedPlan, Int.MaxValue).groupMapReduce(_._1)(_._2)(_ + _))
+      catch {
+        case NonFatal(e) =>
+          logDebug("it is not known in how many tasks the sources were read", e)
+          Map.empty[SparkDataStream, Int]
+      }
+    p.sources.toSeq.zipWithIndex.map { case (source, number) =>
+      SourceRead(source.numInputRows, streams.lift(number).flatMap(tasks.get))
+    }
+  }
+
+  def of(execution: StreamExecution): Seq[SparkDataStream] =
+    Option(StreamExecutionAccess.sources(execution)).fold(Seq.empty[SparkDataStream])(_.distinct)
+
+  /** @param most as many tasks as follow in the same stage */
+  private def readers(plan: SparkPlan, most: Int): Seq[(SparkDataStream, Int)] = plan match {
+    case adaptive: AdaptiveSparkPlanExec => readers(adaptive.executedPlan, most)
+    case stage: QueryStageExec => readers(stage.plan, Int.MaxValue)
+    case exchange: Exchange => readers(exchange.child, Int.MaxValue)
+    case CoalesceExec(number, child) => readers(child, math.min(number, most))
+    case leaf: StreamSourceAwareSparkPlan =>
+      leaf.getStream.zip(tasks(leaf)).map { case (stream, number) => stream -> math.min(number, most) }.toSeq
+    case unary: UnaryExecNode => readers(unary.child, most)
+    case other => other.children.flatMap(readers(_, Int.MaxValue))
+  }
+
+  /** In how many tasks a plan reads its source, as far as that can be told. */
+  def tasks(leaf: SparkPlan): Option[Int] = {
+    val read = leaf match {
+      case scan: DataSourceV2ScanExecBase => scan.inputRDDs()
+      case scan: DataSourceScanExec => scan.inputRDDs()
+      case scan: CodegenSupport => scan.inputRDDs()
+      case _ => Nil
+    }
+    Option.when(read.nonEmpty)(read.map(_.getNumPartitions).sum)
+  }
+}

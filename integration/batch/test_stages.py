@@ -167,6 +167,25 @@ def test_the_plan_tells_why_tasks_read_what_they_read(elastic: SparkSession) -> 
     assert " partitions in 1 task on 2 slots" in line
 
 
+def test_a_join_is_not_expected_to_give_more_than_it_reads(elastic: SparkSession, journal: Path) -> None:
+    before = len(decisions(journal))
+    joined = numbers(elastic)
+    for number in range(3):
+        joined = joined.join(numbers(elastic, 900).select("id", F.col("v").alias(f"v{number}")), "id")
+    assert joined.groupBy("v").count().count() == 900
+
+    def expected() -> list[int]:
+        asked = [entry.question for entry in decisions(journal)[before:]]
+        return [
+            e.bytes for question in asked if isinstance(question, InitialCount) for e in question.exchanges
+        ]
+
+    # Four to join, and the output of the joins.
+    sizes = eventually(lambda: len(expected()) >= 5 and expected(), "all shuffles are in the journal")
+    # Spark's statistics multiply the sides: that would be exabytes.
+    assert 0 < min(sizes) <= max(sizes) < 1 << 20
+
+
 SKEWED = {
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "20k",
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.5",

@@ -170,8 +170,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   private def question(group: Seq[ShuffleExchangeExec]): InitialCount = {
     val exchanges = group.map { e =>
       // Also where a finished stage says it: those are bytes before compression, which the policy corrects alike.
-      val bytes = logical(e).map(_.stats.sizeInBytes).getOrElse(BigInt(-1))
-      PlannedExchange(name(session, e), if (bytes.isValidLong) bytes.toLong else Long.MaxValue, source(e))
+      PlannedExchange(name(session, e), logical(e).flatMap(ExpectedBytes.of).getOrElse(-1L), source(e))
     }
     val byUser = Seq(SQLConf.SHUFFLE_PARTITIONS.key, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM.key)
     val chosen = Option.when(byUser.exists(session.sessionState.conf.contains))(conf.numShufflePartitions)

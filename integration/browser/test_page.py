@@ -96,7 +96,7 @@ def test_up_changes_the_parallelism_of_the_next_batches(app: Application, totals
     expect(page.get_by_role("status").filter(has_text="New bounds of shuffle: 2 to 2.")).to_be_attached()
     app.wait_in_force(2, ("totals",), pressed)
     # Without a reload.
-    expect(page.get_by_role("group", name="Partitions of shuffle")).to_contain_text("2")
+    expect(page.get_by_role("group", name="Parallelism of shuffle")).to_contain_text("2")
     expect(page.get_by_label("Most partitions of shuffle")).to_have_value("2")
     rescale = page.get_by_role("table", name="Rescales").locator("tbody").first
     expect(rescale).to_contain_text("update requirement")
@@ -108,7 +108,7 @@ def test_up_changes_the_parallelism_of_the_next_batches(app: Application, totals
 def test_down_by_keyboard_and_the_focus_stays(app: Application, totals: Watched) -> None:
     page = totals.page
     down = page.get_by_role("button", name="One partition less for shuffle")
-    expect(page.get_by_role("group", name="Partitions of shuffle")).to_contain_text("2")
+    expect(page.get_by_role("group", name="Parallelism of shuffle")).to_contain_text("2")
     for _ in range(100):
         page.keyboard.press("Tab")
         if down.evaluate("button => button === document.activeElement"):
@@ -117,7 +117,7 @@ def test_down_by_keyboard_and_the_focus_stays(app: Application, totals: Watched)
     pressed = now()
     page.keyboard.press("Enter")
     app.wait_in_force(1, ("totals",), pressed)
-    expect(page.get_by_role("group", name="Partitions of shuffle")).to_contain_text("1")
+    expect(page.get_by_role("group", name="Parallelism of shuffle")).to_contain_text("1")
     expect(down).to_be_focused()
     assert down.get_attribute("aria-disabled") == "true"
 
@@ -143,7 +143,7 @@ def test_it_says_what_a_query_waits_for(app: Application, totals: Watched) -> No
     page = totals.page
     page.get_by_label("Fewest partitions of shuffle").fill("7")
     page.get_by_label("Most partitions of shuffle").fill("")
-    page.get_by_role("button", name="Set").click()
+    page.get_by_role("button", name="Set the bounds of shuffle").click()
     waits = page.locator(".alert-warning").filter(has_text="Holds still")
     expect(waits).to_contain_text("2 slots cannot meet its lower bound. Until something changes.")
     expect(page.get_by_label("Most partitions of shuffle")).to_have_value("")

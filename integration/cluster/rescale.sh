@@ -9,5 +9,5 @@ set -eu
 
 requirements="$1/elastic/api/v1/jobs/$2/resource-requirements"
 bounds=$(curl --silent --show-error --fail "$requirements")
-edited=$(printf '%s' "$bounds" | sed "s/\"upperBound\":-\{0,1\}[0-9]*/\"upperBound\":$3/")
+edited=$(printf '%s' "$bounds" | sed "s/\(\"shuffle\":{[^}]*\"upperBound\":\)-\{0,1\}[0-9]*/\1$3/")
 curl --silent --show-error --fail-with-body -X PUT -H 'Content-Type: application/json' -d "$edited" "$requirements"

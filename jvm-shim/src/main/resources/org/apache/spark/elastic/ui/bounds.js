@@ -22,7 +22,7 @@ export class Bounds {
   constructor(query, changed) {
     this.query = query;
     this.changed = changed;
-    const heads = ["Vertex", "Partitions", ...Object.values(SIDES)].map((name) => h("th", { scope: "col" }, name));
+    const heads = ["Vertex", "Parallelism", ...Object.values(SIDES)].map((name) => h("th", { scope: "col" }, name));
     this.end = h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Change"));
     this.table = h("table", { class: "table table-sm table-bordered mb-0 elastic-bounds", "aria-label": "Bounds" });
     this.table.append(h("thead", {}, h("tr", {}, ...heads, this.end)));
@@ -64,6 +64,8 @@ class Vertex {
   constructor(bounds, id) {
     this.bounds = bounds;
     this.id = id;
+    // A source is read by tasks, which only sometimes are partitions of what it reads from.
+    this.unit = id === "shuffle" ? "partition" : "task";
     this.name = `elastic-bounds-${(ids += 1)}`;
     this.count = h("span", { class: "elastic-count" });
     this.why = h("div", { class: "text-danger small mt-1", id: `${this.name}-why`, role: "alert", hidden: true });
@@ -73,7 +75,8 @@ class Vertex {
     const row = h("tr", {}, h("th", { scope: "row" }, id), h("td", {}, this.#counter()), ...fields);
     this.node = h("tbody", {}, row);
     if (bounds.may) {
-      const set = h("button", { type: "submit", form: this.name, class: "btn btn-sm btn-primary" }, "Set");
+      const name = { "aria-label": `Set the bounds of ${id}` };
+      const set = h("button", { type: "submit", form: this.name, class: "btn btn-sm btn-primary", ...name }, "Set");
       row.append(h("td", {}, set, this.why));
     }
   }
@@ -86,7 +89,7 @@ class Vertex {
       form: this.name,
       class: "form-control form-control-sm",
       placeholder: "no bound",
-      "aria-label": `${SIDES[side]} partitions of ${this.id}`,
+      "aria-label": `${SIDES[side]} ${this.unit}s of ${this.id}`,
       "aria-describedby": this.why.id,
       oninput: () => this.#dirty(true),
       onkeydown: (event) => event.key === "Escape" && this.#reset(),
@@ -101,15 +104,15 @@ class Vertex {
       const press = () => this.#submit(this.#stepped(step));
       return h("button", { type: "button", class: "btn btn-sm btn-outline-primary", ...names, onclick: press }, sign);
     };
-    this.down = button("−", -1, "One partition less");
-    this.up = button("+", 1, "One partition more");
+    this.down = button("−", -1, `One ${this.unit} less`);
+    this.up = button("+", 1, `One ${this.unit} more`);
     // The form is here, since a row cannot be one; the fields name it.
     const form = h("form", { id: this.name });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit(this.#typed());
     });
-    const group = { class: "btn-group align-items-center", role: "group", "aria-label": `Partitions of ${this.id}` };
+    const group = { class: "btn-group align-items-center", role: "group", "aria-label": `Parallelism of ${this.id}` };
     return h("div", group, form, this.down, this.count, this.up);
   }
 

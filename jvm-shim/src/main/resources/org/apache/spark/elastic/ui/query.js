@@ -95,8 +95,10 @@ export class Query {
     const may = mayWrite && mode === "adaptive" && !ENDING.includes(query.state);
     this.bounds.update({
       requirements: query.requirements,
-      // Of other vertices nobody knows the count in force.
-      now: { shuffle: query.target ?? query.partitions },
+      now: {
+        shuffle: query.target ?? query.partitions,
+        ...Object.fromEntries((query.lastBatch?.sources ?? []).map(({ vertex, tasks }) => [vertex, tasks])),
+      },
       may,
       most: maxParallelism,
     });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -149,7 +150,12 @@ WRITTEN: dict[Query, list[int]] = {
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("stages") / "driver") as started:
+    with (
+        driver(tmp_path_factory.mktemp("stages") / "driver") as started,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        # Its workers for Python functions need what is installed beside the tests.
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
         yield started
 
 

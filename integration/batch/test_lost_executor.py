@@ -17,7 +17,7 @@ from integration.streaming.driver import Driver, driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import Ranges
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
 CLUSTER = {
     "spark.master": "local-cluster[2,1,1024]",

@@ -19,7 +19,7 @@ from spark_elastic.demo.cluster import isolated_environment, spark_home
 from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.jar import jar_path
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
 CONF = {
     **WITH_PLUGIN,

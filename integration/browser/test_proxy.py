@@ -13,7 +13,7 @@ from integration.streaming.driver import Driver, driver
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.proxying import Proxying
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 CONF = {
     **WITH_PLUGIN,

@@ -9,7 +9,7 @@ import pytest
 from spark_elastic.demo.broker import Broker
 from spark_elastic.demo.processes import ProcessFailure
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def use(broker: Broker) -> None:

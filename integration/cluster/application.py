@@ -85,7 +85,10 @@ class Application:
 
         def look() -> bool:
             self.check_alive()
-            return all(self.story.named(name).in_force_since(partitions, since) is not None for name in names)
+            known = {query.name: query for query in self.story.queries.values()}
+            return all(
+                name in known and known[name].in_force_since(partitions, since) is not None for name in names
+            )
 
         eventually(look, f"{partitions} partitions in force for {', '.join(names)}", timeout_s=IN_FORCE_S)
 

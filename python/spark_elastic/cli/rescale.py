@@ -57,6 +57,8 @@ def rescale(
     if parallelism is not None:
         lower = upper = parallelism
     if up or down:
+        if vertex != "shuffle":
+            raise Refused(f"--up and --down are for the shuffle: name --lower or --upper of {vertex}")
         upper = _step(found, both, 1 if up else -1)
         lower = min(both["lowerBound"], upper)
     changed = {"lowerBound": lower, "upperBound": upper}
@@ -66,7 +68,8 @@ def rescale(
     if as_json:
         print_json(now)
         return
-    click.echo(f"{shown(title(now))}: bounds {bounds(now)}, before {bounds(found)}")
+    of = "" if vertex == "shuffle" else f" of {vertex}"
+    click.echo(f"{shown(title(now))}: bounds{of} {bounds(now, vertex)}, before {bounds(found, vertex)}")
     decision = now["lastDecision"]
     if decision is not None:
         click.echo(f"{shown(decision['message'])} [{decision['reason']}]")

@@ -45,15 +45,10 @@ def shown(text: object) -> str:
     return "".join(c if c.isprintable() else " " for c in str(text))
 
 
-def bounds(query: Json) -> str:
-    """Write the bounds of a query, by vertex where it has several."""
-    written = {
-        vertex: f"{value['parallelism']['lowerBound']}–{value['parallelism']['upperBound']}"
-        for vertex, value in query["requirements"].items()
-    }
-    if len(written) == 1:
-        return next(iter(written.values()))
-    return " ".join(f"{shown(vertex)} {text}" for vertex, text in written.items())
+def bounds(query: Json, vertex: str = "shuffle") -> str:
+    """Write the bounds of a vertex of a query."""
+    value = query["requirements"][vertex]["parallelism"]
+    return f"{value['lowerBound']}–{value['upperBound']}"
 
 
 def _slots(overview: Json) -> RenderableType:

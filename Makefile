@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # The Spark in .venv: the first of the list, or make SPARK=X.Y.Z in a checkout without .venv.
 SPARK ?= $(shell awk '!/^\#/ && NF { print $$1; exit }' spark-versions.txt)
+# Tests run in so many processes, each file in one of them: most of them wait more than they work.
+WORKERS ?= 2
 BIN := .venv/bin
 # Folders with Python code of our own; a folder appears when something lives in it.
 CODE := $(wildcard python tests integration jvm-shim .ci)
@@ -38,10 +40,10 @@ wheel: jar ## build dist/*.whl, with the jars inside
 	$(BIN)/python -m hatchling build -t wheel
 
 test: jar ## run all tests but the slow ones
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist loadfile
 
 test-unit: venv ## run the tests that need no Java, in less than a minute
-	$(BIN)/pytest tests -m "not slow and not integration"
+	$(BIN)/pytest tests -m "not slow and not integration" -n $(WORKERS) --dist loadfile
 
 test-integration: jar ## run all tests on real clusters, the slow ones too
 	$(BIN)/pytest integration

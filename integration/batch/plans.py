@@ -58,5 +58,5 @@ def asked(spark: SparkSession) -> bool:
 
 def decisions(journal: Path) -> list[StageEntry]:
     """Return all decisions about stages that the journal in a folder has."""
-    files = sorted(journal.glob("*.jsonl"))
+    files = sorted(journal.glob("*.jsonl*"))
     return [entry for file in files for _, entry in read_journal(file) if isinstance(entry, StageEntry)]

@@ -16,16 +16,11 @@ import psutil
 
 from integration.bench.application import Application, Variant, now_ms, plugin_conf
 from integration.bench.figures import p50
+from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic.demo.cluster import Cluster
 
 _WARM_UP_BATCHES = 30
-_SAME = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-}
+_SAME = {"spark.sql.shuffle.partitions": "2", **REPARTITIONABLE}
 _PLUGIN = {"spark.elastic.explicitParallelism": "fixed"}
 _START_APPLICATION = Path(__file__).parent / "start_app.py"
 

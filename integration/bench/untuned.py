@@ -7,15 +7,10 @@ from pathlib import Path
 
 from integration.bench.application import Application, Variant
 from integration.bench.figures import p50
+from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic.demo.cluster import Cluster
 
 _COUNTS = (1, 2, 4, 8)
-_ROCKSDB = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-}
 
 
 def untuned(*, batches: int) -> dict[str, float]:
@@ -37,7 +32,7 @@ def untuned(*, batches: int) -> dict[str, float]:
         fixed = {n: median(f"fixed-{n}", {"spark.sql.shuffle.partitions": str(n)}) for n in _COUNTS}
         best = min(fixed, key=lambda n: fixed[n])
         # The plugin gives new queries the store that re-partitioning needs; this tells its part in the cost.
-        same_store = median("same-store", {"spark.sql.shuffle.partitions": str(best), **_ROCKSDB})
+        same_store = median("same-store", {"spark.sql.shuffle.partitions": str(best), **REPARTITIONABLE})
     return {
         "plain": plain,
         "elastic": elastic,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,20 +23,12 @@ RECORDS = 1_000
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("kafka") / "broker") as running:
-        running.create_topic(TOPIC, 2)
-        yield running
-    assert running.left_over() == []
-
-
-@pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     jars = kafka_jars()
     conf = {
         **WITH_PLUGIN,
         "spark.jars": ",".join(map(str, jars)),
-        "spark.master": "local-cluster[1,2,1024]",
+        "spark.master": "local-cluster[1,4,1024]",
         "spark.executor.memory": "512m",
         "spark.elastic.scheduler-mode": "adaptive",
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
@@ -67,7 +60,7 @@ def shares(rows: Sequence[Row]) -> list[int]:
     return sorted(Counter(row["task"] for row in rows).values())
 
 
-READ = ("cast(value as string) value", "spark_partition_id() task")
+READ = ("cast(value as string) value", "spark_partition_id() task", "partition")
 
 
 def test_one_partition_is_read_by_as_many_tasks_as_the_lower_bound_says(
@@ -85,3 +78,29 @@ def test_one_partition_is_read_by_as_many_tasks_as_the_lower_bound_says(
     query.stop()
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert shares(rows) == [RECORDS / 2, RECORDS / 2]
+
+
+def batch(spark: SparkSession, options: Mapping[str, str], **more: str) -> list[Row]:
+    return spark.read.format("kafka").options(**options, **more).load().selectExpr(*READ).collect()
+
+
+def test_a_batch_query_with_a_known_end_reads_it_in_a_task_per_slot(
+    spark: SparkSession, filled: Mapping[str, str]
+) -> None:
+    ends = json.dumps({TOPIC: {"0": RECORDS, "1": 0}}), json.dumps({TOPIC: {"0": 0, "1": RECORDS}})
+    known = ends[batch(spark, filled)[0]["partition"]]
+    divided = eventually(
+        lambda: len(found := shares(batch(spark, filled, endingOffsets=known))) > 1 and found,
+        "the policy knows the slots",
+    )
+    assert divided == [RECORDS / 4] * 4
+
+
+def test_a_batch_query_up_to_the_latest_offset_is_left_as_it_is(
+    spark: SparkSession, filled: Mapping[str, str]
+) -> None:
+    assert shares(batch(spark, filled)) == [RECORDS]
+
+
+def test_what_the_application_has_set_counts(spark: SparkSession, filled: Mapping[str, str]) -> None:
+    assert shares(batch(spark, filled, minPartitions="5")) == [RECORDS / 5] * 5

@@ -35,14 +35,6 @@ BURST = 60
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("kafka") / "broker") as running:
-        running.create_topic(TOPIC, 2)
-        yield running
-    assert running.left_over() == []
-
-
-@pytest.fixture(scope="module")
 def app(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     folder = tmp_path_factory.mktemp("topic")
     tables = generate(folder / "tables", scale=0.01, parts=PARTS, lineitem_as="csv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from spark_elastic.demo.cluster import isolated_environment
+from spark_elastic.demo.cluster import isolated_environment, spark_home
 from spark_elastic.jar import jar_path
 
 PLUGIN = {"spark.plugins": "org.apache.spark.elastic.ElasticPlugin"}
@@ -99,10 +100,13 @@ class Driver:
         )
         context = SparkContext(conf=settings, gateway=self._gateway)
         spark = SparkSession(context)
+        application = context.applicationId
         try:
             yield spark
         finally:
             spark.stop()
+            # The workers of a local cluster have no other place for the folders of their executors.
+            shutil.rmtree(spark_home() / "work" / application, ignore_errors=True)
 
     def start(self) -> None:
         self.temporary.mkdir(parents=True)

@@ -24,7 +24,7 @@ def submitted(
     conf: Mapping[str, str],
     master: str = "local[2]",
 ) -> Iterator[LoggedProcess]:
-    """Run an application of `apps`; with the block it ends, and all that it has started."""
+    """Run an application of `apps`, or one by its whole path; it ends with the block, with all it started."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "spark.ui.enabled": "false",

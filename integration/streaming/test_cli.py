@@ -16,7 +16,7 @@ from attrs import frozen
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from integration.streaming.driver import Driver, driver
+from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.waiting import eventually
@@ -73,12 +73,6 @@ def run(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=COMMAND_S,
         check=False,
     )
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("cli") / "driver") as started:
-        yield started
 
 
 def test_a_driver_without_the_plugin_is_none(jvm: Driver) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
+from integration.streaming.driver import PLUGIN, Driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.waiting import eventually
 
@@ -35,12 +35,6 @@ QUICK = {
         f"{PREFIX}.exponentialDelay.attemptsBeforeResetBackoff": "3",
     },
 }
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("failures") / "driver") as started:
-        yield started
 
 
 @contextmanager
@@ -92,11 +86,6 @@ def start(
     for option, value in to.items():
         writer = writer.option(option, value)
     return writer.start()
-
-
-@pytest.fixture
-def inbox(tmp_path: Path) -> Inbox:
-    return Inbox(tmp_path / "in")
 
 
 @pytest.mark.parametrize("strategy", QUICK)

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from integration.streaming.launch import WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import our_script, program
+from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.upserts import Values, last_values, pairs
 from integration.streaming.waiting import PATIENCE_S
 from spark_elastic.demo.processes import LoggedProcess
@@ -47,7 +48,6 @@ JOIN = Application(
     {"spark.sql.streaming.join.stateFormatVersion": "3"},
 )
 PARTITIONS = 5
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_FILE = re.compile(r"\d+_.*\.(zip|changelog)")
 # Some steps are a few milliseconds apart: the next one may be done before the signal arrives.
 ATTEMPTS = 6
@@ -182,10 +182,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     work.run(
         "driver-plain",
         list(plain.values()),
-        {
-            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-            "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-        },
+        REPARTITIONABLE,
     )
     assert again.exit_code == 0
     return Outcome(work, cases, plain)

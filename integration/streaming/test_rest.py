@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.driver import Driver, driver, policies_of
+from integration.streaming.driver import Driver, policies_of
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.waiting import eventually
@@ -35,12 +35,6 @@ CONF = {
     "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
 }
 API = "/elastic/api/v1"
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("rest") / "driver") as started:
-        yield started
 
 
 class Application:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.streaming.driver import Driver, driver, policies_of
+from integration.streaming.driver import Driver, policies_of
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.proxying import Proxying
@@ -19,12 +19,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 CONF = {**WITH_PLUGIN, "spark.ui.enabled": "true", "spark.elastic.scheduler-mode": "adaptive"}
 API = "/elastic/api/v1"
 BODY = {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 2}}}
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("settings") / "driver") as started:
-        yield started
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.driver import Driver, driver, policies_of
+from integration.streaming.driver import Driver, policies_of
 from integration.streaming.files import Inbox
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.test_failures import PREFIX, Flaky, start
@@ -34,12 +34,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 BACKOFF_MS = 8_000
 COOLDOWN_MS = 20_000
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("resume") / "driver") as started:
-        yield started
 
 
 @pytest.fixture

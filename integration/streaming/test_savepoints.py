@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.driver import PLUGIN, Driver, driver
+from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import Requests
 from integration.streaming.waiting import eventually
@@ -28,12 +28,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 PROVIDERS = {"rocksdb": {}, "hdfs": {"spark.sql.streaming.stateStore.providerClass": HDFS}}
 COMPLETE = re.compile(r"Its savepoint of micro-batch (\d+) is complete: (\S+)")
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("savepoints") / "driver") as started:
-        yield started
 
 
 class Asking:
@@ -65,11 +59,6 @@ class Asking:
 @pytest.fixture
 def asking(jvm: Driver, tmp_path: Path) -> Asking:
     return Asking(jvm, tmp_path / "asking")
-
-
-@pytest.fixture
-def inbox(tmp_path: Path) -> Inbox:
-    return Inbox(tmp_path / "in")
 
 
 @contextmanager

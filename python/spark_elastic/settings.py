@@ -371,6 +371,14 @@ class Settings:
         True,
         "Whether it is decided here how many tasks share out what a batch query reads.",
     )
+    kafka_latest: bool = _key(
+        "batch.sources.kafkaLatest",
+        BOOL,
+        False,
+        "Whether that holds for reads of Kafka up to the latest offset, too. What is latest is then found "
+        "out when a query is planned, and not by each of its runs: a DataFrame that is collected twice ends "
+        "twice at the same offsets.",
+    )
     history_size: int = _key(
         "history.size",
         whole(1),
@@ -450,6 +458,7 @@ class Settings:
             initial_enabled=self.initial_count,
             ranges_enabled=self.ranges,
             sources_enabled=self.sources,
+            kafka_latest=self.kafka_latest,
             min_parallelism=self.min_batch_parallelism,
             max_parallelism=self.max_batch_parallelism,
             avg_data_volume_per_task=self.data_volume_per_task,

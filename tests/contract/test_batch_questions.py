@@ -40,6 +40,8 @@ SPLIT = {
     "largest": 128 << 20,
     "slots": 2,
 }
+OFFSETS = {"type": "SplitOffsets", "scan": "3:kafka", "late": False, "slots": 2}
+EXAMPLES = (COUNT, RANGES, SPLIT, OFFSETS)
 
 
 def packed(*numbers: int) -> str:
@@ -47,7 +49,7 @@ def packed(*numbers: int) -> str:
     return b64encode(b"".join(number.to_bytes(8, "big", signed=True) for number in numbers)).decode()
 
 
-@pytest.mark.parametrize("value", [COUNT, RANGES, SPLIT], ids=lambda value: value["type"])
+@pytest.mark.parametrize("value", EXAMPLES, ids=lambda value: value["type"])
 def test_a_question_gets_an_answer_of_its_own_kind_as_json(value: dict[str, Any]) -> None:
     answer = wire.encode_answer(BatchDecider().answer(wire.decode_question(value)))
     assert answer["type"] == f"{value['type']}Answer"
@@ -56,7 +58,7 @@ def test_a_question_gets_an_answer_of_its_own_kind_as_json(value: dict[str, Any]
 
 
 def test_every_kind_of_question_has_an_example() -> None:
-    assert {value["type"] for value in (COUNT, RANGES, SPLIT)} == {cls.__name__ for cls in QUESTION_TYPES}
+    assert {value["type"] for value in EXAMPLES} == {cls.__name__ for cls in QUESTION_TYPES}
 
 
 def test_sizes_may_be_packed() -> None:

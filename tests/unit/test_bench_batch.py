@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from integration.bench.batch import FIXED, summary
+from integration.bench.batch import FIXED, candidates
+from integration.bench.batch_driver import Run
 from integration.bench.batch_picture import draw
+from integration.bench.batch_summary import summary
 
 
-def run(query: str, count: str, began: int, ms: int) -> dict[str, Any]:
-    return {"query": query, "count": count, "began": began, "ended": began + ms}
+def run(query: str, count: int | None, began: int, ms: int) -> Run:
+    return Run(query, count, began, began + ms)
 
 
 def stage(at: int, ratio: float | None, last_us: int, unanswered: int = 0) -> dict[str, Any]:
@@ -24,14 +26,14 @@ def stage(at: int, ratio: float | None, last_us: int, unanswered: int = 0) -> di
 
 
 def test_ratios_say_how_many_times_as_long_the_others_take() -> None:
-    plain = [run("q1", "-", 0, 4_000), run("q2", "-", 0, 1_000)]
-    for count in FIXED:
-        plain += [run("q1", str(count), 0, 2_000 + abs(count - 16)), run("q2", str(count), 0, 1_000 + count)]
-    elastic = [run("q1", "-", at, ms) for at, ms in ((0, 900), (10_000, 1_000), (20_000, 9_000))]
-    elastic.append(run("q2", "-", 40_000, 2_000))
+    shipped = [run("q1", None, 0, 4_000), run("q2", None, 0, 1_000)]
+    fixed = [run("q1", count, 0, 2_000 + abs(count - 16)) for count in FIXED]
+    fixed += [run("q2", count, 0, 1_000 + count) for count in FIXED]
+    elastic = [run("q1", None, at, ms) for at, ms in ((0, 900), (10_000, 1_000), (20_000, 9_000))]
+    elastic.append(run("q2", None, 40_000, 2_000))
     decided = [stage(500, 1.05, 0), stage(20_500, 1.3, 1_500, 1), stage(35_000, 7.0, 2_500, 1)]
     decided.append(stage(41_000, None, 3_500, 2))
-    result = summary(plain, elastic, decided)
+    result = summary(shipped, fixed, elastic, decided)
     assert result["queries"] == {
         "q1": {
             "shipped_s": 4.0,
@@ -50,7 +52,17 @@ def test_ratios_say_how_many_times_as_long_the_others_take() -> None:
     }
     assert (result["geomean_vs_shipped"], result["worst_vs_shipped"]) == (1.414, 0.5)
     assert result["geomean_vs_best_fixed"] == 1.002
+    assert result["decisions"] == 4
     assert (result["decision_ms"], result["unanswered"]) == ({"p50": 2.5, "p99": 3.5}, 2)
+
+
+def test_the_two_fastest_counts_of_each_query_are_measured() -> None:
+    tries = [
+        [run("q1", 4, 0, 900), run("q2", 4, 0, 300)],
+        [run("q1", 8, 0, 700), run("q2", 8, 0, 400)],
+        [run("q1", 200, 0, 800), run("q2", 200, 0, 500)],
+    ]
+    assert candidates(tries) == [{"q1": 8, "q2": 4}, {"q1": 200, "q2": 8}]
 
 
 def test_the_picture_has_a_row_for_each_query(tmp_path: Path) -> None:

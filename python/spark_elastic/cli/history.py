@@ -20,7 +20,7 @@ from spark_elastic.cli.driver import (
     print_json,
     query_argument,
 )
-from spark_elastic.client.names import find, title
+from spark_elastic.client.names import find_at, title
 from spark_elastic.client.source import Json
 from spark_elastic.core.reasons import duration
 from spark_elastic.live.draw import shown
@@ -40,7 +40,7 @@ def history(where: Where, query: str, journal: Path | None, as_json: bool) -> No
     --json has both as the API has them: {"rescales": [{…}], "exceptions": [{…}]}.
     """
     source = where.source(journal)
-    found = find(source.get("/queries")["queries"], query)
+    found = find_at(source, query)
     rescales = source.get(f"/queries/{found['id']}/rescales")["rescales"]
     exceptions = source.get(f"/queries/{found['id']}/exceptions")["exceptions"]
     if as_json:

@@ -13,7 +13,7 @@ from spark_elastic.cli.driver import (
     query_argument,
 )
 from spark_elastic.client.failures import Refused
-from spark_elastic.client.names import find, title
+from spark_elastic.client.names import find_at, title
 from spark_elastic.client.source import Json
 from spark_elastic.live.draw import bounds, shown
 
@@ -48,7 +48,7 @@ def rescale(
     if sum(ways) != 1:
         raise click.UsageError("say one of --lower and --upper, --parallelism, --up, --down")
     driver = where.driver()
-    found = find(driver.get("/queries")["queries"], query)
+    found = find_at(driver, query)
     path = f"/queries/{found['id']}/resource-requirements"
     wanted, tag = driver.get_tagged(path)
     if vertex not in wanted:

@@ -13,7 +13,7 @@ from spark_elastic.cli.driver import (
     query_argument,
 )
 from spark_elastic.cli.waiting import Savepointing, timeout_option, wait_option
-from spark_elastic.client.names import find
+from spark_elastic.client.names import find_at
 from spark_elastic.live.draw import shown
 
 
@@ -33,7 +33,7 @@ def savepoint(
     spark.elastic.savepointDir. --json prints the savepoint as the API has it.
     """
     driver = where.driver()
-    savepointing = Savepointing(driver, find(driver.get("/queries")["queries"], query))
+    savepointing = Savepointing(driver, find_at(driver, query))
     savepointing.ask(target, stop=False)
     taken = savepointing.wait(timeout) if wait else {}
     if as_json:

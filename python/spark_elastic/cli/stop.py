@@ -15,7 +15,7 @@ from spark_elastic.cli.driver import (
 from spark_elastic.cli.waiting import Savepointing, timeout_option, until, wait_option
 from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import NoDriver
-from spark_elastic.client.names import find, title
+from spark_elastic.client.names import find_at, title
 from spark_elastic.client.source import Json
 from spark_elastic.live.draw import shown
 
@@ -41,7 +41,7 @@ def stop(where: Where, query: str, target: str | None, wait: bool, timeout: floa
     --json prints the savepoint, or the query, as the API has it.
     """
     driver = where.driver()
-    found = find(driver.get("/queries")["queries"], query)
+    found = find_at(driver, query)
     if target is None:
         driver.post(f"/queries/{found['id']}/stop", {})
         done = _wait_for_end(driver, found, timeout) if wait else {}

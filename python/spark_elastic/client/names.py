@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from spark_elastic.client.failures import UnknownQuery
-from spark_elastic.client.source import Json
+from spark_elastic.client.source import Json, Source
 
 _ENDED = "Finished"
 
@@ -14,6 +14,11 @@ _ENDED = "Finished"
 def title(query: Json) -> str:
     """Return a query's name, or the beginning of its id if it has none."""
     return str(query["name"] or query["id"][:8])
+
+
+def find_at(source: Source, wanted: str) -> Json:
+    """Return the query of an application that `find` finds. Raises UnknownQuery, and what `source` raises."""
+    return find(source.get("/queries")["queries"], wanted)
 
 
 def find(queries: Sequence[Json], wanted: str) -> Json:

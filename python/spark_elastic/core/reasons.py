@@ -410,6 +410,22 @@ REASONS: Mapping[str, Reason] = {
     ),
     "split_no_slots": Reason("nothing_to_do", "Is split by Spark: there are no slots yet for {bytes:bytes}."),
     "split_off": Reason("nothing_to_do", "Is split by Spark: the choice of split sizes is off."),
+    "offsets_divided": Reason(
+        "stage",
+        "Reads Kafka in at least {after:task} on {slots:slot}: where it has fewer partitions, the largest "
+        "are divided.",
+    ),
+    "offsets_by_partition": Reason(
+        "nothing_to_do", "Reads Kafka in one task per partition: the preset divides none."
+    ),
+    "offsets_late": Reason(
+        "nothing_to_do",
+        "Reads Kafka in one task per partition: only the tasks are to find out which offset is the latest. "
+        "Name the ending offsets, or set spark.elastic.batch.sources.kafkaLatest=true.",
+    ),
+    "offsets_no_slots": Reason(
+        "nothing_to_do", "Reads Kafka in one task per partition: there are no slots yet."
+    ),
 }
 
 SKEW_KEPT: Mapping[str, str] = {

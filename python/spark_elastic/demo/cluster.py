@@ -216,8 +216,12 @@ def isolated_environment(conf: Path, local: Path) -> dict[str, str]:
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
     }
+    # A JVM that is killed leaves its temporary files, such as native libraries.
+    temporary = local / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
     return {
         **inherited,
+        "JDK_JAVA_OPTIONS": f'"-Djava.io.tmpdir={temporary}"',
         "SPARK_HOME": str(spark_home()),
         "SPARK_CONF_DIR": str(conf),
         "SPARK_LOCAL_IP": _HOST,

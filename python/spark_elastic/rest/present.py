@@ -208,7 +208,7 @@ def stage(decided: DecidedStage) -> Json:
     return {
         "number": decided.number,
         "at": stage["at"],
-        "group": question["scan"] if question["type"] == "SplitSize" else question["group"],
+        "group": question["scan"] if "scan" in question else question["group"],
         "question": question["type"],
         "tookUs": stage["took_us"],
         **stage["answer"]["record"],

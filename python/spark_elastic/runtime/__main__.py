@@ -32,6 +32,8 @@ from spark_elastic.runtime.resume import resume
 from spark_elastic.runtime.stages import Stages
 
 _STDIN = 0
+# Planning waits for the thread that answers it: it must not wait for the loop's, Python's 5 ms, too.
+_SWITCH_S = 0.0005
 _log = logging.getLogger("spark_elastic.runtime")
 
 
@@ -42,6 +44,7 @@ class _SystemClock:
 
 def main() -> int:
     """Run the policy process and return its exit code."""
+    sys.setswitchinterval(_SWITCH_S)
     _ignore_the_terminal()
     _log_to_stderr()
     try:

@@ -60,7 +60,7 @@ class Stages:
         began = time.perf_counter_ns()
         answer = _decide(self._decider, question)
         # The shim warms up with questions about nothing.
-        if question.get("exchanges") or question.get("bytes"):
+        if question.get("group") or question.get("scan"):
             took = (time.perf_counter_ns() - began) // 1_000
             asked = {key: request.get(key, 0) for key in ("unanswered", "last_us")}
             at = time.time_ns() // 1_000_000

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.core.batch.questions import SplitSize
+from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.entries import Header, StageEntry, read_journal
@@ -28,8 +28,8 @@ def count(expected: int = 4 * GIB, exchange: str = "1:a", **more: Any) -> dict[s
     return {"id": "h1", "question": {**question, **more}, "unanswered": 3, "last_us": 1200}
 
 
-def scan(size: int = GIB) -> dict[str, Any]:
-    question = {"type": "SplitSize", "scan": "1:t", "bytes": size, "planned": 8, "slots": 0}
+def scan(size: int = GIB, name: str = "1:t") -> dict[str, Any]:
+    question = {"type": "SplitSize", "scan": name, "bytes": size, "planned": 8, "slots": 0}
     return {"id": "h3", "question": question}
 
 
@@ -79,8 +79,8 @@ def test_warming_up_teaches_nothing_and_leaves_nothing_behind() -> None:
     with world() as running:
         stages = Stages(running.board)
         stages.warm_up()
-        stages.answer(count(exchanges=[]))
-        stages.answer(scan(0))
+        stages.answer(count(exchange="", exchanges=[]))
+        stages.answer(scan(0, name=""))
         assert running.board.stages == ()
 
 
@@ -97,7 +97,7 @@ def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tm
     entries = [entry for _, entry in read_journal(path)]
     assert isinstance(entries[0], Header)
     asked = [entry.question for entry in entries if isinstance(entry, StageEntry)]
-    groups = [question.group for question in asked if not isinstance(question, SplitSize)]
+    groups = [question.group for question in asked if isinstance(question, InitialCount | Ranges)]
     assert groups == ["1:a", "1:a", "2:a"]
     result = replay(read_journal(path), Scheduler)
     assert (result.stages, result.difference) == (3, None)

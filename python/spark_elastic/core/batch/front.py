@@ -6,10 +6,10 @@ from attrs import define, field
 
 from spark_elastic.core.batch.corrections import Corrections
 from spark_elastic.core.batch.initial import initial_count
-from spark_elastic.core.batch.questions import Answer, InitialCount, Question, Ranges
+from spark_elastic.core.batch.questions import Answer, InitialCount, Question, Ranges, SplitOffsets
 from spark_elastic.core.batch.ranges import ranges
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.sources import split_size
+from spark_elastic.core.batch.sources import split_offsets, split_size
 
 _REMEMBERED = 4096
 
@@ -30,6 +30,8 @@ class BatchDecider:
         if isinstance(question, Ranges):
             self._learn(question)
             return ranges(question, self.settings)
+        if isinstance(question, SplitOffsets):
+            return split_offsets(question, self.settings)
         return split_size(question, self.settings)
 
     def _remember(self, question: InitialCount) -> None:

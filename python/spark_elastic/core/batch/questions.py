@@ -159,7 +159,33 @@ class SplitSizeAnswer:
     record: Record
 
 
-Question = InitialCount | Ranges | SplitSize
-Answer = InitialCountAnswer | RangesAnswer | SplitSizeAnswer
-QUESTION_TYPES: tuple[type[Question], ...] = (InitialCount, Ranges, SplitSize)
-ANSWER_TYPES: tuple[type[Answer], ...] = (InitialCountAnswer, RangesAnswer, SplitSizeAnswer)
+@frozen(kw_only=True)
+class SplitOffsets:
+    """Ask in how many tasks a batch query is to read Kafka at least.
+
+    `late` says that its tasks are to find out for themselves where its partitions end.
+    """
+
+    scan: str
+    late: bool
+    slots: int
+
+
+@frozen(kw_only=True)
+class SplitOffsetsAnswer:
+    """The least number of tasks, None: one for each of Kafka's partitions."""
+
+    scan: str
+    tasks: int | None
+    record: Record
+
+
+Question = InitialCount | Ranges | SplitSize | SplitOffsets
+Answer = InitialCountAnswer | RangesAnswer | SplitSizeAnswer | SplitOffsetsAnswer
+QUESTION_TYPES: tuple[type[Question], ...] = (InitialCount, Ranges, SplitSize, SplitOffsets)
+ANSWER_TYPES: tuple[type[Answer], ...] = (
+    InitialCountAnswer,
+    RangesAnswer,
+    SplitSizeAnswer,
+    SplitOffsetsAnswer,
+)

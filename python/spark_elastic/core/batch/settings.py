@@ -19,7 +19,8 @@ MOST_WAVES = 128
 class BatchSettings:
     """All that a user can decide. Sizes are bytes; None leaves a value to the preset.
 
-    `enabled` False leaves everything to Spark, the others a part of it. `explicit_parallelism` says what the
+    `enabled` False leaves everything to Spark, the others a part of it. `kafka_latest` True has the latest
+    offsets found out when a query is planned. `explicit_parallelism` says what the
     application's own spark.sql.shuffle.partitions means: its number, the most, nothing. Raises ValueError for
     a value out of its range, or bounds that contradict each other.
     """
@@ -31,6 +32,7 @@ class BatchSettings:
     ranges_enabled: bool = True
     skew_enabled: bool = True
     sources_enabled: bool = True
+    kafka_latest: bool = False
 
     min_parallelism: int = field(default=1, validator=ge(1))
     max_parallelism: int | None = field(default=None, validator=optional(ge(1)))

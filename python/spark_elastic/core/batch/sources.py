@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spark_elastic.core.batch.questions import SplitSize, SplitSizeAnswer
+from spark_elastic.core.batch.questions import SplitOffsets, SplitOffsetsAnswer, SplitSize, SplitSizeAnswer
 from spark_elastic.core.batch.record import Record, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.waves import Waves
@@ -66,3 +66,26 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     reason = "split_bounded" if tasks < wanted else "split_from_bytes"
     why = record(reason, before=before, after=tasks, **numbers)
     return answer(split, why)
+
+
+def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffsetsAnswer:
+    """Answer in how many tasks Kafka is read at least: one per slot, or as many as sources may have."""
+
+    def answer(why: Record) -> SplitOffsetsAnswer:
+        return SplitOffsetsAnswer(scan=question.scan, tasks=why.after, record=why)
+
+    if not (settings.enabled and settings.sources_enabled):
+        return answer(record("split_off"))
+    if not settings.rules.fills_waves:
+        return answer(record("offsets_by_partition"))
+    if question.late and not settings.kafka_latest:
+        return answer(record("offsets_late"))
+    if question.slots < 1:
+        return answer(record("offsets_no_slots"))
+    tasks = source_parallelism(
+        [question.slots],
+        default=settings.default_source_parallelism,
+        global_max=settings.bounds(question.slots).upper,
+        stage_max=None,
+    )
+    return answer(record("offsets_divided", after=tasks, slots=question.slots))

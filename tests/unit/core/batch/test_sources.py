@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.batch.questions import SplitSize, SplitSizeAnswer
+from spark_elastic.core.batch.questions import SplitOffsets, SplitOffsetsAnswer, SplitSize, SplitSizeAnswer
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.sources import source_bound
 from tests.unit.core.batch.builder import MIB
@@ -78,3 +78,46 @@ def test_switched_off_it_says_so(settings: BatchSettings) -> None:
 def test_a_source_without_any_bound_is_an_error() -> None:
     with pytest.raises(ValueError, match="a source needs a bound"):
         source_bound(None, None, None)
+
+
+def ask_offsets(settings: BatchSettings | None = None, **facts: Any) -> SplitOffsetsAnswer:
+    question = SplitOffsets(**{"scan": "s", "late": False, "slots": 8, **facts})
+    answer = BatchDecider(settings=settings or BatchSettings()).answer(question)
+    assert isinstance(answer, SplitOffsetsAnswer)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("settings", "tasks"),
+    [
+        ({}, 8),
+        ({"default_source_parallelism": 3}, 3),
+        ({"max_parallelism": 5}, 5),
+        ({"default_source_parallelism": 20}, 8),
+    ],
+)
+def test_kafka_is_read_in_a_task_per_slot_within_the_bounds(settings: dict[str, Any], tasks: int) -> None:
+    answer = ask_offsets(BatchSettings(**settings))
+    assert (answer.tasks, answer.record.reason) == (tasks, "offsets_divided")
+
+
+def test_the_end_is_found_out_before_only_where_that_is_wanted() -> None:
+    answer = ask_offsets(late=True)
+    assert (answer.tasks, answer.record.reason) == (None, "offsets_late")
+    assert ask_offsets(BatchSettings(kafka_latest=True), late=True).tasks == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "slots", "reason"),
+    [
+        ({"enabled": False}, 8, "split_off"),
+        ({"sources_enabled": False}, 8, "split_off"),
+        ({"preset": "flink"}, 8, "offsets_by_partition"),
+        ({}, 0, "offsets_no_slots"),
+    ],
+)
+def test_else_kafka_is_read_in_a_task_per_partition(
+    settings: dict[str, Any], slots: int, reason: str
+) -> None:
+    answer = ask_offsets(BatchSettings(**settings), slots=slots)
+    assert (answer.tasks, answer.record.reason) == (None, reason)

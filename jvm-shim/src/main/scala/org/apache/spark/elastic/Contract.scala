@@ -197,6 +197,9 @@ private[spark] case class SplitSize(
     slots: Int = 0)
     extends Question
 
+/** `late`: the tasks of the scan are to find out where Kafka's partitions end. */
+private[spark] case class SplitOffsets(scan: String, late: Boolean, slots: Int = 0) extends Question
+
 /** Longs that cross as one base64 text of big-endian 64-bit integers. */
 private[spark] case class PackedLongs(values: Array[Long]) {
   @JsonValue def text: String = {

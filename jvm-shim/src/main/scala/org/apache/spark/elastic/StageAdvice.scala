@@ -37,8 +37,9 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   /** How many partitions to write; none: as Spark has planned. */
   def count(question: InitialCount): Option[Int] = number(question, "partitions")
 
-  /** How many tasks share out the files of a scan; none: as Spark has split them. */
+  /** How many tasks share out the files of a scan, or read Kafka at least; none: as Spark would have them. */
   def tasks(question: SplitSize): Option[Int] = number(question, "tasks")
+  def tasks(question: SplitOffsets): Option[Int] = number(question, "tasks")
 
   /** The ranges `[start, end)` of so many partitions that each task is to read, and why; none: as Spark would. */
   def ranges(question: Ranges, partitions: Int): Option[(Seq[(Int, Int)], String)] =

@@ -38,6 +38,7 @@ private[spark] final class ElasticExtensions extends (SparkSessionExtensions => 
     extensions.injectQueryPostPlannerStrategyRule(_ => MarkExplicitNumbers)
     extensions.injectQueryStagePrepRule(session => InitialCountRule(classic(session), advice(session)))
     extensions.injectQueryStageOptimizerRule(session => RangesRule(classic(session), advice(session)))
+    extensions.injectPreCBORule(session => KafkaRelationsRule(classic(session), advice(session)))
     extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
     extensions.injectColumnar(session => SourceBoundsRule(classic(session), controlOf(session.sparkContext)))
   }

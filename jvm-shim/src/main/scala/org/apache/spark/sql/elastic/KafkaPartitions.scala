@@ -9,7 +9,8 @@ import scala.collection.mutable
 private[elastic] object KafkaPartitions {
   private val Package = "org.apache.spark.sql.kafka010."
 
-  def isKafka(provider: Any): Boolean = isA(provider, "KafkaSourceProvider")
+  /** Whether it is of a class of the connector. */
+  def isKafka(value: Any, name: String): Boolean = value != null && value.getClass.getName == Package + name
 
   /**
    * Divides the largest until there are `least`, or each is one record.
@@ -58,7 +59,7 @@ private[elastic] object KafkaPartitions {
     }
 
     private def read(value: Any, place: Int): Option[Range] = value match {
-      case range: Product if isA(range, "KafkaOffsetRange") =>
+      case range: Product if isKafka(range, "KafkaOffsetRange") =>
         (range.productElement(1), range.productElement(2)) match {
           case (from: Long, until: Long) => Some(Range(place, from, until))
           case _ => None
@@ -66,8 +67,6 @@ private[elastic] object KafkaPartitions {
       case _ => None
     }
   }
-
-  private def isA(value: Any, name: String): Boolean = value != null && value.getClass.getName == Package + name
 
   /** A case class with other values in some places. */
   private def copied(original: Any, values: (Int, Any)*): Any = {

@@ -11,7 +11,6 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, PartitionedFileUtil, SparkPlan}
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -22,7 +21,7 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   import ScanRule._
 
   override def postColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
-    if (!advice.isThere || session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null) plan
+    if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
     else
       plan.transform {
         case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>

@@ -11,7 +11,6 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFacto
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV2ScanExecBase, MicroBatchScanExec}
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**
  * Keeps the sources of a micro-batch within the bounds that the policy has given, in tasks that read them. Files are
@@ -21,7 +20,8 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
     extends ColumnarRule {
 
   override def preColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
-    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY))
+    StageRules
+      .streamingQuery(session)
       .flatMap(id => control.map(_.boundsOf(id)))
       .filter(_.nonEmpty)
       .fold(plan) { bounds =>

@@ -69,6 +69,10 @@ private[elastic] object StageRules extends Logging {
   def execution(session: SparkSession): String =
     String.valueOf(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
 
+  /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
+  def streamingQuery(session: SparkSession): Option[String] =
+    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY))
+
   /** What the size of an exchange depends on: the logical plan that it is the output of. */
   def source(exchange: ShuffleExchangeLike): String =
     logical(exchange).map(plan => Integer.toHexString(plan.semanticHash())).getOrElse("")
@@ -122,7 +126,8 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       override def removeEldestEntry(eldest: JMap.Entry[(String, Int), Option[Int]]): Boolean = size > 1024
     })
 
-  override def apply(plan: SparkPlan): SparkPlan = if (isMicroBatch) plan
+  // A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs.
+  override def apply(plan: SparkPlan): SparkPlan = if (streamingQuery(session).isDefined) plan
   else
     advised(session, advice, plan) {
       // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
@@ -141,9 +146,6 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
       if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
     }
-
-  /** A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs. */
-  private def isMicroBatch: Boolean = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null
 
   /** Groups that have an exchange in common, which Spark would run once, are one group. */
   private def joined(groups: Seq[Seq[SparkPlan]]): Seq[Seq[ShuffleExchangeExec]] = {

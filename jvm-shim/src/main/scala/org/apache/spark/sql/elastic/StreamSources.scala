@@ -28,7 +28,8 @@ private[elastic] object StreamSources extends Logging {
       .map {
         case (files: StreamingRelation, name) =>
           SourceFacts(name, classOf[FileFormat].isAssignableFrom(files.dataSource.providingClass))
-        case (other: StreamingRelationV2, name) => SourceFacts(name, other.source.exists(KafkaPartitions.isKafka))
+        case (other: StreamingRelationV2, name) =>
+          SourceFacts(name, other.source.exists(KafkaPartitions.isKafka(_, "KafkaSourceProvider")))
         case (_, name) => SourceFacts(name, divisible = false)
       }
 

@@ -1,0 +1,80 @@
+"""An application that runs batch queries when it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from integration.streaming.launch import submitted
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+
+_APPLICATION = Path(__file__).with_name("batch_app.py")
+_START_TIMEOUT_S = 120.0
+_QUERY_TIMEOUT_S = 600.0
+
+
+class Run(NamedTuple):
+    """One run of a query with the number of partitions that was set, None for none; epoch ms."""
+
+    query: str
+    partitions: int | None
+    began: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it took."""
+        return (self.ended - self.began) / 1000
+
+
+class BatchDriver:
+    """The driver process of such an application, and the way to it."""
+
+    def __init__(self, process: LoggedProcess, orders: Connection) -> None:
+        self._process = process
+        self._orders = orders
+
+    def run(self, query: str, partitions: int | None) -> Run:
+        """Run a query to its end. Raises ProcessFailure if it fails, or takes 10 min."""
+        try:
+            self._orders.send((query, partitions))
+            if self._orders.poll(_QUERY_TIMEOUT_S):
+                began, ended = self._orders.recv()
+                return Run(query, partitions, began, ended)
+        except (OSError, EOFError):
+            pass
+        raise ProcessFailure(f"{query} has no end\n{self._process.log_tail()}")
+
+    def end(self) -> None:
+        """Let the application end by itself, and write all that it has to. Raises ProcessFailure."""
+        self._orders.send(None)
+        if self._process.wait(_START_TIMEOUT_S) != 0:
+            raise ProcessFailure(f"the application did not end well\n{self._process.log_tail()}")
+
+
+@contextmanager
+def batch_driver(folder: Path, data: Path, conf: Mapping[str, str]) -> Iterator[BatchDriver]:
+    """Give an application over `data` (tables, queries.json) that is ready; it ends with the block."""
+    # The path of a socket is short; that of a temporary folder is too.
+    address = folder.with_suffix(".socket")
+    # Compiled and collected as Spark's users have it.
+    settings = {"spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "", **conf}
+    arguments = [str(data / "tables"), str(data / "queries.json"), str(address)]
+    with submitted(str(_APPLICATION), arguments, folder, settings) as process:
+
+        def connected() -> Connection | None:
+            if not process.running:
+                raise ProcessFailure(f"the application has ended\n{process.log_tail()}")
+            try:
+                return Client(str(address), family="AF_UNIX")
+            except OSError:
+                return None
+
+        orders = eventually(connected, "the application listens", _START_TIMEOUT_S)
+        assert orders is not None
+        with orders:
+            yield BatchDriver(process, orders)

@@ -1,0 +1,73 @@
+"""A checkpoint that plain Spark made, with its 200 partitions, at its first start with the plugin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.batch.plans import PATIENT
+from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.state_store import REPARTITIONABLE
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+SLOTS = 2
+
+
+class Totals:
+    """Runs the query until it has read all there is; keeps the newest totals of each key."""
+
+    def __init__(self, inbox: Inbox, checkpoint: Path) -> None:
+        self._inbox = inbox
+        self._checkpoint = checkpoint
+        self.now: dict[int, tuple[int, int]] = {}
+
+    def keep(self, batch: DataFrame, _: int) -> None:
+        self.now = {row.key: (row.n, row.total) for row in batch.collect()}
+
+    def run(self, spark: SparkSession) -> int:
+        """Return in how many partitions the last micro-batch had its state."""
+        rows = spark.readStream.schema(SCHEMA).json(str(self._inbox.folder))
+        totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+        writer = totals.writeStream.outputMode("complete").foreachBatch(self.keep)
+        query: StreamingQuery = writer.option("checkpointLocation", str(self._checkpoint)).start()
+        query.processAllAvailable()
+        progress = query.lastProgress
+        query.stop()
+        assert progress is not None
+        return int(progress["stateOperators"][0]["numShufflePartitions"])
+
+
+def test_its_state_gets_as_many_partitions_as_there_are_slots(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    totals = Totals(inbox, tmp_path / "checkpoint")
+    inbox.put()
+    with jvm.session(REPARTITIONABLE) as spark:
+        assert totals.run(spark) == 200
+    inbox.put()
+    with jvm.session({**PLUGIN, **PATIENT}) as spark:
+        assert totals.run(spark) <= SLOTS
+    assert totals.now == inbox.totals()
+
+
+def test_what_cannot_be_repartitioned_goes_on_as_it_is_and_says_why(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    totals = Totals(inbox, tmp_path / "checkpoint")
+    inbox.put()
+    # As Spark is shipped: state in HDFS-backed files.
+    with jvm.session({"spark.sql.shuffle.partitions": "8"}) as spark:
+        assert totals.run(spark) == 8
+    inbox.put()
+    said = len(jvm.said())
+    with jvm.session({**PLUGIN, **PATIENT}) as spark:
+        assert totals.run(spark) == 8
+    assert totals.now == inbox.totals()
+    reasons = [line for line in jvm.said()[said:] if "providerClass" in line and "RocksDB" in line]
+    assert len(reasons) == 1, reasons

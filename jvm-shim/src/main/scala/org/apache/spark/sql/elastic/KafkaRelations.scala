@@ -1,0 +1,94 @@
+package org.apache.spark.sql.elastic
+
+import java.util.{Collections, WeakHashMap}
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.elastic.{SplitOffsets, StageAdvice}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.sources.BaseRelation
+
+/**
+ * Has batch queries read Kafka in as many tasks as the policy process says, by the option of Spark's connector for it,
+ * unless the application has set one of those itself.
+ */
+private[elastic] final case class KafkaRelationsRule(session: SparkSession, advice: StageAdvice)
+    extends Rule[LogicalPlan]
+    with Logging {
+  import KafkaRelationsRule._
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
+    else
+      plan.transform {
+        case scan: LogicalRelation if KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>
+          try divided(scan)
+          catch {
+            case NonFatal(e) =>
+              logWarning("spark-elastic: a batch read of Kafka is left as it is", e)
+              scan
+          }
+      }
+
+  private def divided(scan: LogicalRelation): LogicalRelation = {
+    val relation = scan.relation
+    val options = field(relation, Options).asInstanceOf[CaseInsensitiveMap[String]]
+    if (ByUser.exists(options.contains)) scan
+    else {
+      val question = SplitOffsets(s"${StageRules.execution(session)}:kafka", isLate(field(relation, "endingOffsets")))
+      advice.tasks(question).fold(scan)(tasks => scan.copy(relation = copied(relation, options, tasks)))
+    }
+  }
+}
+
+private object KafkaRelationsRule {
+  private val Options = "sourceOptions"
+  private val Tasks = "minPartitions"
+  private val ByUser = Seq(Tasks, "maxRecordsPerPartition")
+
+  /** What the relation is made of. */
+  private val Fields = Seq(
+    "sqlContext",
+    "strategy",
+    Options,
+    "specifiedKafkaParams",
+    "failOnDataLoss",
+    "includeHeaders",
+    "startingOffsets",
+    "endingOffsets")
+
+  // A relation that is there twice stays one, so that it is read once.
+  private val copies = Collections.synchronizedMap(new WeakHashMap[BaseRelation, (Int, BaseRelation)])
+
+  private def copied(relation: BaseRelation, options: CaseInsensitiveMap[String], tasks: Int): BaseRelation =
+    copies
+      .compute(
+        relation,
+        (_, last) =>
+          if (last != null && last._1 == tasks) last
+          else {
+            val changed = options + (Tasks -> tasks.toString)
+            val values = Fields.map(name => if (name == Options) changed else field(relation, name))
+            val made = relation.getClass.getConstructors.head.newInstance(values: _*)
+            (tasks, made.asInstanceOf[BaseRelation])
+          })
+      ._2
+
+  /** Whether only its tasks are to find out where a partition ends: -1 stands for the latest offset. */
+  private def isLate(end: AnyRef): Boolean = end match {
+    case fields: Product if fields.productArity > 0 =>
+      fields.productIterator.exists { case map: Map[_, _] => map.values.exists(_ == -1L); case _ => false }
+    case _ => true
+  }
+
+  private def field(relation: BaseRelation, name: String): AnyRef = {
+    val field = relation.getClass.getDeclaredField(name)
+    field.setAccessible(true)
+    field.get(relation)
+  }
+}

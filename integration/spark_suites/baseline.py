@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from integration.spark_suites.suite_jars import spark_version
+from integration.spark_suites.suite_runner import Outcomes
 
 Passing = dict[str, list[str]]
 
@@ -27,18 +28,19 @@ def load() -> Passing:
     return suites
 
 
-def store(suite: str, outcomes: dict[str, bool]) -> None:
+def store(suite: str, outcomes: Outcomes) -> None:
     """Replace one suite's list by the tests that passed; raises NoResultsError if there are no outcomes."""
     if not outcomes:
         raise NoResultsError(f"{suite} gave no results: see target/spark-suites")
-    suites = load() | {suite: sorted(name for name, passed in outcomes.items() if passed)}
+    suites = load() | {suite: sorted(name for name, why in outcomes.items() if why is None)}
     text = json.dumps(dict(sorted(suites.items())), indent=1, ensure_ascii=False)
     baseline_file().write_text(text + "\n", encoding="utf-8")
 
 
-def broken(suite: str, outcomes: dict[str, bool]) -> list[str]:
-    """Return the tests that pass without the plugin and did not pass in `outcomes`.
+def broken(suite: str, outcomes: Outcomes) -> dict[str, str]:
+    """Return the tests that pass without the plugin and did not pass in `outcomes`, each with the reason.
 
     Raises KeyError if the suite has no baseline.
     """
-    return [name for name in load()[suite] if not outcomes.get(name, False)]
+    now = {name: outcomes.get(name, "not run") for name in load()[suite]}
+    return {name: why for name, why in now.items() if why is not None}

@@ -67,12 +67,12 @@ def _run(suite: str, settings: dict[str, str], *, make_baseline: bool) -> bool:
         # A suite outside the lists above: its baseline is made in passing.
         baseline.store(suite, run_suite(suite, plugin=False, settings={}))
     broken = baseline.broken(suite, outcomes)
-    counts = (
-        f"{len(outcomes):>6}{sum(outcomes.values()):>8}{len(broken):>8}{time.monotonic() - started:>6.0f}"
-    )
-    print(f"{suite.rsplit('.', 1)[-1]:<46}{counts}", flush=True)
-    for name in broken:
-        print(f"  {'failed' if name in outcomes else 'not run'}: {name}", flush=True)
+    passed = list(outcomes.values()).count(None)
+    seconds = time.monotonic() - started
+    name = suite.rsplit(".", 1)[-1]
+    print(f"{name:<46}{len(outcomes):>6}{passed:>8}{len(broken):>8}{seconds:>6.0f}", flush=True)
+    for name, why in broken.items():
+        print(f"  {name}: {why}", flush=True)
     return bool(outcomes) and not broken
 
 

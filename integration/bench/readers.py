@@ -1,4 +1,4 @@
-"""Clients that read the REST API at a steady rate."""
+"""Clients that read the REST API, or Spark's own, at a steady rate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from attrs import frozen
 
 _API = "/elastic/api/v1"
+_SPARKS_API = "/api/v1/applications"
 _TIMEOUT_S = 30.0
 _THREADS = 4
 
@@ -34,6 +35,14 @@ def reads_of(ui: str) -> Reads:
     one = f"/queries/{query}"
     paths = ("/overview", "/queries", one, f"{one}/rescales", "/decisions?limit=20")
     return Reads(urlsplit(ui).netloc, [_API + path for path in paths])
+
+
+def reads_of_spark(ui: str) -> Reads:
+    """Return what asks Spark's own API for about as much: what runs, and where."""
+    with urllib.request.urlopen(f"{ui}{_SPARKS_API}", timeout=_TIMEOUT_S) as answer:
+        application = f"{_SPARKS_API}/{json.load(answer)[0]['id']}"
+    paths = ("", "/executors", "/stages?status=active", "/jobs?status=running", "/environment")
+    return Reads(urlsplit(ui).netloc, [application + path for path in paths])
 
 
 class Readers:

@@ -1,4 +1,4 @@
-"""Measure what reads of the REST API cost a running query: 200 a second, and none, taking turns.
+"""Measure what reads of the REST API, and of Spark's own, cost a running query: with them and without, in turns.
 
 usage: python -m integration.bench.rest_load [--quick] [--rounds N] [--rate N]
 The last line printed is one JSON object. A whole run also writes it to results/rest_load.json. Clients,
@@ -12,7 +12,8 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from attrs import frozen
@@ -20,7 +21,7 @@ from attrs import frozen
 from integration.bench.application import Application, Variant, now_ms
 from integration.bench.batches import Batch
 from integration.bench.figures import p50_p95, p50_p99
-from integration.bench.readers import Readers, reads_of
+from integration.bench.readers import Readers, reads_of, reads_of_spark
 from spark_elastic.demo.cluster import Cluster
 
 _RESULT = Path(__file__).parent / "results" / "rest_load.json"
@@ -28,13 +29,14 @@ _START_TIMEOUT_S = 300.0
 # A driver that still compiles would make the first rounds slower than the others.
 _WARM_UP_BATCHES = 100
 _WARM_UP_READS = 200
+_NOTHING = "nothing"
 
 
 @frozen(kw_only=True)
 class _Window:
     """A stretch of the run with readers or without; times in epoch ms."""
 
-    loaded: bool
+    read: str
     begin: int
     end: int
 
@@ -46,7 +48,9 @@ def main() -> int:
     """Run the rounds, write and print the result."""
     parser = argparse.ArgumentParser(prog="python -m integration.bench.rest_load", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few rounds; the result is not written")
-    parser.add_argument("--rounds", type=int, help="pairs of a stretch with readers and one without")
+    parser.add_argument(
+        "--rounds", type=int, help="stretches of each kind: with reads of ours, of Spark's, without"
+    )
     parser.add_argument("--rate", type=int, default=200, help="reads per second (default 200)")
     arguments = parser.parse_args()
     # As at Ctrl-C: what was started is to end too.
@@ -69,46 +73,53 @@ def _measure(rounds: int, *, batches: int, rate: int) -> dict[str, object]:
             application.wait_for_executors(2)
             application.wait_for_batches(_WARM_UP_BATCHES)
             ui = application.driver.wait_for_line(r"UI: (http\S+)", _START_TIMEOUT_S)[1]
-            readers = Readers(reads_of(ui), rate)
-            readers.read(_WARM_UP_READS)
+            readers = {"elastic": Readers(reads_of(ui), rate), "spark": Readers(reads_of_spark(ui), rate)}
+            for one in readers.values():
+                one.read(_WARM_UP_READS)
             windows = []
+            kinds = [_NOTHING, *readers]
             for round_ in range(rounds):
                 # Whoever comes first may meet another machine: they take turns in that, too.
-                for loaded in (False, True) if round_ % 2 == 0 else (True, False):
-                    windows.append(_window(application, readers, batches, loaded=loaded))
+                turn = round_ % len(kinds)
+                for kind in kinds[turn:] + kinds[:turn]:
+                    windows.append(_window(application, kind, readers.get(kind), batches))
             return _summary(windows, application.batches(), readers, rate)
 
 
-def _window(application: Application, readers: Readers, batches: int, *, loaded: bool) -> _Window:
+def _window(application: Application, kind: str, readers: Readers | None, batches: int) -> _Window:
     known = len(application.batches())
-    if not loaded:
+    with readers or nullcontext():
         begin = now_ms()
         application.wait_for_batches(known + batches)
-        return _Window(loaded=False, begin=begin, end=now_ms())
-    with readers:
-        begin = now_ms()
-        application.wait_for_batches(known + batches)
-        return _Window(loaded=True, begin=begin, end=now_ms())
+        return _Window(read=kind, begin=begin, end=now_ms())
 
 
 def _summary(
-    windows: Sequence[_Window], batches: Sequence[Batch], readers: Readers, rate: int
+    windows: Sequence[_Window], batches: Sequence[Batch], readers: Mapping[str, Readers], rate: int
 ) -> dict[str, object]:
-    quiet, loaded = [w for w in windows if not w.loaded], [w for w in windows if w.loaded]
-    times = {"quiet": _durations(quiet, batches), "loaded": _durations(loaded, batches)}
-    found = {name: p50_p95(durations) for name, durations in times.items()}
+    by_kind = {kind: [window for window in windows if window.read == kind] for kind in (_NOTHING, *readers)}
+    times = {kind: _durations(those, batches) for kind, those in by_kind.items()}
+    found = {kind: p50_p95(durations) for kind, durations in times.items()}
     # What differs between stretches that are alike is noise.
+    quiet = by_kind[_NOTHING]
     halves = [p50_p95(_durations(half, batches)) for half in (quiet[::2], quiet[1::2])]
-    seconds = sum(window.end - window.begin for window in loaded) / 1_000
     return {
-        "ratio": _ratio(found["loaded"], found["quiet"]),
+        "ratio": {kind: _ratio(found[kind], found[_NOTHING]) for kind in readers},
         "noise": _ratio(*sorted(halves, key=lambda half: half["p50"], reverse=True)),
         "batch_ms": found,
-        "batches": {name: len(durations) for name, durations in times.items()},
+        "batches": {kind: len(durations) for kind, durations in times.items()},
         "rounds": len(quiet),
-        "reads_per_s": {"wanted": rate, "answered": round(len(readers.took_ms) / seconds, 1)},
-        "read_ms": p50_p99(readers.took_ms),
-        "reads_refused": readers.refused,
+        "reads_per_s": rate,
+        "reads": {kind: _answers(one, by_kind[kind]) for kind, one in readers.items()},
+    }
+
+
+def _answers(readers: Readers, windows: Sequence[_Window]) -> dict[str, object]:
+    seconds = sum(window.end - window.begin for window in windows) / 1_000
+    return {
+        "answered_per_s": round(len(readers.took_ms) / seconds, 1),
+        "ms": p50_p99(readers.took_ms),
+        "refused": readers.refused,
     }
 
 

@@ -34,7 +34,7 @@ MORE = (
     f"{_STREAMING}StreamingLeftSemiJoinWithVCFSuite",
     f"{_STREAMING}StreamingDeduplicationSuite",
     f"{_STREAMING}StreamingSessionWindowSuite",
-    f"{_STREAMING}TransformWithStateSuite",
+    f"{_STREAMING}TransformWithStateUnsafeRowSuite",
     f"{_EXECUTION}adaptive.AdaptiveQueryExecSuite",
     f"{_EXECUTION}CoalesceShufflePartitionsSuite",
 )

@@ -1,4 +1,4 @@
-"""Measure what reads of the REST API, and of Spark's own, cost a running query: with them and without, in turns.
+"""Measure what reads of the REST API, and of Spark's own, cost a running query: with and without, in turns.
 
 usage: python -m integration.bench.rest_load [--quick] [--rounds N] [--rate N]
 The last line printed is one JSON object. A whole run also writes it to results/rest_load.json. Clients,

@@ -2,11 +2,12 @@
 
 usage: python -m integration.bench.batch [--quick] [--sf SCALE] [--skew EXPONENT] [--rounds N] [--tables PATH]
 
-Three applications run beside each other; while one works through all queries, the others rest, so that what
-the machine does meanwhile meets all alike. Before anything counts each has run every query six times: a JVM
-needs that long to become fast. In that time the one with fixed counts tries each count once, and keeps the
-two fastest of each query. The last line printed is one JSON object, which a whole run also writes to
-results/batch.json (batch-skewed.json), with a picture beside it.
+Three applications run beside each other and take turns with each query, so that what the machine does
+meanwhile meets all alike, and none has its generated code from a run just before. Before anything counts
+each has run every query six times: a JVM needs that long to become fast. In that time the one with fixed
+counts tries each count once; then it measures the two fastest of each query, round about. The last line
+printed is one JSON object, which a whole run also writes to results/batch.json (batch-skewed.json), with a
+picture beside it.
 """
 
 from __future__ import annotations
@@ -66,18 +67,14 @@ def main() -> int:
             _say("warm")
         tries = [_work(fixed, dict.fromkeys(texts, count)) for count in FIXED]
         _say("warm")
-        turns = [
-            (shipped, [nothing_set]),
-            (fixed, candidates(tries)),
-            (elastic, [nothing_set]),
-        ]
-        runs: dict[BatchDriver, list[Run]] = {driver: [] for driver, _ in turns}
+        chosen = candidates(tries)
+        runs: dict[BatchDriver, list[Run]] = {driver: [] for driver in (shipped, fixed, elastic)}
         for number in range(arguments.rounds):
-            # Each comes first, second and last in turn.
-            for place in range(len(turns)):
-                driver, passes = turns[(number + place) % len(turns)]
-                for counts in passes:
-                    runs[driver] += _work(driver, counts)
+            counts = {shipped: nothing_set, fixed: chosen[number % len(chosen)], elastic: nothing_set}
+            for place, query in enumerate(texts):
+                # Each comes first, second and last in turn.
+                for driver in _turned([*runs], number + place):
+                    runs[driver].append(driver.run(query, counts[driver][query]))
             _say(f"round {number + 1} done")
         for driver in runs:
             driver.end()
@@ -98,6 +95,11 @@ def _work(driver: BatchDriver, counts: Counts) -> list[Run]:
     return [driver.run(query, count) for query, count in counts.items()]
 
 
+def _turned(drivers: list[BatchDriver], places: int) -> list[BatchDriver]:
+    first = places % len(drivers)
+    return drivers[first:] + drivers[:first]
+
+
 def candidates(tries: Sequence[Sequence[Run]]) -> list[Counts]:
     """Return the fastest counts of each query, then the second fastest."""
     ranked = [sorted(runs, key=lambda run: run.seconds) for runs in zip(*tries, strict=True)]
@@ -116,10 +118,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--skew", type=float, help="draw the order of each line by Zipf's law, with this exponent"
     )
-    parser.add_argument("--rounds", type=int, help="measured runs of each query (3; quick: 1)")
+    parser.add_argument("--rounds", type=int, help="measured runs of each query (4; quick: 2)")
     arguments = parser.parse_args()
     arguments.sf = arguments.sf or (0.05 if arguments.quick else 1.0)
-    arguments.rounds = arguments.rounds or (1 if arguments.quick else 3)
+    arguments.rounds = arguments.rounds or (2 if arguments.quick else 4)
     return arguments
 
 

@@ -39,6 +39,7 @@ def summary(
         "geomean_vs_shipped": round(statistics.geometric_mean(by_shipped), 3),
         "worst_vs_shipped": round(min(by_shipped), 3),
         "geomean_vs_best_fixed": round(statistics.geometric_mean(by_best), 3),
+        "noise": _noise(shipped),
         "decisions": len(decided),
         "decision_ms": p50_p99(stage["last_us"] / 1000 for stage in decided if stage["last_us"]),
         "unanswered": max((stage["unanswered"] for stage in decided), default=0),
@@ -50,6 +51,18 @@ def _medians(runs: Sequence[Run]) -> dict[tuple[str, int | None], float]:
     for run in runs:
         seconds[run.query, run.partitions].append(run.seconds)
     return {key: statistics.median(values) for key, values in seconds.items()}
+
+
+def _noise(runs: Sequence[Run]) -> dict[str, float] | None:
+    """Return how many times as long a query takes in one half of its runs as in the other; None with one."""
+    ratios = []
+    for query in dict.fromkeys(run.query for run in runs):
+        seconds = [run.seconds for run in runs if run.query == query]
+        if len(seconds) == 1:
+            return None
+        one, other = statistics.median(seconds[::2]), statistics.median(seconds[1::2])
+        ratios.append(max(one, other) / min(one, other))
+    return {"geomean": round(statistics.geometric_mean(ratios), 3), "worst": round(max(ratios), 3)}
 
 
 def _evenness(runs: Sequence[Run], query: str, decided: Sequence[Mapping[str, Any]]) -> Iterator[float]:

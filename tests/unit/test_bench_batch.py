@@ -52,8 +52,17 @@ def test_ratios_say_how_many_times_as_long_the_others_take() -> None:
     }
     assert (result["geomean_vs_shipped"], result["worst_vs_shipped"]) == (1.414, 0.5)
     assert result["geomean_vs_best_fixed"] == 1.002
+    assert result["noise"] is None
     assert result["decisions"] == 4
     assert (result["decision_ms"], result["unanswered"]) == ({"p50": 2.5, "p99": 3.5}, 2)
+
+
+def test_noise_is_what_halves_of_the_same_differ_by() -> None:
+    shipped = [run("q1", None, 0, ms) for ms in (1_000, 2_000, 1_000, 2_000)]
+    shipped += [run("q2", None, 0, 500) for _ in range(4)]
+    ours = [run("q1", None, 0, 1_000), run("q2", None, 0, 500)]
+    fixed = [run("q1", 4, 0, 1_000), run("q2", 4, 0, 500)]
+    assert summary(shipped, fixed, ours, [])["noise"] == {"geomean": 1.414, "worst": 2.0}
 
 
 def test_the_two_fastest_counts_of_each_query_are_measured() -> None:

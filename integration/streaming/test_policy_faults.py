@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.driver import Driver, driver, policies_of
+from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import our_script, program
@@ -75,6 +75,12 @@ class Application:
         for query in self._queries:
             query.stop()
 
+    def gauges(self) -> set[str]:
+        """Name the policy's figures in Spark's metrics system."""
+        system = self.jvm.jvm.org.apache.spark.SparkEnv.get().metricsSystem()
+        sources = system.getSourcesByName(f"plugin.{PLUGIN['spark.plugins']}")
+        return set(sources.apply(0).metricRegistry().getNames())
+
     def more_input(self) -> None:
         self.inbox.put(FILES)
 
@@ -130,7 +136,9 @@ def test_a_policy_that_is_killed_is_replaced(jvm: Driver, inbox: Inbox, tmp_path
     with application(jvm, inbox, tmp_path, {}) as running:
         for _ in range(2):
             policy = running.policy()
+            eventually(lambda: "query_partitions.totals" in running.gauges(), "figures are told")
             policy.kill()
+            eventually(lambda: running.gauges() == {"slots"}, "the dead process' figures are gone")
             running.more_input()
             running.wait_for_new_policy(policy)
         running.process_all()

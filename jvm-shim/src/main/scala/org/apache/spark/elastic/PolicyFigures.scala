@@ -16,9 +16,15 @@ private[spark] final class PolicyFigures {
     (latest.keySet + "slots").foreach(add(in, _))
   }
 
-  def update(figures: JsonNode): Unit = synchronized {
+  def update(figures: JsonNode): Unit =
+    replace(figures.properties.asScala.map(figure => figure.getKey -> figure.getValue.asDouble).toMap)
+
+  /** Nobody tells any more: old figures would look like new ones. */
+  def forget(): Unit = replace(Map.empty)
+
+  private def replace(now: Map[String, Double]): Unit = synchronized {
     val before = latest
-    latest = figures.properties.asScala.map(figure => figure.getKey -> figure.getValue.asDouble).toMap
+    latest = now
     registry.foreach { shown =>
       (before.keySet -- latest.keySet - "slots").foreach(shown.remove)
       (latest.keySet -- before.keySet).foreach(add(shown, _))

@@ -90,7 +90,10 @@ private[spark] final class PolicyGateway(
   }
 
   /** The policy process has ended. */
-  def ended(): Unit = requests.end()
+  def ended(): Unit = {
+    requests.end()
+    figures.forget()
+  }
 
   /** Lets the policy process know at its next exchange that the application ends. */
   def close(): Unit = {

@@ -77,7 +77,7 @@ def test_history_shows_what_became_of_each_rescale(driver: Served) -> None:
         (("--lower", "2"), (2, 32_768)),
         (("--lower", "2", "--upper", "3"), (2, 3)),
         (("--parallelism", "3"), (3, 3)),
-        (("--up",), (1, 5)),
+        (("--up",), (5, 32_768)),
         (("--down",), (1, 3)),
         (("--upper", "-1"), (1, 32_768)),
     ],
@@ -96,7 +96,22 @@ def test_a_step_counts_from_the_partitions_that_are_on_their_way(driver: Served)
     assert json.loads(result.stdout)["requirements"]["shuffle"]["parallelism"]["upperBound"] == 1
     result = driver.run("rescale", "counts", "--down")
     assert result.exit_code == 1
-    assert "fewer are not possible" in result.stderr
+    assert "counts has 1, fewer are not possible" in result.stderr
+    assert driver.run("rescale", "counts", "--up").exit_code == 0
+    assert driver.world.bounds() == (2, 2)
+
+
+def test_a_step_of_a_source_counts_from_the_tasks_that_read_it() -> None:
+    with served(queries=(evolve(COUNTS, sources=(ev.SourceFacts(name="files"),)),)) as driver:
+        step = ("rescale", "counts", "--vertex", "source-0", "--up")
+        result = driver.run(*step)
+        assert result.exit_code == 1
+        assert "what source-0 of counts has now is not known, the query is Executing" in result.stderr
+        driver.world.send(
+            ev.QueryProgress, query=ID, run="r1", batch=7, started=NOW - 300, duration_ms=312, partitions=4,
+            sources=(ev.SourceRead(rows=40, tasks=3),),
+        )  # fmt: skip
+        assert driver.run(*step).stdout.startswith("counts: bounds of source-0 4–32768, before 1–32768\n")
 
 
 def test_rescale_says_what_is_wrong_with_the_bounds(driver: Served) -> None:

@@ -3,6 +3,7 @@
 import { Refused, getBounds, putBounds } from "./api.js";
 import { attribute, h, keyed, text } from "./dom.js";
 import { number } from "./format.js";
+import { stepped } from "./step.js";
 
 const SIDES = { lowerBound: "Fewest", upperBound: "Most" };
 let ids = 0;
@@ -126,27 +127,14 @@ class Vertex {
       else if (!this.isDirty && field.value !== shown) field.value = shown;
     }
     if (this.bounds.may) {
-      const at = this.#target();
       // Not `disabled`, which would take the focus away.
-      attribute(this.up, "aria-disabled", at === null || at >= this.bounds.most ? "true" : null);
-      attribute(this.down, "aria-disabled", at === null || at <= 1 ? "true" : null);
+      attribute(this.up, "aria-disabled", this.#stepped(1) ? null : "true");
+      attribute(this.down, "aria-disabled", this.#stepped(-1) ? null : "true");
     }
   }
 
-  /** Where it is, or is on its way to by what was asked for last. */
-  #target() {
-    if (this.now === null || this.now === undefined) return null;
-    return Math.min(Math.max(this.now, this.seen.lowerBound), this.seen.upperBound);
-  }
-
-  /** One more or less than now, whatever a rescale would be worth: so the bound on that side is moved there. */
   #stepped(step) {
-    const at = this.#target();
-    if (at === null || at + step < 1 || at + step > this.bounds.most) return null;
-    const { lowerBound, upperBound } = this.seen;
-    const to = at + step;
-    if (step > 0) return { lowerBound: to, upperBound: Math.max(upperBound, to) };
-    return { lowerBound: Math.min(lowerBound, to), upperBound: to };
+    return stepped(this.seen, this.now, step, this.bounds.most);
   }
 
   #typed() {

@@ -126,10 +126,14 @@ class Vertex {
       if (!this.bounds.may) text(field, shown || "no bound");
       else if (!this.isDirty && field.value !== shown) field.value = shown;
     }
-    if (this.bounds.may) {
+    if (this.bounds.may) this.#steps();
+  }
+
+  /** Show which steps can be taken: none while the last one is on its way and its outcome not seen. */
+  #steps() {
+    for (const [button, step] of [[this.up, 1], [this.down, -1]]) {
       // Not `disabled`, which would take the focus away.
-      attribute(this.up, "aria-disabled", this.#stepped(1) ? null : "true");
-      attribute(this.down, "aria-disabled", this.#stepped(-1) ? null : "true");
+      attribute(button, "aria-disabled", this.isBusy || !this.#stepped(step) ? "true" : null);
     }
   }
 
@@ -144,6 +148,7 @@ class Vertex {
   async #submit(wanted) {
     if (wanted === null || this.isBusy) return;
     this.isBusy = true;
+    this.#steps();
     this.#say([]);
     try {
       await this.bounds.set(this.id, this.seen, wanted);
@@ -153,6 +158,7 @@ class Vertex {
       this.#say(error.errors);
     } finally {
       this.isBusy = false;
+      this.#steps();
     }
   }
 

@@ -122,6 +122,16 @@ def test_down_by_keyboard_and_the_focus_stays(app: Application, totals: Watched)
     assert down.get_attribute("aria-disabled") == "true"
 
 
+def test_presses_in_a_row_all_count(app: Application, overview: Watched) -> None:
+    page = overview.page
+    page.get_by_role("link", name="enrichment").click()
+    for name, sentence in {"more": "2 to 2", "less": "1 to 1"}.items():
+        # Whoever presses is told when the next press counts.
+        page.get_by_role("button", name=f"One partition {name} for shuffle").click()
+        said = page.get_by_role("status").filter(has_text=f"New bounds of shuffle: {sentence}.")
+        expect(said).to_be_attached()
+
+
 def test_a_refused_bound_has_its_reason_beside_it(app: Application, totals: Watched) -> None:
     page = totals.page
     most = page.get_by_label("Most partitions of shuffle")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,18 +28,35 @@ class Reply:
 
 
 class Client:
-    """Asks the server at `url`, each time on a connection of its own; `root` stands before every path."""
+    """Asks the server at `url`, each time on a connection of its own.
 
-    def __init__(self, url: str, root: str = "") -> None:
+    `root` stands before every path, `headers` go with every request; `tls` says whom to trust at https.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        root: str = "",
+        headers: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.host = urlsplit(url).netloc
+        self._is_https = urlsplit(url).scheme == "https"
         self._root = root
+        self._headers = headers or {}
+        self._tls = tls
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._is_https:
+            return http.client.HTTPSConnection(self.host, timeout=TIMEOUT_S, context=self._tls)
+        return http.client.HTTPConnection(self.host, timeout=TIMEOUT_S)
 
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
-        connection = http.client.HTTPConnection(self.host, timeout=TIMEOUT_S)
+        connection = self._connect()
         try:
-            connection.request(method, self._root + path, body, dict(headers or {}))
+            connection.request(method, self._root + path, body, {**self._headers, **(headers or {})})
             answer = connection.getresponse()
             found = {name.lower(): value for name, value in answer.getheaders()}
             return Reply(answer.status, found, answer.read().decode())

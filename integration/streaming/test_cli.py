@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +13,7 @@ from attrs import frozen
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from integration.streaming.command import spark_elastic
 from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
@@ -24,8 +22,6 @@ from spark_elastic.runtime.journal import journal_name
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-COMMAND = Path(sys.executable).with_name("spark-elastic")
-COMMAND_S = 120.0
 CONF = {
     **WITH_PLUGIN,
     "spark.ui.enabled": "true",
@@ -51,7 +47,7 @@ class Application:
 
     def run(self, *arguments: str, expect: int = 0) -> str:
         """Return what the command writes to standard output, or to standard error if it is to fail."""
-        result = run(self.url, *arguments)
+        result = spark_elastic(self.url, *arguments)
         assert result.returncode == expect, result.stdout + result.stderr
         return result.stderr if expect else result.stdout
 
@@ -63,25 +59,13 @@ class Application:
         return last is not None and last["partitions"] == partitions
 
 
-def run(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_ELASTIC_")}
-    return subprocess.run(
-        [COMMAND, *arguments],
-        env={**clean, "SPARK_ELASTIC_URL": url},
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
-    )
-
-
 def test_a_driver_without_the_plugin_is_none(jvm: Driver) -> None:
     with jvm.session({"spark.ui.enabled": "true"}) as spark:
         url = str(spark.sparkContext.uiWebUrl)
-        result = run(url, "status")
+        result = spark_elastic(url, "status")
     assert result.returncode == 3
     assert "the application runs without the plugin" in result.stderr
-    gone = run(url, "status")
+    gone = spark_elastic(url, "status")
     assert gone.returncode == 3
     assert f"no driver at {url}" in gone.stderr
 

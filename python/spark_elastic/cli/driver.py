@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from rich.console import Console
 
 from spark_elastic import __version__
-from spark_elastic.client.driver import Driver, basic_login, tidy_url
+from spark_elastic.client.driver import Driver, basic_login, bearer_login, tidy_url
 from spark_elastic.client.failures import Busy, Failure, NoDriver, NotAllowed, Refused, UnknownQuery
 from spark_elastic.client.master import ui_of
 from spark_elastic.client.names import title
@@ -68,6 +68,7 @@ class Where:
     app: str | None
     master_ui: str | None
     user: str | None
+    token_file: Path | None
     header: tuple[str, ...] = ()
 
     def driver(self, **more: float) -> Driver:
@@ -94,15 +95,31 @@ class Where:
         headers = {}
         for line in self.header:
             name, colon, value = line.partition(":")
-            if not colon or not name.strip().isascii() or not name.strip():
-                raise click.UsageError(f"'{line}' is no header: type one as --header 'Name: value'")
-            headers[name.strip()] = value.strip()
+            if not colon or not name.strip() or not (line.isascii() and line.isprintable()):
+                raise click.UsageError(f"'{name}' is no header: type one as --header 'Name: value'")
+            headers[name.strip().title()] = value.strip()
+        return headers | self._login("Authorization" in headers)
+
+    def _login(self, has_login: bool) -> dict[str, str]:
+        """Return the header of a login; what was typed counts more than the environment."""
+        if self.user is not None and self.token_file is not None:
+            raise click.UsageError("--user and --token-file are two logins: leave one of them out")
         if self.user is not None:
             password = os.environ.get("SPARK_ELASTIC_PASSWORD")
             if password is None:
                 password = click.prompt(f"Password of {self.user}", hide_input=True, err=True)
-            headers.update(basic_login(self.user, password))
-        return headers
+            return basic_login(self.user, password)
+        if self.token_file is not None:
+            return _bearer(str(self.token_file), self.token_file.read_text(errors="replace"))
+        token = os.environ.get("SPARK_ELASTIC_TOKEN")
+        return _bearer("SPARK_ELASTIC_TOKEN", token) if token and not has_login else {}
+
+
+def _bearer(source: str, token: str) -> dict[str, str]:
+    try:
+        return bearer_login(token)
+    except ValueError as error:
+        raise click.UsageError(f"{source} has {error}") from None
 
 
 def _tidy(url: str) -> str:
@@ -131,7 +148,17 @@ _OPTIONS = (
         metavar="NAME",
         help="Log in with this name; asks for the password.  [env: SPARK_ELASTIC_PASSWORD]",
     ),
-    click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="Send this with every request."),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Log in with the bearer token in this file.  [env: SPARK_ELASTIC_TOKEN, the token itself]",
+    ),
+    click.option(
+        "--header",
+        multiple=True,
+        metavar="'NAME: VALUE'",
+        help="Send this with every request; no secret, since other users see what is typed.",
+    ),
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -151,10 +178,12 @@ def asks_driver(command: Callable[..., None]) -> Callable[..., None]:
         app: str | None,
         master_ui: str | None,
         user: str | None,
+        token_file: Path | None,
         header: tuple[str, ...],
         **rest: Any,
     ) -> None:
-        command(where=Where(url=url, app=app, master_ui=master_ui, user=user, header=header), **rest)
+        where = Where(url=url, app=app, master_ui=master_ui, user=user, token_file=token_file, header=header)
+        command(where=where, **rest)
 
     wrapped: Callable[..., None] = with_where
     for option in reversed(_OPTIONS):
@@ -169,7 +198,7 @@ def query_argument(*, required: bool) -> Callable[[Callable[..., None]], Callabl
 
 def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     try:
-        typed = {name: ctx.params.get(name) for name in ("url", "app", "master_ui")}
+        typed = {name: ctx.params.get(name) for name in ("url", "app", "master_ui", "token_file")}
         header = tuple(ctx.params.get("header") or ())
         driver = Where(**typed, user=None, header=header).driver(timeout_s=_COMPLETION_S)
         queries = driver.get("/queries")["queries"]

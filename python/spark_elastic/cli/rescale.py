@@ -15,6 +15,7 @@ from spark_elastic.cli.driver import (
 from spark_elastic.client.failures import Refused
 from spark_elastic.client.names import find_at, title
 from spark_elastic.client.source import Json
+from spark_elastic.client.step import stepped
 from spark_elastic.live.draw import bounds, shown
 
 
@@ -24,8 +25,8 @@ from spark_elastic.live.draw import bounds, shown
 @click.option("--lower", type=int, metavar="N", help="Fewest partitions; -1: no bound.")
 @click.option("--upper", type=int, metavar="N", help="Most partitions; -1: no bound.")
 @click.option("--parallelism", type=int, metavar="N", help="Exactly so many: both bounds.")
-@click.option("--up", is_flag=True, help="One partition more than now as the upper bound.")
-@click.option("--down", is_flag=True, help="One partition fewer than now as the upper bound.")
+@click.option("--up", is_flag=True, help="One more than now, whatever that is worth.")
+@click.option("--down", is_flag=True, help="One fewer than now, whatever that is worth.")
 @json_option
 @asks_driver
 def rescale(
@@ -57,10 +58,8 @@ def rescale(
     if parallelism is not None:
         lower = upper = parallelism
     if up or down:
-        if vertex != "shuffle":
-            raise Refused(f"--up and --down are for the shuffle: name --lower or --upper of {vertex}")
-        upper = _step(found, both, 1 if up else -1)
-        lower = min(both["lowerBound"], upper)
+        most = driver.get("/overview")["maxParallelism"]
+        both.update(_step(found, vertex, both, 1 if up else -1, most))
     changed = {"lowerBound": lower, "upperBound": upper}
     both.update({name: bound for name, bound in changed.items() if bound is not None})
     driver.put(path, wanted, tag)
@@ -75,13 +74,28 @@ def rescale(
         click.echo(f"{shown(decision['message'])} [{decision['reason']}]")
 
 
-def _step(query: Json, bounds: Json, step: int) -> int:
-    """Return the partitions that the query has or is about to have within its bounds, and `step` more."""
-    now = query["target"] or query["partitions"]
+def _step(query: Json, vertex: str, bounds: Json, step: int, most: int) -> Json:
+    of = title(query) if vertex == "shuffle" else f"{vertex} of {title(query)}"
+    now = _now(query, vertex)
     if now is None:
-        raise Refused(f"{title(query)} is {query['state']} and has no partitions yet: name --upper")
-    # New bounds may be waiting for the end of a cooldown.
-    now = max(bounds["lowerBound"], min(bounds["upperBound"], now))
-    if now + step < 1:
-        raise Refused(f"{title(query)} has 1 partition, fewer are not possible: stop it with stop")
-    return int(now + step)
+        raise Refused(
+            f"what {of} has now is not known, the query is {query['state']}: name --lower or --upper"
+        )
+    wanted = stepped(bounds, now, step, most)
+    if wanted is None:
+        raise Refused(
+            f"{of} cannot have more than {most}, which is spark.elastic.maxParallelism"
+            if step > 0
+            else f"{of} has 1, fewer are not possible: stop the query with stop"
+        )
+    return wanted
+
+
+def _now(query: Json, vertex: str) -> int | None:
+    """Return the partitions that a vertex has or is about to have; a source has tasks that read it."""
+    if vertex == "shuffle":
+        count = query["target"] or query["partitions"]
+    else:
+        sources = (query["lastBatch"] or {}).get("sources", ())
+        count = next((source["tasks"] for source in sources if source["vertex"] == vertex), None)
+    return None if count is None else int(count)

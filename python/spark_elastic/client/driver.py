@@ -10,41 +10,30 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from typing import IO, Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from spark_elastic import __version__
 from spark_elastic.client.failures import Busy, Failure, NoDriver, NotAllowed, Refused, UnknownQuery
+from spark_elastic.client.http import MOST_BYTES, body_of, opener, why_refused, why_silent, why_untrusted
 from spark_elastic.client.source import Json
 
 API = "/elastic/api/v1"
 # The servlet answers within 10 s, whatever the policy does.
 _TIMEOUT_S = 20.0
-_MOST_BYTES = 64 << 20
 _ADVICE = (
     "name the address of the application's Spark UI with --url http://HOST:4040 or in SPARK_ELASTIC_URL, or "
     "the application with --app ID --master-ui http://MASTER:8080"
 )
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect an answer: to follow it could carry a password elsewhere, or lose what is sent."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 class Driver:
-    """The REST API of the driver whose Spark UI is at `url`; `headers` go with every request.
-
-    TLS certificates are those of the system or of SSL_CERT_FILE, proxies those of http_proxy and no_proxy.
-    """
+    """The REST API of the driver whose Spark UI is at `url`; `headers` go with every request."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S):
         self.url = url
         self._headers = {"Accept": "application/json", **(headers or {})}
         self._timeout_s = timeout_s
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = opener()
 
     def get(self, path: str) -> Json:
         """Return the document at `path`. Raises Failure."""
@@ -73,7 +62,7 @@ class Driver:
         request = urllib.request.Request(self.url + API + path, data, sent, method=method)
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
-                text = answer.read(_MOST_BYTES)
+                text = answer.read(MOST_BYTES)
                 return self._read(text), answer.headers
         except urllib.error.HTTPError as error:
             with error:
@@ -98,8 +87,8 @@ class Driver:
             )
         if isinstance(reason, socket.gaierror):
             return NoDriver(f"no host is called {urlsplit(self.url).hostname} ({self.url}): {_ADVICE}")
-        why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-        return NoDriver(f"no driver at {self.url} ({why}): {_ADVICE}")
+        untrusted = why_untrusted(self.url, error)
+        return NoDriver(untrusted or f"no driver at {self.url} ({why_silent(error)}): {_ADVICE}")
 
     def _without_plugin(self) -> NoDriver:
         return NoDriver(
@@ -109,13 +98,18 @@ class Driver:
         )
 
     def _failure(self, path: str, error: urllib.error.HTTPError) -> Failure:
-        said = _errors(error)
+        body = body_of(error)
+        said = _errors(body)
         words = "\n".join(said) if said is not None else f"{self.url} answers {error.code} {error.reason}"
         match error.code:
-            case 401 | 407:
-                return NotAllowed(f"{words}: log in with --user NAME")
-            case 403:
+            case 401 | 403 if said is None:
+                # Jetty says there what a filter has to say.
+                why = str(body.get("message") or error.reason)
+                return NotAllowed(why_refused(self.url, error.code, why, self._headers))
+            case 401 | 403:
                 return NotAllowed(words)
+            case 407:
+                return NotAllowed(f"{words}: the proxy of http_proxy wants a login")
             case 404 if said is None:
                 return self._without_plugin()
             case 404 if path.startswith(("/queries/", "/jobs/")):
@@ -136,19 +130,23 @@ class Driver:
         return Refused(words)
 
 
-def _errors(error: urllib.error.HTTPError) -> list[str] | None:
+def _errors(body: Json) -> list[str] | None:
     """Return the sentences of an answer of the API, None if it is somebody else's."""
-    try:
-        body: IO[bytes] = error
-        found = json.loads(body.read(_MOST_BYTES))["errors"]
-    except (OSError, http.client.HTTPException, ValueError, TypeError, KeyError):
-        return None
+    found = body.get("errors")
     return [str(sentence) for sentence in found] if isinstance(found, list) and found else None
 
 
 def basic_login(user: str, password: str) -> dict[str, str]:
     """Return the header of a basic login."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def bearer_login(token: str) -> dict[str, str]:
+    """Return the header of a login with a token. Raises ValueError, which does not show it, if it is none."""
+    token = token.strip()
+    if not re.fullmatch(r"[\w.~+/-]+=*", token, re.ASCII):
+        raise ValueError("no bearer token: give the token alone, without the word Bearer")
+    return {"Authorization": f"Bearer {token}"}
 
 
 def tidy_url(url: str) -> str:

@@ -12,7 +12,7 @@ class Refused(Failure):
 
 
 class NoDriver(Failure):
-    """Nobody answers, or somebody who is no driver with spark-elastic of this version."""
+    """Nobody answers, or somebody who is no driver with spark-elastic of this version, or not trusted."""
 
 
 class NotAllowed(Failure):

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from spark_elastic.client.failures import NoDriver, NotAllowed
+from spark_elastic.client.http import MOST_BYTES, body_of, opener, why_refused, why_silent, why_untrusted
 
 _TIMEOUT_S = 10.0
-_MOST_BYTES = 16 << 20
 # The master tells the address of an application's UI on its page alone, and its JSON has none of it.
 _LINK = re.compile(r'<a[^>]*\bhref="([^"]+)"[^>]*>\s*Application Detail UI')
 
@@ -60,18 +60,22 @@ def _which(application: str, master_ui: str, running: list[dict[str, Any]], foun
 def _get(url: str, headers: Mapping[str, str]) -> str:
     try:
         request = urllib.request.Request(url, headers=dict(headers))
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-            return str(answer.read(_MOST_BYTES).decode("utf-8", "replace"))
+        with opener().open(request, timeout=_TIMEOUT_S) as answer:
+            return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
     except urllib.error.HTTPError as error:
         with error:
-            kind = NotAllowed if error.code in (401, 403) else NoDriver
-            raise kind(
-                f"{url} answers {error.code} {error.reason}: name the master's UI with --master-ui"
+            if error.code in (401, 403):
+                why = str(body_of(error).get("message") or error.reason)
+                raise NotAllowed(why_refused(url, error.code, why, headers)) from None
+            to = error.headers.get("Location")
+            redirects = f", a redirect to {urljoin(url, to)}" if to else ""
+            raise NoDriver(
+                f"{url} answers {error.code} {error.reason}{redirects}: name the master's UI with --master-ui"
             ) from None
     except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        at = url.partition("/json")[0]
         raise NoDriver(
-            f"no master's UI at {url.partition('/json')[0]} ({why}): name it with --master-ui, or the "
+            why_untrusted(at, error)
+            or f"no master's UI at {at} ({why_silent(error)}): name it with --master-ui, or the "
             "application's UI with --url"
         ) from None

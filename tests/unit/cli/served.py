@@ -42,7 +42,8 @@ class Served:
 
 def run(*arguments: str, **environment: str) -> Result:
     """Call the command with nothing of this machine's in its environment."""
-    clean = {f"SPARK_ELASTIC_{name}": None for name in ("URL", "MASTER_UI", "PASSWORD")}
+    clean = {f"SPARK_ELASTIC_{name}": None for name in ("URL", "MASTER_UI", "PASSWORD", "TOKEN")}
+    clean["SSL_CERT_FILE"] = None
     return CliRunner().invoke(
         cli, arguments, prog_name="spark-elastic", env={**clean, "COLUMNS": None, **environment}
     )

@@ -77,7 +77,7 @@ def test_history_shows_what_became_of_each_rescale(driver: Served) -> None:
         (("--lower", "2"), (2, 32_768)),
         (("--lower", "2", "--upper", "3"), (2, 3)),
         (("--parallelism", "3"), (3, 3)),
-        (("--up",), (1, 5)),
+        (("--up",), (5, 32_768)),
         (("--down",), (1, 3)),
         (("--upper", "-1"), (1, 32_768)),
     ],
@@ -96,7 +96,22 @@ def test_a_step_counts_from_the_partitions_that_are_on_their_way(driver: Served)
     assert json.loads(result.stdout)["requirements"]["shuffle"]["parallelism"]["upperBound"] == 1
     result = driver.run("rescale", "counts", "--down")
     assert result.exit_code == 1
-    assert "fewer are not possible" in result.stderr
+    assert "counts has 1, fewer are not possible" in result.stderr
+    assert driver.run("rescale", "counts", "--up").exit_code == 0
+    assert driver.world.bounds() == (2, 2)
+
+
+def test_a_step_of_a_source_counts_from_the_tasks_that_read_it() -> None:
+    with served(queries=(evolve(COUNTS, sources=(ev.SourceFacts(name="files"),)),)) as driver:
+        step = ("rescale", "counts", "--vertex", "source-0", "--up")
+        result = driver.run(*step)
+        assert result.exit_code == 1
+        assert "what source-0 of counts has now is not known, the query is Executing" in result.stderr
+        driver.world.send(
+            ev.QueryProgress, query=ID, run="r1", batch=7, started=NOW - 300, duration_ms=312, partitions=4,
+            sources=(ev.SourceRead(rows=40, tasks=3),),
+        )  # fmt: skip
+        assert driver.run(*step).stdout.startswith("counts: bounds of source-0 4–32768, before 1–32768\n")
 
 
 def test_rescale_says_what_is_wrong_with_the_bounds(driver: Served) -> None:
@@ -269,10 +284,6 @@ def test_what_is_not_allowed_ends_with_4(driver: Served) -> None:
         result = other.run("rescale", "counts", "--upper", "2")
         assert result.exit_code == 4
         assert "spark.elastic.rest.readOnly is true" in result.stderr
-    driver.canned["/"] = Canned(401)
-    result = driver.run("status")
-    assert result.exit_code == 4
-    assert "--user NAME" in result.stderr
 
 
 def test_a_login_and_headers_go_with_every_request(driver: Served) -> None:
@@ -282,6 +293,69 @@ def test_a_login_and_headers_go_with_every_request(driver: Served) -> None:
         assert heard["Authorization"] == "Basic YWxpY2U6c2VjcmV0"
         assert heard["X-Team"] == "blue"
     assert driver.run("status", "--header", "nonsense").exit_code == 2
+    assert driver.run("status", "--header", "X-Team: blue\nX-Other: red").exit_code == 2
+
+
+def test_a_token_comes_from_a_file_or_the_environment_and_what_is_typed_counts_more(
+    driver: Served, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("from.the-file_==\n")
+    environment = {"SPARK_ELASTIC_TOKEN": "from.the.environment"}
+
+    def sent(*arguments: str, **more: str) -> str:
+        result = driver.run("status", *arguments, **environment, **more)
+        assert result.exit_code == 0, result.output
+        return driver.heard[-1]["Authorization"]
+
+    assert sent() == "Bearer from.the.environment"
+    assert sent("--token-file", str(file)) == "Bearer from.the-file_=="
+    assert sent("--user", "alice", SPARK_ELASTIC_PASSWORD="secret") == "Basic YWxpY2U6c2VjcmV0"
+    assert sent("--header", "authorization: Negotiate abc") == "Negotiate abc"
+    driver.run("status", SPARK_ELASTIC_TOKEN="")
+    assert "Authorization" not in driver.heard[-1]
+    both = driver.run("status", "--user", "alice", "--token-file", str(file))
+    assert (both.exit_code, "leave one of them out" in both.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("token", ["Bearer secret", "secret\nsecret", "", "sécret", b"secret\xff"])
+def test_what_is_no_token_is_not_sent_and_not_shown(
+    driver: Served, tmp_path: Path, token: str | bytes
+) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(token if isinstance(token, bytes) else token.encode())
+    result = driver.run("status", "--token-file", str(file))
+    assert result.exit_code == 2
+    assert "has no bearer token" in result.stderr
+    assert "cret" not in result.output
+    assert driver.heard == []
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_filter_that_wants_a_login_ends_with_4_and_says_what_to_type(driver: Served, code: int) -> None:
+    driver.canned["/"] = Canned(code, '{"status": "403", "message": "Authorization header is missing."}')
+    result = driver.run("status")
+    assert result.exit_code == 4
+    assert f"{driver.url} wants a login ({code} Authorization header is missing.)" in result.stderr
+    for typed in ("--user NAME", "--token-file FILE", "SPARK_ELASTIC_TOKEN"):
+        assert typed in result.stderr
+    driver.canned["/"] = Canned(code)
+    result = driver.run("status", SPARK_ELASTIC_TOKEN="secret")
+    assert result.exit_code == 4
+    assert "does not let this login in" in result.stderr
+    assert "secret" not in result.output
+    found = run("status", "--app", "counts", "--master-ui", driver.url)
+    assert (found.exit_code, "wants a login" in found.stderr) == (4, True)
+
+
+def test_a_login_is_not_carried_to_where_a_master_redirects(driver: Served) -> None:
+    with served() as other:
+        driver.canned["/json/"] = Canned(302, "", {"Location": f"{other.url}/json/"})
+        arguments = ("--app", "counts", "--master-ui", driver.url)
+        result = run("status", *arguments, SPARK_ELASTIC_TOKEN="secret")
+        assert result.exit_code == 3
+        assert f"a redirect to {other.url}/json/: name the master's UI" in result.stderr
+        assert other.heard == []
 
 
 def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
@@ -292,6 +366,13 @@ def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
             assert result.exit_code == 3
             assert f"no driver at {url} (Connection refused)" in result.stderr
             assert "SPARK_ELASTIC_URL" in result.stderr
+    with served() as driver:
+        url = driver.url.replace("http:", "https:")
+        result = run("status", "--url", url)
+        assert result.exit_code == 3
+        assert (
+            f"there is no TLS at {url} (WRONG_VERSION_NUMBER): does it begin with http://?" in result.stderr
+        )
     assert run("status", "--url", "ftp://somewhere").exit_code == 2
     assert run("status", "--url", "http://u:p@somewhere").exit_code == 2
 
@@ -323,7 +404,7 @@ def test_a_policy_that_is_not_ready_ends_with_6() -> None:
         assert "try again" in result.stderr
 
 
-def test_names_complete_if_the_driver_answers(driver: Served) -> None:
+def test_names_complete_if_the_driver_answers(driver: Served, tmp_path: Path) -> None:
     def complete(line: str, **environment: str) -> list[str]:
         words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
         result = run(**{"_SPARK_ELASTIC_COMPLETE": "bash_complete", **words, **environment})
@@ -333,6 +414,10 @@ def test_names_complete_if_the_driver_answers(driver: Served) -> None:
 
     assert complete("spark-elastic stop co", SPARK_ELASTIC_URL=driver.url) == ["counts"]
     assert complete(f"spark-elastic history --url {driver.url} 7a1") == [OTHER]
+    (tmp_path / "token").write_text("abc")
+    login = f"--token-file {tmp_path / 'token'}"
+    assert complete(f"spark-elastic stop {login} co", SPARK_ELASTIC_URL=driver.url) == ["counts"]
+    assert driver.heard[-1]["Authorization"] == "Bearer abc"
     assert complete("spark-elastic stop co", SPARK_ELASTIC_URL="http://127.0.0.1:1") == []
     assert complete("spark-elastic res") == ["rescale"]
 

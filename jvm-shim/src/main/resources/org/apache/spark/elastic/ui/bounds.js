@@ -3,6 +3,7 @@
 import { Refused, getBounds, putBounds } from "./api.js";
 import { attribute, h, keyed, text } from "./dom.js";
 import { number } from "./format.js";
+import { stepped } from "./step.js";
 
 const SIDES = { lowerBound: "Fewest", upperBound: "Most" };
 let ids = 0;
@@ -125,28 +126,19 @@ class Vertex {
       if (!this.bounds.may) text(field, shown || "no bound");
       else if (!this.isDirty && field.value !== shown) field.value = shown;
     }
-    if (this.bounds.may) {
-      const at = this.#target();
+    if (this.bounds.may) this.#steps();
+  }
+
+  /** Show which steps can be taken: none while the last one is on its way and its outcome not seen. */
+  #steps() {
+    for (const [button, step] of [[this.up, 1], [this.down, -1]]) {
       // Not `disabled`, which would take the focus away.
-      attribute(this.up, "aria-disabled", at === null || at >= this.bounds.most ? "true" : null);
-      attribute(this.down, "aria-disabled", at === null || at <= 1 ? "true" : null);
+      attribute(button, "aria-disabled", this.isBusy || !this.#stepped(step) ? "true" : null);
     }
   }
 
-  /** Where it is, or is on its way to by what was asked for last. */
-  #target() {
-    if (this.now === null || this.now === undefined) return null;
-    return Math.min(Math.max(this.now, this.seen.lowerBound), this.seen.upperBound);
-  }
-
-  /** One more or less than now, whatever a rescale would be worth: so the bound on that side is moved there. */
   #stepped(step) {
-    const at = this.#target();
-    if (at === null || at + step < 1 || at + step > this.bounds.most) return null;
-    const { lowerBound, upperBound } = this.seen;
-    const to = at + step;
-    if (step > 0) return { lowerBound: to, upperBound: Math.max(upperBound, to) };
-    return { lowerBound: Math.min(lowerBound, to), upperBound: to };
+    return stepped(this.seen, this.now, step, this.bounds.most);
   }
 
   #typed() {
@@ -156,6 +148,7 @@ class Vertex {
   async #submit(wanted) {
     if (wanted === null || this.isBusy) return;
     this.isBusy = true;
+    this.#steps();
     this.#say([]);
     try {
       await this.bounds.set(this.id, this.seen, wanted);
@@ -165,6 +158,7 @@ class Vertex {
       this.#say(error.errors);
     } finally {
       this.isBusy = false;
+      this.#steps();
     }
   }
 

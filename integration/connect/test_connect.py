@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.errors.exceptions.connect import SparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from integration.connect.listener import Heard
 from integration.connect.sent import FORMAT, reader_jar
@@ -178,6 +180,22 @@ def numbered(spark: SparkSession, inbox: Inbox, file_format: str) -> DataFrame:
     return lines.load(str(inbox.folder)).select(value.alias("value"))
 
 
+def started(query: DataStreamWriter) -> StreamingQuery:
+    """Start a query with a function for batches; its process has 10 s to come up, few on a busy machine."""
+
+    def attempt() -> StreamingQuery | None:
+        try:
+            return query.start()
+        except SparkException as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
+            return None
+
+    found = eventually(attempt, "the process for the function has come up")
+    assert found is not None
+    return found
+
+
 def append_each(batches: DataFrame, folder: Path) -> StreamingQuery:
     """Write each value once, by a function that runs in a process that the server starts for the query."""
     output = str(folder / "out")
@@ -185,12 +203,11 @@ def append_each(batches: DataFrame, folder: Path) -> StreamingQuery:
     def append(batch: DataFrame, _number: int) -> None:
         batch.write.mode("append").parquet(output)
 
-    return (
+    return started(
         batches.dropDuplicates(["value"])
         .writeStream.foreachBatch(append)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(processingTime="100 milliseconds")
-        .start()
     )
 
 
@@ -234,7 +251,7 @@ def test_a_function_for_batches_that_fails_ends_the_query_with_its_own_error(
         raise ValueError("no batch is good enough")
 
     inbox.put()
-    query = numbered(spark, inbox, "text").writeStream.foreachBatch(refuse).start()
+    query = started(numbered(spark, inbox, "text").writeStream.foreachBatch(refuse))
     with pytest.raises(StreamingQueryException, match="no batch is good enough"):
         query.awaitTermination(int(PATIENCE_S))
     assert not query.isActive

@@ -25,6 +25,15 @@ def submitted(
     master: str = "local[2]",
 ) -> Iterator[LoggedProcess]:
     """Run an application of `apps`, or one by its whole path; it ends with the block, with all it started."""
+    with launched(application, [str(APPS / application), *arguments], folder, conf, master) as process:
+        yield process
+
+
+@contextmanager
+def launched(
+    name: str, program: Sequence[str], folder: Path, conf: Mapping[str, str], master: str = "local[2]"
+) -> Iterator[LoggedProcess]:
+    """Run what spark-submit is told to run; it ends with the block, with all it started."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "spark.ui.enabled": "false",
@@ -40,9 +49,7 @@ def submitted(
         command += ["--conf", f"{key}={value}"]
     env = isolated_environment(folder / "conf", folder / "local")
     log = folder / "driver.log"
-    process = LoggedProcess(
-        application, [*command, str(APPS / application), *arguments], env=env, log=log, cwd=folder
-    )
+    process = LoggedProcess(name, [*command, *program], env=env, log=log, cwd=folder)
     try:
         yield process
     finally:

@@ -158,6 +158,9 @@ _RULES = (
         | {"java.io.NotSerializableException", "org.apache.spark.SparkUnsupportedOperationException"},
         # Another run writes to the same checkpoint: a restart would only take it away from that one.
         conditions=_any_of(r"CONCURRENT_STREAM_LOG_UPDATE", r"STREAMING_REAL_TIME_MODE"),
+        # The process that runs a Spark Connect client's foreachBatch ends with the first error, and only
+        # the client can start another: a restart would meet a broken pipe, and report that instead.
+        phrases=_any_of(r"\bFound error inside foreachBatch Python process\b"),
     ),
 )
 

@@ -86,6 +86,12 @@ ABORTED = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times"
         ("fatal", (SPARK, "java.io.NotSerializableException"), None, "Task not serializable"),
         ("fatal", (SPARK,), "CONCURRENT_STREAM_LOG_UPDATE", ""),
         ("fatal", (), "STREAMING_REAL_TIME_MODE.SINK_NOT_SUPPORTED", ""),
+        (
+            "fatal",
+            ("org.apache.spark.api.python.PythonException",),
+            "PYTHON_EXCEPTION",
+            "[PYTHON_EXCEPTION] [session: s] Found error inside foreachBatch Python process: Traceback",
+        ),
         ("fatal", ("java.lang.InterruptedException",), None, "null"),
         ("fatal", ("java.io.UncheckedIOException", "java.nio.channels.ClosedByInterruptException"), None, ""),
     ],

@@ -70,7 +70,8 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
       triggerMs = triggerMs,
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
-      providerChosen = chosen.exists(entry => asked.contains(entry.key)),
+      // What cannot be chosen for the query is left to the user as well.
+      providerChosen = chosen.exists(entry => asked.contains(entry.key)) || Connect.runsBatchesElsewhere(execution),
       provider = Gate.provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
       checkpointFormat = found.fold(asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))(_.format),
       checkpointPartitions = found.map(_.partitions),

@@ -66,8 +66,14 @@ private[elastic] object StageRules extends Logging {
   /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
   def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
 
-  def execution(session: SparkSession): String =
-    String.valueOf(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
+  /** What a query is called while it is planned and run. Spark Connect plans one before it has an execution's id. */
+  def execution(session: SparkSession): String = {
+    val sc = session.sparkContext
+    Option
+      .when(streamingQuery(session).isEmpty)(Connect.operation(sc))
+      .flatten
+      .getOrElse(String.valueOf(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)))
+  }
 
   /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
   def streamingQuery(session: SparkSession): Option[String] =

@@ -8,11 +8,12 @@ import org.apache.spark.util.Utils
 
 /**
  * What Spark takes from the thread that starts a query: local properties (scheduler pool, tags, call site), the active
- * session, Connect's artifacts. Kept from the application's own call, so that later runs get it too.
+ * session, the class loader, Connect's artifacts. Kept from the application's own call, so that later runs get it too.
  */
 private[elastic] final class ThreadContext(sc: SparkContext) {
   private val properties: Properties = Utils.cloneProperties(sc.getLocalProperties)
   private val callSite = Utils.getCallSite()
+  private val classLoader = Thread.currentThread.getContextClassLoader
   private val artifacts = JobArtifactSet.getCurrentJobArtifactState
   private val active = SparkSession.getActiveSession
 
@@ -33,6 +34,7 @@ private[elastic] final class ThreadContext(sc: SparkContext) {
       }
     }
     thread.setDaemon(true)
+    thread.setContextClassLoader(classLoader)
     thread.start()
     thread
   }

@@ -2,6 +2,7 @@ package org.apache.spark.sql.elastic
 
 import java.util.UUID
 
+import scala.annotation.tailrec
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
@@ -18,6 +19,7 @@ import org.apache.spark.util.Utils
  * `spark.sql.streaming.checkpointLocation`, else a temporary one, which must outlive the runs and not go with the first.
  */
 private[elastic] final class CheckpointLocation private (val path: String, temporary: Boolean) extends Logging {
+  import CheckpointLocation.DeleteMs
   import StreamingCheckpointConstants._
 
   /** Writes the metadata of a checkpoint that has none and holds nothing. Returns what can undo it, if it did. */
@@ -42,8 +44,24 @@ private[elastic] final class CheckpointLocation private (val path: String, tempo
   /** A temporary checkpoint goes when its query is over. */
   def deleteIfTemporary(session: SparkSession): Unit =
     if (temporary) {
-      try CheckpointFileManager.create(new Path(path), session.sessionState.newHadoopConf()).delete(new Path(path))
-      catch { case NonFatal(e) => logWarning(s"spark-elastic: cannot delete temporary checkpoint $path", e) }
+      val root = new Path(path)
+      val until = System.nanoTime() + DeleteMs * 1000000L
+      // A task that was cancelled may still add a file to a folder that is being emptied.
+      @tailrec def delete(): Unit = {
+        val problem =
+          try {
+            CheckpointFileManager.create(root, session.sessionState.newHadoopConf()).delete(root)
+            None
+          } catch { case NonFatal(e) => Some(e) }
+        problem match {
+          case Some(_) if System.nanoTime() < until =>
+            Thread.sleep(50)
+            delete()
+          case Some(e) => logWarning(s"spark-elastic: cannot delete temporary checkpoint $path", e)
+          case None =>
+        }
+      }
+      delete()
     }
 }
 
@@ -53,6 +71,7 @@ private[elastic] final class Made(files: CheckpointFileManager, what: Path) {
 }
 
 private[elastic] object CheckpointLocation {
+  private val DeleteMs = 2000L
 
   /** @return nothing where Spark will refuse to start for want of a location */
   def of(

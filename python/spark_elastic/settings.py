@@ -108,6 +108,13 @@ class Settings:
         "Python that runs the policy process. None: the driver's own (`spark.pyspark.driver.python`, "
         "`spark.pyspark.python`, their environment variables, `python3`).",
     )
+    warm_up_timeout_ms: int = _key(
+        "warmUpTimeout",
+        duration(),
+        5_000,
+        "How long a restart waits at most while executors that have not worked yet read a part of the "
+        "query's state; the query goes on meanwhile. 0: it does not wait.",
+    )
     graceful_stop_timeout_ms: int = _key(
         "gracefulStopTimeout",
         duration(),
@@ -423,6 +430,7 @@ class Settings:
     def core(self) -> CoreSettings:
         """Return the part that the scheduler looks at."""
         return CoreSettings(
+            warm_up_ms=self.warm_up_timeout_ms,
             grace_ms=self.graceful_stop_timeout_ms,
             hang_ms=_HANG_MS,
             start_wait_ms=self.start_timeout_ms,

@@ -68,7 +68,8 @@ def test_bounds_of_batch_stages_that_contradict_each_other_are_refused() -> None
 
 def test_every_field_of_the_core_is_reached_by_some_key() -> None:
     changed = Settings(
-        graceful_stop_timeout_ms=1, start_timeout_ms=2, advise_only=True, resource_wait_timeout_ms=3,
+        warm_up_timeout_ms=15, graceful_stop_timeout_ms=1, start_timeout_ms=2, advise_only=True,
+        resource_wait_timeout_ms=3,
         submission_stabilization_timeout_ms=4, cooldown_after_rescaling_ms=5,
         executing_stabilization_timeout_ms=6, rescale_trigger_max_delay_ms=7, min_parallelism_increase=8,
         scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",

@@ -17,10 +17,12 @@ Stage = Callable[..., Scene]
 
 
 def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
-    scene = stage(grace_ms=5000, hang_ms=7000, start_wait_ms=9000, decision_wait_ms=300, restart=FixedDelay())
+    limits = {"warm_up_ms": 2000, "grace_ms": 5000, "hang_ms": 7000, "start_wait_ms": 9000}
+    scene = stage(**limits, decision_wait_ms=300, restart=FixedDelay())
     (action,) = scene.start(2)
-    limits = {"grace_ms": 5000, "hang_ms": 7000, "start_wait_ms": 9000, "decision_wait_ms": 300}
-    assert action == Configure(id="a1", cause="s1", **limits, advise_only=False, restarts=True)
+    assert action == Configure(
+        id="a1", cause="s1", **limits, decision_wait_ms=300, advise_only=False, restarts=True
+    )
 
 
 def test_runs_that_fail_are_asked_about_only_where_they_may_be_started_again(stage: Stage) -> None:

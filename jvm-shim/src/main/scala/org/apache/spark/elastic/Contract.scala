@@ -128,6 +128,7 @@ private[spark] sealed trait Action { def id: String }
 
 private[spark] case class Configure(
     id: String,
+    warmUpMs: Long,
     graceMs: Long,
     hangMs: Long,
     startWaitMs: Long,

@@ -307,8 +307,8 @@ private[elastic] final class ElasticQuery(
     atGateNow.foreach(_.released.trySuccess(()))
   }
 
-  /** Ends the present run at a micro-batch boundary, in a thread of its own. */
-  def stopForRestart(action: String, graceMs: Long): Unit = {
+  /** Ends the present run at a micro-batch boundary, in a thread of its own; what comes next is prepared before. */
+  def stopForRestart(action: String, warmUpMs: Long, graceMs: Long): Unit = {
     lock.synchronized {
       if (phase != Running) throw new IllegalStateException(s"query $id is ${phase.toString.toLowerCase}, not running")
       phase = Stopping
@@ -316,6 +316,7 @@ private[elastic] final class ElasticQuery(
     }
     val run = execution
     context.start("elastic-stop") {
+      if (stateful) WarmUp(session, run.resolvedCheckpointRoot, warmUpMs)
       val from = System.nanoTime()
       try {
         if (!GracefulStop(run, graceMs, () => stopAsked)) {

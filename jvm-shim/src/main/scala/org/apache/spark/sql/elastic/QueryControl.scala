@@ -18,6 +18,7 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
   private val queries = new ConcurrentHashMap[UUID, ElasticQuery]
   @volatile private var on = true
   @volatile private var waitMs = 10000L
+  @volatile private var warmUpMs = 0L
   @volatile private var graceMs = 30000L
   @volatile private var restarts = false
 
@@ -32,6 +33,7 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
 
   def configure(c: Configure): Unit = {
     waitMs = c.startWaitMs
+    warmUpMs = c.warmUpMs
     graceMs = c.graceMs
     restarts = c.restarts
   }
@@ -44,7 +46,7 @@ private[spark] final class QueryControl(val events: EventStream, val taskTime: S
     events.offer(ActionDone(a.id, 0L))
   }
 
-  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, graceMs)
+  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, warmUpMs, graceMs)
 
   def fail(a: FailQuery): Unit = find(a.query).fail(a.message)
 

@@ -141,7 +141,7 @@ class Decisions:
 def paused_ms(rescale: Rescale) -> int:
     """Return how long a rescale kept its query from running, in ms; 0 for the first start of a query.
 
-    It counts from the decision: the micro-batch that was under way then is part of it.
+    It counts from the decision: a warm-up and the micro-batch that was under way are part of it.
     """
     if rescale.cause == "initial_schedule":
         return 0

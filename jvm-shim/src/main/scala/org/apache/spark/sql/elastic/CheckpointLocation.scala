@@ -3,7 +3,7 @@ package org.apache.spark.sql.elastic
 import java.util.UUID
 
 import scala.annotation.tailrec
-import scala.util.control.NonFatal
+import scala.util.{Failure, Success, Try}
 
 import org.apache.hadoop.fs.Path
 
@@ -48,17 +48,12 @@ private[elastic] final class CheckpointLocation private (val path: String, tempo
       val until = System.nanoTime() + DeleteMs * 1000000L
       // A task that was cancelled may still add a file to a folder that is being emptied.
       @tailrec def delete(): Unit = {
-        val problem =
-          try {
-            CheckpointFileManager.create(root, session.sessionState.newHadoopConf()).delete(root)
-            None
-          } catch { case NonFatal(e) => Some(e) }
-        problem match {
-          case Some(_) if System.nanoTime() < until =>
+        Try(CheckpointFileManager.create(root, session.sessionState.newHadoopConf()).delete(root)) match {
+          case Failure(_) if System.nanoTime() < until =>
             Thread.sleep(50)
             delete()
-          case Some(e) => logWarning(s"spark-elastic: cannot delete temporary checkpoint $path", e)
-          case None =>
+          case Failure(e) => logWarning(s"spark-elastic: cannot delete temporary checkpoint $path", e)
+          case Success(_) =>
         }
       }
       delete()

@@ -29,8 +29,8 @@ private[elastic] object WarmUp extends Logging {
   /** Returns after `mostMs` at the latest. */
   def apply(session: SparkSession, checkpoint: String, mostMs: Long): Unit =
     try {
-      val cold = newExecutors(session)
-      if (cold.nonEmpty && mostMs > 0) partOfState(session, checkpoint).foreach { state =>
+      val cold = if (mostMs > 0) newExecutors(session) else Seq.empty
+      if (cold.nonEmpty) partOfState(session, checkpoint).foreach { state =>
         val from = System.nanoTime()
         session.sparkContext.setJobDescription("spark-elastic: new executors read a part of the state")
         // A product's tasks run where one of its sides wants to.

@@ -1,0 +1,18 @@
+"""Tools of the JDK, run by their class: a Java that is found by itself has its tools nowhere on PATH."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from spark_elastic.maven.jdk import find_java
+
+JAR = "jdk.jartool/sun.tools.jar.Main"
+JAVAC = "jdk.compiler/com.sun.tools.javac.Main"
+KEYTOOL = "java.base/sun.security.tools.keytool.Main"
+_TOOL_S = 120.0
+
+
+def run_tool(tool: str, *arguments: str | Path) -> None:
+    """Run a tool to its end. Raises CalledProcessError, or TimeoutExpired after two minutes."""
+    subprocess.run([find_java(), "-m", tool, *arguments], check=True, capture_output=True, timeout=_TOOL_S)

@@ -5,14 +5,22 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 
-/** Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits. */
-private[spark] final class ClusterListener(sc: SparkContext, events: EventStream) extends SparkListener {
+/**
+ * Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits.
+ *
+ * @param lost told that executors are gone, or get no more tasks
+ */
+private[spark] final class ClusterListener(sc: SparkContext, events: EventStream, lost: () => Unit)
+    extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorFacts]
   private val queryOfStage = mutable.HashMap.empty[Int, String]
   private val failedTasks = mutable.HashMap.empty[Int, Int]
   private val taskTime = new java.util.concurrent.ConcurrentHashMap[String, java.lang.Long]
 
   def executors: Seq[ExecutorFacts] = events.synchronized(book.values.toSeq)
+
+  /** Those that get tasks. */
+  def usable: Seq[ExecutorFacts] = executors.filterNot(e => e.excluded || e.decommissioning)
 
   /** Run time of the tasks of a query's stages completed since this was last asked, in ms. */
   def drainTaskTime(query: String): Long = Option(taskTime.remove(query)).fold(0L)(_.longValue)
@@ -27,6 +35,7 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
         book.updateWith(e.executor)(_.map(_.copy(decommissioning = true)))
       }
     }
+    if (leaving.nonEmpty) lost()
   }
 
   override def onExecutorAdded(added: SparkListenerExecutorAdded): Unit = {
@@ -36,8 +45,10 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
     }
   }
 
-  override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
+  override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
     events.record(ExecutorRemoved(removed.executorId, removed.reason))(book.remove(removed.executorId))
+    lost()
+  }
 
   override def onExecutorExcluded(e: SparkListenerExecutorExcluded): Unit =
     exclude(e.executorId, s"${e.taskFailures} tasks failed on it")
@@ -51,10 +62,12 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
 
   private def on(host: String): Seq[String] = executors.filter(_.host == host).map(_.executor)
 
-  private def exclude(executor: String, reason: String): Unit =
+  private def exclude(executor: String, reason: String): Unit = {
     events.record(ExecutorExcluded(executor, reason)) {
       book.updateWith(executor)(_.map(_.copy(excluded = true)))
     }
+    lost()
+  }
 
   private def include(executor: String): Unit =
     events.record(ExecutorUnexcluded(executor)) {

@@ -175,16 +175,22 @@ private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[Strin
 private[spark] sealed trait Question
 private[spark] case class PlannedExchange(id: String, bytes: Long, source: String)
 
-/** `planned` is Spark's number of partitions, `chosen` the user's own `spark.sql.shuffle.partitions`. */
+/** `planned` is Spark's number of partitions, `chosen` and `advised` are the user's own number and size of them. */
 private[spark] case class InitialCount(
     group: String,
     exchanges: Seq[PlannedExchange],
     planned: Int,
     chosen: Option[Int],
+    advised: Option[Long],
     slots: Int = 0)
     extends Question
 private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
-private[spark] case class Ranges(group: String, exchanges: Seq[WrittenExchange], left: Option[String], slots: Int = 0)
+private[spark] case class Ranges(
+    group: String,
+    exchanges: Seq[WrittenExchange],
+    left: Option[String],
+    advised: Option[Long],
+    slots: Int = 0)
     extends Question
 
 /** `planned` is Spark's number of tasks, `most` how many there can be where no file can be split. */

@@ -72,9 +72,7 @@ def test_its_state_is_opened_where_there_are_executors(
         assert sorted(locations()) == ["0", "1", "2"]
         for left in ({"0", "1"}, {"0"}):
             executors.kill()
-            eventually(
-                lambda left=left: set(locations()) == left, "the state that was lost has another place"
-            )
+            eventually(partial(is_on, left), "the state that was lost has another place")
             inbox.put(3)
             query.processAllAvailable()
             assert is_on(left)

@@ -10,9 +10,9 @@ import scala.concurrent.duration.Duration
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkThrowable
-import org.apache.spark.elastic.{ActionDone, ActionFailed, ExecutorFacts, QueryFacts, QueryFailed, QueryFailure, QueryIdle}
-import org.apache.spark.elastic.{QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView, SavepointTaken}
-import org.apache.spark.elastic.SourceBounds
+import org.apache.spark.elastic.{ActionDone, ActionFailed, ExecutorFacts, QueryFacts, QueryFailed, QueryFailure}
+import org.apache.spark.elastic.{QueryIdle, QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView}
+import org.apache.spark.elastic.{SavepointTaken, SourceBounds}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream

@@ -240,7 +240,8 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
       val written = stages.zip(sizes).map { case (stage, bytes) =>
         WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
       }
-      advice.ranges(Ranges(written.head.id, written, left, advisedBytes(session)), partitions).toSeq.flatMap { case (found, why) =>
+      val question = Ranges(written.head.id, written, left, advisedBytes(session))
+      advice.ranges(question, partitions).toSeq.flatMap { case (found, why) =>
         stages.zip(sizes).map { case (stage, bytes) =>
           val specs = found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
           stage.id -> (specs, why)

@@ -285,6 +285,18 @@ def test_the_size_that_the_application_tells_spark_is_what_a_task_reads(
     assert len(read.answer["specs"]) >= written_bytes / (30 << 10) > 4
 
 
+def test_the_least_number_that_the_application_tells_spark_holds(elastic: SparkSession) -> None:
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionNum", "7")
+    result = totals(session)
+    assert len(rows(result)) == 50
+    plan = final_plan(result)
+    assert written(plan) == [7]
+    # Each task reads what was written as one partition: the plan says so, and has no read of Spark's.
+    assert "ElasticRead" in plan
+    assert "AQEShuffleRead" not in plan
+
+
 def test_what_a_stateless_micro_batch_runs_is_read_as_decided(
     elastic: SparkSession, journal: Path, tmp_path: Path
 ) -> None:

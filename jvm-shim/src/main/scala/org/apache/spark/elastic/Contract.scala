@@ -175,13 +175,14 @@ private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[Strin
 private[spark] sealed trait Question
 private[spark] case class PlannedExchange(id: String, bytes: Long, source: String)
 
-/** `planned` is Spark's number of partitions, `chosen` and `advised` are the user's own number and size of them. */
+/** `planned` is Spark's number of partitions, `chosen`, `advised`, `lower` are the user's own number, size, least number. */
 private[spark] case class InitialCount(
     group: String,
     exchanges: Seq[PlannedExchange],
     planned: Int,
     chosen: Option[Int],
     advised: Option[Long],
+    lower: Option[Int],
     slots: Int = 0)
     extends Question
 private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
@@ -190,6 +191,7 @@ private[spark] case class Ranges(
     exchanges: Seq[WrittenExchange],
     left: Option[String],
     advised: Option[Long],
+    lower: Option[Int],
     slots: Int = 0)
     extends Question
 

@@ -106,5 +106,5 @@ private[spark] object StageAdvice {
   private val WarmUp = 20
   private val WarmUpMs = 10000L
   private val Empty =
-    Seq(InitialCount("", Nil, 1, None, None), Ranges("", Nil, None, None), SplitSize("", 0, 1, None, 1, 1))
+    Seq(InitialCount("", Nil, 1, None, None, None), Ranges("", Nil, None, None, None), SplitSize("", 0, 1, None, 1, 1))
 }

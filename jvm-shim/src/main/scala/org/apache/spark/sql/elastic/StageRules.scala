@@ -96,6 +96,10 @@ private[elastic] object StageRules extends Logging {
     setByUser(session, SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, SQLConf.SHUFFLE_TARGET_POSTSHUFFLE_INPUT_SIZE)(
       session.sessionState.conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
 
+  /** The fewest tasks that a stage may have, as far as the user has told Spark. */
+  def least(session: SparkSession): Option[Int] =
+    session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM)
+
   /**
    * What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. An error costs the
    * advice, never the query.
@@ -192,7 +196,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     }
     val chosen = setByUser(session, SQLConf.SHUFFLE_PARTITIONS, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)(
       conf.numShufflePartitions)
-    InitialCount(exchanges.head.id, exchanges, planned(group.head), chosen, advisedBytes(session))
+    InitialCount(exchanges.head.id, exchanges, planned(group.head), chosen, advisedBytes(session), least(session))
   }
 }
 
@@ -240,7 +244,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
       val written = stages.zip(sizes).map { case (stage, bytes) =>
         WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
       }
-      val question = Ranges(written.head.id, written, left, advisedBytes(session))
+      val question = Ranges(written.head.id, written, left, advisedBytes(session), least(session))
       advice.ranges(question, partitions).toSeq.flatMap { case (found, why) =>
         stages.zip(sizes).map { case (stage, bytes) =>
           val specs = found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
@@ -254,7 +258,8 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if found.contains(stage.id) => read(stage, found)
     case stage: ShuffleQueryStageExec =>
       found.get(stage.id).fold[SparkPlan](stage) { case (specs, why) =>
-        ElasticReadExec(AQEShuffleReadExec(stage, specs), why)
+        val asWritten = specs.forall(spec => spec.endReducerIndex == spec.startReducerIndex + 1)
+        ElasticReadExec(if (asWritten) stage else AQEShuffleReadExec(stage, specs), why)
       }
     case other => other.mapChildren(read(_, found))
   }

@@ -30,6 +30,8 @@ _STOP_S = 30.0
 _END_S = 5.0
 _POLL_S = 0.05
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# The proxy signs certificates with it, and Hadoop's jars leave it out.
+_BOUNCY_CASTLE = "org.bouncycastle:bcpkix-jdk18on:1.82"
 _SERVER = "org.apache.hadoop.yarn.server"
 _MEMORY_MB = 6144
 _CORES = 8
@@ -48,7 +50,8 @@ def yarn_jars() -> list[Path]:
     """Return the jars of YARN's daemons beyond pyspark's own, downloading what is not there yet."""
     (client,) = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
     version = client.stem.removeprefix("hadoop-client-api-")
-    return fetch(f"org.apache.hadoop:hadoop-client-minicluster:{version}", transitive=False)
+    daemons = fetch(f"org.apache.hadoop:hadoop-client-minicluster:{version}", transitive=False)
+    return [*daemons, *fetch(_BOUNCY_CASTLE, transitive=True)]
 
 
 class Yarn:
@@ -110,7 +113,7 @@ class Yarn:
     def _containers(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                if f"{self._folder}/nodemanager-" in process.cwd() and process.status() != psutil.STATUS_ZOMBIE:
+                if f"{self._folder}/nodemanager-" in process.cwd():
                     yield process
 
     def _start(self, name: str, main: str, ready: str, own: Mapping[str, str] | None = None) -> LoggedProcess:
@@ -147,11 +150,11 @@ class Yarn:
     def _settings(self) -> dict[str, str]:
         manager = "yarn.resourcemanager"
         node = "yarn.nodemanager"
-        roles = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
+        roles = ("", "scheduler.", "resource-tracker.", "admin.", "webapp.")
         ports = zip(roles, self._ports.numbers, strict=False)
         return {
             f"{manager}.hostname": _HOST,
-            **{f"{manager}.{role}": f"{_HOST}:{port}" for role, port in ports},
+            **{f"{manager}.{role}address": f"{_HOST}:{port}" for role, port in ports},
             "yarn.web-proxy.address": self.proxy.removeprefix("http://"),
             f"{manager}.am.max-attempts": "1",
             f"{manager}.nodemanagers.heartbeat-interval-ms": "200",

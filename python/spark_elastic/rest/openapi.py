@@ -308,7 +308,7 @@ def _order(summary: str, body: str) -> Schema:
     more: dict[str, Any] = {"status": 202, "requestBody": _body(_ref(body), required=False)}
     return {
         "post": _operation(f"{summary}.", "Empty", *_WRITE, 400, **more),
-        "put": _operation(f"{summary}, behind a proxy that passes no POST on.", "Empty", *_WRITE, 400, **more),
+        "put": _operation(f"{summary}, through a proxy that passes no POST.", "Empty", *_WRITE, 400, **more),
     }
 
 

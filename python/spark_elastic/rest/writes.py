@@ -65,8 +65,8 @@ def _same_origin(request: falcon.Request) -> None:
     hosts |= {_host(proxy) for proxy in ours.proxies}
     if _host(origin) not in {host.lower() for host in hosts if host}:
         pages = " or ".join(f"{proxy}/elastic/" for proxy in ours.proxies)
-        instead = f": open the page at {pages}" if pages else ""
-        raise Refusal(403, f"a page of another origin may not change anything (Origin: {origin[:60]}){instead}")
+        why = f"a page of another origin may not change anything (Origin: {origin[:60]})"
+        raise Refusal(403, f"{why}: open the page at {pages}" if pages else why)
 
 
 def _host(url: str) -> str:

@@ -40,7 +40,9 @@ class Application:
     def slots(self) -> int | None:
         """Return how many slots the policy knows, None if nobody answers yet."""
         reply = self.client.get("/overview")
-        return int(reply.json["slots"]["now"]) if reply.status == 200 else None
+        # Spark's UI has a page of its own, with status 200, until the application is up.
+        there = reply.status == 200 and reply.headers.get("content-type") == "application/json"
+        return int(reply.json["slots"]["now"]) if there else None
 
     def executors(self) -> list[str]:
         """Return the ids of the executors."""

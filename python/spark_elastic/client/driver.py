@@ -164,7 +164,7 @@ def tidy_url(url: str) -> str:
         raise ValueError("a login does not belong into the address: leave it out and type --user NAME")
     _ = parts.port  # raises ValueError if it is no number
     path = re.sub(r"/elastic(/.*)?$", "", parts.path).rstrip("/")
-    # Who asks a driver on YARN itself is sent there; its proxy takes such an address from its own machine amiss.
+    # Who asks a driver on YARN itself is sent there; on the proxy's own machine that ends in an error page.
     path = re.sub(r"/proxy/redirect/(?=application_)", "/proxy/", path)
     for page in ("/jobs", "/stages", "/executors", "/StreamingQuery"):
         path = path.removesuffix(page)

@@ -76,4 +76,5 @@ def test_a_savepoint_is_a_write_like_any_other(api: World) -> None:
     assert api.request("POST", SAVEPOINTS).status == 415
     assert api.request("POST", SAVEPOINTS, may_modify=False).status == 403
     assert api.post(f"{API}/queries/nobody/savepoints", {"target": "/s"}).status == 404
-    assert api.request("PUT", SAVEPOINTS).status == 405
+    assert api.request("PUT", SAVEPOINTS).status == 415
+    assert api.request("DELETE", SAVEPOINTS).status == 405

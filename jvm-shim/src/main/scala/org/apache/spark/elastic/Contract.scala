@@ -159,7 +159,7 @@ private[spark] case class KillExecutors(id: String, executors: Seq[String]) exte
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
-/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say. */
+/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `proxies` are URLs of YARN's proxy. */
 private[spark] case class HttpRequest(
     method: String,
     path: String,
@@ -168,7 +168,8 @@ private[spark] case class HttpRequest(
     body: Array[Byte],
     user: Option[String],
     address: String,
-    mayModify: Boolean)
+    mayModify: Boolean,
+    proxies: Seq[String] = Nil)
 private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
 
 /** What is asked about a batch stage: the twin of python/spark_elastic/core/batch/questions.py. `slots` 0: not known. */

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_REDUCERS = "asserts how many tasks Spark's own rule makes of sizes that the test has chosen"
-
 Differences = dict[str, str]
 
-#: By suite and test, unless `spark.elastic.batch.autoParallelism.enabled` is false.
-_BATCH: Mapping[str, Differences] = {}
-
-#: With `spark.elastic.explicitParallelism` ignore.
+#: With `spark.elastic.explicitParallelism` ignore, by suite and test. With `fixed` there are none.
 _IGNORING: Mapping[str, Differences] = {}
 
 
 def differences(suite: str, settings: Mapping[str, str]) -> Differences:
     """Return the tests of a suite that may fail with the plugin and these settings, and why."""
-    batch = settings.get("spark.elastic.batch.autoParallelism.enabled") != "false"
     ignoring = settings.get("spark.elastic.explicitParallelism") == "ignore"
-    return (_BATCH.get(suite, {}) if batch else {}) | (_IGNORING.get(suite, {}) if ignoring else {})
+    return _IGNORING.get(suite, {}) if ignoring else {}

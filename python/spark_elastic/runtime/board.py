@@ -97,7 +97,7 @@ class Board:
         self.wake: Callable[[], None] = lambda: None
         self.restarts = restarts
         self._asked: deque[Request] = deque()
-        self._decided: deque[JsonObject] = deque()
+        self._decided: deque[DecidedStage] = deque()
         self._stages = DecidedStages()
         self._taken: list[Request] = []
         self._settings: Settings | None = None
@@ -126,8 +126,7 @@ class Board:
 
     def decided(self, stage: JsonObject) -> None:
         """Note a question about a batch stage with its answer, for the loop to write down."""
-        self._decided.append(stage)
-        self._stages.add(stage)
+        self._decided.append(self._stages.add(stage))
 
     @property
     def stages(self) -> Sequence[DecidedStage]:
@@ -139,7 +138,9 @@ class Board:
     def take_decided(self) -> Iterator[JsonObject]:
         """Return the decisions about batch stages that are not written down yet."""
         while self._decided:
-            yield self._decided.popleft()
+            decided = self._decided.popleft()
+            yield decided.stage
+            decided.measured()
 
     def scheduler(self, settings: CoreSettings) -> Watched:
         """Make the scheduler that is to be seen."""

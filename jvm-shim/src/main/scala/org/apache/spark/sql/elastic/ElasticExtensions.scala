@@ -1,9 +1,7 @@
 package org.apache.spark.sql.elastic
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.{sql, SparkContext}
-import org.apache.spark.elastic.StageAdvice
+import org.apache.spark.elastic.{Harmless, StageAdvice}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -73,7 +71,7 @@ private[spark] object ElasticExtensions extends Logging {
         case _ => // Connect's client: its queries run in the server's sessions
       }
     catch {
-      case NonFatal(e) =>
+      case Harmless(e) =>
         logError(
           "spark-elastic: this session's queries run as in plain Spark, its query manager could not be replaced",
           e)

@@ -7,10 +7,9 @@ import java.util.concurrent.atomic.AtomicBoolean
 import scala.collection.mutable
 import scala.concurrent.Await
 import scala.concurrent.duration.Duration
-import scala.util.control.NonFatal
 
 import org.apache.spark.SparkThrowable
-import org.apache.spark.elastic.{ActionDone, ActionFailed, QueryFacts, QueryFailed, QueryFailure, QueryIdle}
+import org.apache.spark.elastic.{ActionDone, ActionFailed, Harmless, QueryFacts, QueryFailed, QueryFailure, QueryIdle}
 import org.apache.spark.elastic.{QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView, SavepointTaken}
 import org.apache.spark.elastic.SourceBounds
 import org.apache.spark.internal.Logging
@@ -233,9 +232,9 @@ private[elastic] final class ElasticQuery(
   private def passGate(attempt: Launch, run: StreamExecution): Unit = {
     val from = System.nanoTime()
     var plan = attempt.plan
-    val gate = new Gate(run, stateful)
-    gate.restore() // who wants to go on from a savepoint does not want to begin without it
+    Gate.restore(run) // who wants to go on from a savepoint does not want to begin without it
     try {
+      val gate = new Gate(run, stateful)
       gate.prepare()
       if (plan.isEmpty) {
         facts = Some(gate.facts())
@@ -247,7 +246,7 @@ private[elastic] final class ElasticQuery(
       answer(plan, problem, from)
     } catch {
       // Nothing of ours may keep a query from running as Spark would run it.
-      case NonFatal(e) =>
+      case Harmless(e) =>
         logError(s"spark-elastic: query ${run.id} starts as in plain Spark", e)
         answer(plan, Some(String.valueOf(e.getMessage)), from)
     }
@@ -328,7 +327,7 @@ private[elastic] final class ElasticQuery(
           control.events.offer(ActionDone(action, (System.nanoTime() - from) / 1000000L))
         }
       } catch {
-        case NonFatal(e) =>
+        case Harmless(e) =>
           // Marked as ended, the run will end some time, and then be followed by another one.
           lock.synchronized { if (phase == Stopping && run.isActive) phase = Running }
           control.events.offer(ActionFailed(action, String.valueOf(e.getMessage)))
@@ -368,7 +367,7 @@ private[elastic] final class ElasticQuery(
     try {
       body
       control.events.offer(ActionDone(action, (System.nanoTime() - from) / 1000000L))
-    } catch { case NonFatal(e) => control.events.offer(ActionFailed(action, String.valueOf(e.getMessage))) }
+    } catch { case Harmless(e) => control.events.offer(ActionFailed(action, String.valueOf(e.getMessage))) }
   }
 
   def setPartitions(count: Int): Unit = {
@@ -477,13 +476,15 @@ private[elastic] final class ElasticQuery(
         p.observedMetrics)
 
   private def observe(p: StreamingQueryProgress): Unit =
-    control.events.offer(
-      ProgressFacts(
-        p,
-        firstRun,
-        partitions.getOrElse(0),
-        control.taskTime(id.toString),
-        StreamSources.read(execution, p)))
+    try
+      control.events.offer(
+        ProgressFacts(
+          p,
+          firstRun,
+          partitions.getOrElse(0),
+          control.taskTime(id.toString),
+          StreamSources.read(execution, p)))
+    catch { case Harmless(e) => logWarning(s"spark-elastic: the policy misses batch ${p.batchId} of query $id: $e") }
 
   /** Ends the query without a run to end: between two, or when its stream thread has died. */
   private def finish(cause: Option[StreamingQueryException], only: Phase*): Unit = {

@@ -25,12 +25,10 @@ private[spark] final class ElasticExtensions extends (SparkSessionExtensions => 
     }
     // The parser is built while the session's state is: too early to change it, but a thread can wait for it. So an
     // application that asks for `spark.streams` before its first query gets ours too, and not one that it must give up.
+    // Where the state cannot be built, the one that waits tries it itself: that must not make another one wait.
     extensions.injectParser { (session, parser) =>
-      if (controlOf(session.sparkContext).isDefined) {
-        val waiter = new Thread(() => install(session), "elastic-install")
-        waiter.setDaemon(true)
-        waiter.start()
-      }
+      val isTriedAgain = Thread.currentThread.isInstanceOf[Waiter]
+      if (!isTriedAgain && controlOf(session.sparkContext).isDefined) new Waiter(session).start()
       parser
     }
     extensions.injectQueryPostPlannerStrategyRule(_ => MarkExplicitNumbers)
@@ -63,6 +61,11 @@ private[spark] object ElasticExtensions extends Logging {
     installed.collect { case (owner, _, advice) if owner eq session.sparkContext => advice }.getOrElse(StageAdvice.none)
 
   private def classic(session: sql.SparkSession): SparkSession = session.asInstanceOf[SparkSession]
+
+  private final class Waiter(session: sql.SparkSession) extends Thread("elastic-install") {
+    setDaemon(true)
+    override def run(): Unit = install(session)
+  }
 
   private def install(session: sql.SparkSession): Unit =
     try

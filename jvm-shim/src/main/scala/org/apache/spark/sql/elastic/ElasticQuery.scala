@@ -60,6 +60,7 @@ private[elastic] final class ElasticQuery(
 
   private val answers = new LinkedBlockingQueue[StartPlan]
   private val earlier = mutable.ArrayDeque.empty[StreamingQueryProgress]
+  private var isKept = true // what the present run has reported is in `earlier`
   private val closing = new AtomicBoolean // a failed run's own thread and who ends the query may come at once
   private val over = new CountDownLatch(1)
 
@@ -75,17 +76,12 @@ private[elastic] final class ElasticQuery(
     if (phase == Running || phase == Stopping || phase == Terminated) execution.status
     else new StreamingQueryStatus(pausedFor, isDataAvailable = false, isTriggerActive = false)
 
-  override def recentProgress: Array[StreamingQueryProgress] = {
-    val before = earlier.synchronized(earlier.toArray)
-    (before ++ ownProgress).takeRight(session.sessionState.conf.streamingProgressRetention)
+  override def recentProgress: Array[StreamingQueryProgress] = lock.synchronized {
+    val own = if (isKept) Array.empty[StreamingQueryProgress] else execution.recentProgress.map(rename)
+    (earlier.toArray ++ own).takeRight(session.sessionState.conf.streamingProgressRetention)
   }
 
   override def lastProgress: StreamingQueryProgress = recentProgress.lastOption.orNull
-
-  /** The present run's progress, unless it is over and kept already. */
-  private def ownProgress: Array[StreamingQueryProgress] =
-    if (phase == Stopped || phase == Failed || phase == Launching) Array.empty[StreamingQueryProgress]
-    else execution.recentProgress.map(rename)
 
   override def awaitTermination(): Unit = {
     refuseStreamThread()
@@ -205,6 +201,7 @@ private[elastic] final class ElasticQuery(
       val wanted = phase != Terminated // stopped while this run was being brought up
       if (wanted) {
         execution = run
+        isKept = false
         if (first) firstRun = run.runId
         pausedFor = "Starting"
         atGateNow = Some(attempt)
@@ -387,7 +384,6 @@ private[elastic] final class ElasticQuery(
 
   /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
   def runEnded(run: StreamExecution): Unit = if (run eq execution) {
-    val kept = run.recentProgress.map(rename)
     val error = run.exception
     val ends = lock.synchronized {
       val first = phase != Terminated
@@ -397,7 +393,7 @@ private[elastic] final class ElasticQuery(
           else if (error.nonEmpty) Failed
           else if (phase == Stopping) Stopped
           else Terminated
-        if (next == Terminated) failure = error else keep(kept)
+        if (next == Terminated) failure = error else keep(run)
         failed = error
         backingOff = false
         if (error.nonEmpty) pausedFor = "The last run has failed"
@@ -421,9 +417,10 @@ private[elastic] final class ElasticQuery(
   /** Once the context is about to stop, nobody is left to start a run again. */
   private def asksAboutFailures: Boolean = control.asksAboutFailures && !session.sparkContext.isStopped
 
-  private def keep(progress: Array[StreamingQueryProgress]): Unit = earlier.synchronized {
-    earlier ++= progress
+  private def keep(run: StreamExecution): Unit = {
+    earlier ++= run.recentProgress.map(rename)
     earlier.dropInPlace(earlier.size - session.sessionState.conf.streamingProgressRetention)
+    isKept = true
   }
 
   private def tellFailure(e: StreamingQueryException): Unit =
@@ -532,6 +529,7 @@ private[elastic] final class ElasticQuery(
 
   /** Called now and then: what must not wait for anybody else to notice it. */
   def check(): Unit = phase match {
+    case Stopped if session.sparkContext.isStopped => finish(None, Stopped) // no run can be started any more
     case Failed if !control.isOn || (!backingOff && overdue) => finish(failed, Failed)
     case Stopped if !control.isOn || (!backingOff && overdue) =>
       logWarning(s"spark-elastic: no answer from the policy, query $id goes on as it was")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spark_elastic.core.actions import Action, Report
-from spark_elastic.core.events import ActionOutcome, Event, Snapshot, StageCompleted
+from spark_elastic.core.events import ActionOutcome, Event, ExecutorUsage, Snapshot, StageCompleted
 from spark_elastic.core.scheduler import QueryView, Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import JsonObject
@@ -173,8 +173,8 @@ class Board:
         self._news = True
         if self._scheduler is not None:
             self.timeline.note(event, self._scheduler.slots.total)
-        # The end of a stage changes no query.
-        if not isinstance(event, StageCompleted):
+        # The end of a stage changes no query, nor does what an executor holds.
+        if not isinstance(event, StageCompleted | ExecutorUsage):
             self._mark(event)
         for action in actions:
             if isinstance(action, Report):

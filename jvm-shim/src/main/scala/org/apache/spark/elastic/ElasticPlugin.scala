@@ -67,7 +67,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val events = new EventStream
     private val listener = new ClusterListener(sc, events)
     private val executors = new ExecutorControl(sc)
-    private val queries = new QueryControl(events, listener.drainTaskTime)
+    private val queries = new QueryControl(events)
     private val requests = new Requests
     private val advice = new StageAdvice(requests)
     private val figures = new PolicyFigures

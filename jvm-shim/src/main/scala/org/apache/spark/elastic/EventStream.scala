@@ -85,14 +85,10 @@ private[spark] final class EventStream {
       val older = entries(at)
       val newer = (older.event, event) match {
         case (a: QueryProgress, b: QueryProgress) =>
-          b.copy(
-            inputRows = a.inputRows + b.inputRows,
-            tasksMs = a.tasksMs + b.tasksMs,
-            merged = a.merged + 1 + b.merged)
+          b.copy(inputRows = a.inputRows + b.inputRows, merged = a.merged + 1 + b.merged)
         case (a: StageCompleted, b: StageCompleted) =>
           b.copy(
             tasks = a.tasks + b.tasks,
-            failedTasks = a.failedTasks + b.failedTasks,
             runMs = a.runMs + b.runMs,
             inputBytes = a.inputBytes + b.inputBytes,
             shuffleReadBytes = a.shuffleReadBytes + b.shuffleReadBytes,

@@ -474,13 +474,7 @@ private[elastic] final class ElasticQuery(
 
   private def observe(p: StreamingQueryProgress): Unit =
     try
-      control.events.offer(
-        ProgressFacts(
-          p,
-          firstRun,
-          partitions.getOrElse(0),
-          control.taskTime(id.toString),
-          StreamSources.read(execution, p)))
+      control.events.offer(ProgressFacts(p, firstRun, partitions.getOrElse(0), StreamSources.read(execution, p)))
     catch { case Harmless(e) => logWarning(s"spark-elastic: the policy misses batch ${p.batchId} of query $id: $e") }
 
   /** Ends the query without a run to end: between two, or when its stream thread has died. */

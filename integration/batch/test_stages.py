@@ -16,7 +16,7 @@ from integration.streaming.driver import Driver, driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.runtime.entries import read_journal
+from spark_elastic.runtime.entries import StageEntry, read_journal
 from spark_elastic.runtime.replay import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -261,6 +261,40 @@ def test_what_spark_has_done_with_a_join_is_left_to_it_and_told(
         return reason in {entry.answer["record"]["reason"] for entry in decisions(journal)}
 
     eventually(told, f"the journal has {reason}")
+
+
+def test_the_size_that_the_application_tells_spark_is_what_a_task_reads(
+    elastic: SparkSession, journal: Path
+) -> None:
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "30k")
+    ids = session.range(0, 40_000, 1, 2).select((F.xxhash64("id") % 20_000).alias("k"))
+    result = ids.groupBy("k").count()
+    rows(result)
+
+    def asked(kind: type[InitialCount] | type[Ranges]) -> list[StageEntry]:
+        entries = decisions(journal)
+        return [e for e in entries if isinstance(e.question, kind) and e.question.advised == 30 << 10]
+
+    eventually(lambda: asked(InitialCount) and asked(Ranges), "the journal has both questions")
+    (read,) = asked(Ranges)
+    for entry in (*asked(InitialCount), read):
+        assert entry.answer["record"]["numbers"]["volume"] == 30 << 10
+    # By our own volume two tasks would do.
+    written_bytes = read.answer["record"]["numbers"]["bytes"]
+    assert len(read.answer["specs"]) >= written_bytes / (30 << 10) > 4
+
+
+def test_the_least_number_that_the_application_tells_spark_holds(elastic: SparkSession) -> None:
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionNum", "7")
+    result = totals(session)
+    assert len(rows(result)) == 50
+    plan = final_plan(result)
+    assert written(plan) == [7]
+    # Each task reads what was written as one partition: the plan says so, and has no read of Spark's.
+    assert "ElasticRead" in plan
+    assert "AQEShuffleRead" not in plan
 
 
 def test_what_a_stateless_micro_batch_runs_is_read_as_decided(

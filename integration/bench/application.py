@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 import attrs
 
-from integration.bench.batches import Batch, read_batches
+from integration.bench.batches import Batch, batches_in
+from integration.bench.growing_file import GrowingFile
+from integration.bench.policy_journal import UNBOUNDED, PolicyJournal
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.jar import jar_path
@@ -52,11 +54,15 @@ class Application:
     """A running application; a context manager that ends it."""
 
     def __init__(self, cluster: Cluster, folder: Path, variant: Variant) -> None:
-        self._progress = folder / f"{variant.name}.progress"
-        self.journal = folder / f"{variant.name}.journal"
+        progress = folder / f"{variant.name}.progress"
+        journal = folder / f"{variant.name}.journal"
         checkpoint = folder / f"{variant.name}.checkpoint"
-        arguments = [variant.kind, checkpoint, self._progress, TRIGGER_MS, variant.state_keys]
-        plugin = {**plugin_conf(), "spark.elastic.journal.dir": str(self.journal)} if variant.plugin else {}
+        arguments = [variant.kind, checkpoint, progress, TRIGGER_MS, variant.state_keys]
+        journaled = {"spark.elastic.journal.dir": str(journal), **UNBOUNDED}
+        plugin = plugin_conf() | journaled if variant.plugin else {}
+        self._progress = GrowingFile(progress)
+        self._batches: list[Batch] = []
+        self.journal = PolicyJournal(journal)
         self.driver: LoggedProcess = cluster.submit(
             _APPLICATION,
             [str(argument) for argument in arguments],
@@ -74,7 +80,8 @@ class Application:
 
     def batches(self) -> list[Batch]:
         """Return the micro-batches so far."""
-        return read_batches(self._progress)
+        self._batches += batches_in(self._progress.new_lines())
+        return self._batches
 
     def wait_for_batches(self, count: int, timeout_s: float = _START_TIMEOUT_S) -> list[Batch]:
         """Return all batches once there are `count`; raises ProcessFailure after `timeout_s`."""

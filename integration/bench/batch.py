@@ -118,10 +118,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--skew", type=float, help="draw the order of each line by Zipf's law, with this exponent"
     )
-    parser.add_argument("--rounds", type=int, help="measured runs of each query (4; quick: 2)")
+    parser.add_argument("--rounds", type=int, help="measured runs of each query (8; quick: 2)")
     arguments = parser.parse_args()
     arguments.sf = arguments.sf or (0.05 if arguments.quick else 1.0)
-    arguments.rounds = arguments.rounds or (2 if arguments.quick else 4)
+    arguments.rounds = arguments.rounds or (2 if arguments.quick else 8)
     return arguments
 
 

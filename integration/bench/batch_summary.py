@@ -16,18 +16,15 @@ def summary(
 ) -> dict[str, object]:
     """Return medians per query in seconds, ratios (other / ours) and what decisions took in ms."""
     as_shipped = _medians(shipped)
-    counts: defaultdict[str, list[tuple[float, int | None]]] = defaultdict(list)
-    for (query, count), seconds in _medians(fixed).items():
-        counts[query].append((seconds, count))
     shown: dict[str, dict[str, object]] = {}
     by_shipped: list[float] = []
     by_best: list[float] = []
-    for (query, _), seconds in _medians(elastic).items():
-        fastest, count = min(counts[query])
-        by_shipped.append(as_shipped[query, None] / seconds)
+    for query, seconds in _medians(elastic).items():
+        fastest, count = _best([run for run in fixed if run.query == query])
+        by_shipped.append(as_shipped[query] / seconds)
         by_best.append(fastest / seconds)
         shown[query] = {
-            "shipped_s": round(as_shipped[query, None], 3),
+            "shipped_s": round(as_shipped[query], 3),
             "best_fixed_s": round(fastest, 3),
             "best_fixed_n": count,
             "elastic_s": round(seconds, 3),
@@ -46,11 +43,28 @@ def summary(
     }
 
 
-def _medians(runs: Sequence[Run]) -> dict[tuple[str, int | None], float]:
-    seconds: defaultdict[tuple[str, int | None], list[float]] = defaultdict(list)
+def _medians(runs: Sequence[Run]) -> dict[str, float]:
+    queries = dict.fromkeys(run.query for run in runs)
+    return {query: statistics.median(r.seconds for r in runs if r.query == query) for query in queries}
+
+
+def _best(runs: Sequence[Run]) -> tuple[float, int | None]:
+    """Return what the best count takes, and which that is.
+
+    One half of the runs says which is the best, the other how long it takes, and the other way round: the
+    least of several medians would be too good by their noise. A single run of a count is both halves.
+    """
+    by_count: defaultdict[int | None, list[float]] = defaultdict(list)
     for run in runs:
-        seconds[run.query, run.partitions].append(run.seconds)
-    return {key: statistics.median(values) for key, values in seconds.items()}
+        by_count[run.partitions].append(run.seconds)
+    halves = [
+        {count: statistics.median(seconds[half::2] or seconds) for count, seconds in by_count.items()}
+        for half in (0, 1)
+    ]
+    chosen = [min(half, key=lambda count: half[count]) for half in halves]
+    whole = {count: statistics.median(seconds) for count, seconds in by_count.items()}
+    taken = statistics.mean((halves[1][chosen[0]], halves[0][chosen[1]]))
+    return taken, min(whole, key=lambda count: whole[count])
 
 
 def _noise(runs: Sequence[Run]) -> dict[str, float] | None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -28,20 +27,16 @@ class Batch:
         return self.started + self.duration_ms
 
 
-def read_batches(file: Path) -> list[Batch]:
-    """Return the batches noted so far, in order; a line that is being written is left for the next time."""
-    if not file.is_file():
-        return []
-    lines = file.read_text(encoding="utf-8").split("\n")[:-1]
+def batches_in(lines: Iterable[str]) -> list[Batch]:
+    """Return the batches that the lines of an application's notes tell of, in order."""
     reports = [json.loads(line) for line in lines]
     return [_batch(report) for report in reports if report["numInputRows"] > 0]
 
 
 def output_gap_ms(batches: Sequence[Batch], begin: int, end: int) -> int:
-    """Return the longest time between two successive outputs that overlaps `begin`..`end` (epoch ms)."""
-    outputs = [batch.output for batch in batches]
-    pairs = pairwise(outputs)
-    return max((b - a for a, b in pairs if b >= begin and a <= end), default=0)
+    """Return the longest time between two successive outputs of which the later is in `begin`..`end`."""
+    pairs = pairwise(batch.output for batch in batches)
+    return max((b - a for a, b in pairs if begin <= b <= end), default=0)
 
 
 def missed_triggers(batches: Sequence[Batch], begin: int, end: int, trigger_ms: int) -> int:

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
-from spark_elastic.core.events import Event, ExecutorAdded, ExecutorRemoved, QueryProgress
-from spark_elastic.runtime.entries import EventEntry, read_journal
+from integration.bench.growing_file import GrowingFile
+from spark_elastic.core.events import ExecutorAdded, QueryProgress
+from spark_elastic.runtime.entries import EventEntry, parse_line
+
+# So that it stays one file.
+UNBOUNDED = {"spark.elastic.journal.maxSize": "1g"}
 
 
-def executors_added(folder: Path) -> list[ExecutorAdded]:
-    """Return the executors that registered, in order."""
-    return [event for event in _events(folder) if isinstance(event, ExecutorAdded)]
+class PolicyJournal:
+    """The journal of an application, as far as it is written."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[Path, GrowingFile] = {}
+        self._added: list[ExecutorAdded] = []
+        self._progress: list[QueryProgress] = []
 
-def executors_removed(folder: Path) -> list[ExecutorRemoved]:
-    """Return the executors that were lost, in order."""
-    return [event for event in _events(folder) if isinstance(event, ExecutorRemoved)]
+    def executors_added(self) -> Sequence[ExecutorAdded]:
+        """Return the executors that registered, in order."""
+        self._read()
+        return self._added
 
+    def in_force_since(self, partitions: int, moment: int) -> int | None:
+        """Return when the first batch with that parallelism after `moment` began (epoch ms), else None."""
+        self._read()
+        started = (
+            event.started
+            for event in self._progress
+            if event.started >= moment and event.partitions == partitions
+        )
+        return next(started, None)
 
-def in_force_since(folder: Path, partitions: int, moment: int) -> int | None:
-    """Return when the first micro-batch with that parallelism after `moment` began (epoch ms), else None."""
-    started = (
-        event.started
-        for event in _events(folder)
-        if isinstance(event, QueryProgress) and event.started >= moment and event.partitions == partitions
-    )
-    return next(started, None)
-
-
-def _events(folder: Path) -> Iterator[Event]:
-    for file in sorted(folder.glob("*.jsonl")):
-        for _, entry in read_journal(file):
-            if isinstance(entry, EventEntry):
-                yield entry.event
+    def _read(self) -> None:
+        for path in sorted(self._folder.glob("*.jsonl")):
+            lines = self._files.setdefault(path, GrowingFile(path)).new_lines()
+            # The state of the scheduler, which stands between the events, is long.
+            for line in (line for line in lines if line.startswith('{"event"')):
+                entry = parse_line(line)
+                assert isinstance(entry, EventEntry)
+                if isinstance(entry.event, ExecutorAdded):
+                    self._added.append(entry.event)
+                elif isinstance(entry.event, QueryProgress):
+                    self._progress.append(entry.event)

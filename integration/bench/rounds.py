@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import attrs
 from integration.bench.application import TRIGGER_MS, Application, Variant, now_ms
 from integration.bench.batches import Batch, first_output_after, missed_triggers, output_gap_ms
 from integration.bench.figures import p50_max
-from integration.bench.policy_journal import executors_added, in_force_since
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import ProcessFailure
 
@@ -85,27 +85,41 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
                 preload_batches + _WARM_UP_BATCHES, timeout_s=300 + 10 * preload_batches
             )
             patience = patience_s if variant.plugin else 0.0
-            rounds = [_round(cluster, application, number, patience) for number in range(count)]
+            rounds = [
+                _round(cluster, application, number, patience, number / count) for number in range(count)
+            ]
             batches = application.batches()
     return Rounds(rounds=rounds, batches=batches)
 
 
-def _round(cluster: Cluster, application: Application, number: int, patience_s: float) -> Round:
+def _round(cluster: Cluster, application: Application, number: int, patience_s: float, part: float) -> Round:
     worker = cluster.add_worker()
     application.wait_for_executors(3)
     registered = _registration(application, number) if patience_s else now_ms()
     grown = _in_force(application, 3, registered, patience_s)
     _settle(application)
-    killed = now_ms()
+    killed = _into_interval(part)
     cluster.kill_worker(worker)
     shrunk = _in_force(application, 2, killed, patience_s)
     _settle(application)
     return Round(registered=registered, grown=grown, killed=killed, shrunk=shrunk, ended=now_ms())
 
 
+def _into_interval(part: float) -> int:
+    """Return when this part of a trigger's interval is over, and say when that was (epoch ms).
+
+    What the loss of a worker costs goes by what its executor has just done, so that is not left to chance:
+    the rounds meet every part of the interval, and the same ones with the plugin and without.
+    """
+    # Triggers fall on multiples of the interval.
+    wait_ms = (round(part * TRIGGER_MS) - now_ms()) % TRIGGER_MS
+    time.sleep(wait_ms / 1000)
+    return now_ms()
+
+
 def _registration(application: Application, number: int) -> int:
     def third() -> int | None:
-        added = executors_added(application.journal)
+        added = application.journal.executors_added()
         return added[2 + number].at if len(added) > 2 + number else None
 
     found = application.poll(third, timeout_s=10)
@@ -127,4 +141,4 @@ def _settle(application: Application) -> None:
 
 
 def _in_force(application: Application, partitions: int, moment: int, patience_s: float) -> int | None:
-    return application.poll(lambda: in_force_since(application.journal, partitions, moment), patience_s)
+    return application.poll(lambda: application.journal.in_force_since(partitions, moment), patience_s)

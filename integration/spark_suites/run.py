@@ -11,6 +11,7 @@ import sys
 import time
 
 from integration.spark_suites import baseline
+from integration.spark_suites.differences import differences
 from integration.spark_suites.suite_jars import JarFailure
 from integration.spark_suites.suite_runner import run_suite
 from spark_elastic.jar import JarNotFoundError
@@ -47,7 +48,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suites = _named(arguments.suites) if arguments.suites else (DEFAULT + MORE if arguments.all else DEFAULT)
     settings = dict(pair.split("=", 1) for pair in arguments.set)
-    print(f"{'suite':<46}{'tests':>6}{'passed':>8}{'broken':>8}{'s':>6}", flush=True)
+    print(f"{'suite':<46}{'tests':>6}{'passed':>8}{'differ':>8}{'broken':>8}{'s':>6}", flush=True)
     try:
         good = [_run(suite, settings, make_baseline=arguments.baseline) for suite in suites]
     except (JarFailure, JarNotFoundError, baseline.NoResultsError) as failure:
@@ -66,11 +67,13 @@ def _run(suite: str, settings: dict[str, str], *, make_baseline: bool) -> bool:
     elif suite not in known:
         # A suite outside the lists above: its baseline is made in passing.
         baseline.store(suite, run_suite(suite, plugin=False, settings={}))
-    broken = baseline.broken(suite, outcomes)
+    expected = {} if make_baseline else differences(suite, settings)
+    broken = baseline.broken(suite, outcomes, expected)
     passed = list(outcomes.values()).count(None)
+    differ = sum(outcomes.get(test) is not None for test in expected)
     seconds = time.monotonic() - started
     name = suite.rsplit(".", 1)[-1]
-    print(f"{name:<46}{len(outcomes):>6}{passed:>8}{len(broken):>8}{seconds:>6.0f}", flush=True)
+    print(f"{name:<46}{len(outcomes):>6}{passed:>8}{differ:>8}{len(broken):>8}{seconds:>6.0f}", flush=True)
     for name, why in broken.items():
         print(f"  {name}: {why}", flush=True)
     return bool(outcomes) and not broken

@@ -31,7 +31,12 @@ def submitted(
 
 @contextmanager
 def launched(
-    name: str, program: Sequence[str], folder: Path, conf: Mapping[str, str], master: str = "local[2]"
+    name: str,
+    program: Sequence[str],
+    folder: Path,
+    conf: Mapping[str, str],
+    master: str = "local[2]",
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[LoggedProcess]:
     """Run what spark-submit is told to run; it ends with the block, with all it started."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,9 +52,9 @@ def launched(
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", master]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
-    env = isolated_environment(folder / "conf", folder / "local")
+    environment = {**isolated_environment(folder / "conf", folder / "local"), **(env or {})}
     log = folder / "driver.log"
-    process = LoggedProcess(name, [*command, *program], env=env, log=log, cwd=folder)
+    process = LoggedProcess(name, [*command, *program], env=environment, log=log, cwd=folder)
     try:
         yield process
     finally:

@@ -352,7 +352,8 @@ class Settings:
         "batch.autoParallelism.avgDataVolumePerTask",
         or_none(size(1)),
         None,
-        "Bytes that one task of a batch stage should read. None: 64m (preset `flink`: 16m).",
+        "Bytes that one task of a batch stage should read. None: what the application sets as "
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes, else 64m (preset `flink`: 16m).",
     )
     initial_count: bool = _key(
         "batch.initialCount.enabled",

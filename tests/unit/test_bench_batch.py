@@ -65,6 +65,16 @@ def test_noise_is_what_halves_of_the_same_differ_by() -> None:
     assert summary(shipped, fixed, ours, [])["noise"] == {"geomean": 1.414, "worst": 2.0}
 
 
+def test_the_best_count_is_chosen_by_other_runs_than_those_that_say_what_it_takes() -> None:
+    # By turns each is lucky once: neither is really as fast as that.
+    fixed = [run("q1", 4, 0, ms) for ms in (500, 1_000)] + [run("q1", 8, 0, ms) for ms in (1_100, 600)]
+    ours = [run("q1", None, 0, 1_050)]
+    result = summary(ours, fixed, ours, [])
+    queries: Any = result["queries"]
+    assert (queries["q1"]["best_fixed_s"], queries["q1"]["best_fixed_n"]) == (1.05, 4)
+    assert result["geomean_vs_best_fixed"] == 1.0
+
+
 def test_the_two_fastest_counts_of_each_query_are_measured() -> None:
     tries = [
         [run("q1", 4, 0, 900), run("q2", 4, 0, 300)],

@@ -43,7 +43,7 @@ def stop(where: Where, query: str, target: str | None, wait: bool, timeout: floa
     driver = where.driver()
     found = find_at(driver, query)
     if target is None:
-        driver.post(f"/queries/{found['id']}/stop", {})
+        driver.order(f"/queries/{found['id']}/stop", {})
         done = _wait_for_end(driver, found, timeout) if wait else {}
     else:
         savepointing = Savepointing(driver, found)

@@ -42,7 +42,7 @@ class Savepointing:
         body: Json = {"stop": stop}
         if target is not None:
             body["target"] = target
-        self._driver.post(self._path, body)
+        self._driver.order(self._path, body)
 
     def wait(self, timeout_s: float) -> Json:
         """Return it once it is complete. Raises Failure if it fails or takes longer."""

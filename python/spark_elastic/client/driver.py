@@ -48,9 +48,9 @@ class Driver:
         """Replace the document at `path` if it is still the one with the ETag `if_match`. Raises Failure."""
         return self._ask("PUT", path, body, {"If-Match": if_match})[0]
 
-    def post(self, path: str, body: Json) -> Json:
-        """Ask for something. Raises Failure."""
-        return self._ask("POST", path, body)[0]
+    def order(self, path: str, body: Json) -> Json:
+        """Ask for something, by the method that passes YARN's proxy. Raises Failure."""
+        return self._ask("PUT", path, body)[0]
 
     def _ask(
         self, method: str, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
@@ -124,7 +124,9 @@ class Driver:
                 to = urljoin(self.url + API + path, error.headers.get("Location", ""))
                 if to == f"{self.url}/jobs/":  # where Spark's UI sends everything that it does not know
                     return self._without_plugin()
-                return NoDriver(f"{self.url} redirects to {to}: name that address with --url, or log in")
+                ui, ours, _ = to.partition(API)
+                typed = f"type --url {tidy_url(ui)}" if ours else "name that address with --url, or log in"
+                return NoDriver(f"{self.url} redirects to {to}: {typed}")
             case 502 | 504:
                 return NoDriver(f"{words}: is the application still running?")
         return Refused(words)
@@ -162,6 +164,8 @@ def tidy_url(url: str) -> str:
         raise ValueError("a login does not belong into the address: leave it out and type --user NAME")
     _ = parts.port  # raises ValueError if it is no number
     path = re.sub(r"/elastic(/.*)?$", "", parts.path).rstrip("/")
+    # Who asks a driver on YARN itself is sent there; on the proxy's own machine that ends in an error page.
+    path = re.sub(r"/proxy/redirect/(?=application_)", "/proxy/", path)
     for page in ("/jobs", "/stages", "/executors", "/StreamingQuery"):
         path = path.removesuffix(page)
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))

@@ -12,6 +12,8 @@ from typing import Literal
 
 from attrs import define, field, frozen
 
+from spark_elastic.core.query.transitions import EXECUTING, STOP_WITH_SAVEPOINT
+
 Cause = Literal[
     "initial_schedule",
     "update_requirement",
@@ -41,6 +43,8 @@ _STATUS: Mapping[TerminatedReason, Status] = {
     "job_canceled": "ignored",
 }
 
+_RUNNING = (EXECUTING, STOP_WITH_SAVEPOINT)
+
 _OVERTAKING: tuple[Cause, ...] = ("recoverable_failover", "lost_resources")
 
 
@@ -58,6 +62,7 @@ class Rescale:
     """One record. The first of a query has no `before` values. Times are epoch ms.
 
     `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
+    `ran_until` is when the last micro-batch ended while the query was to stop, None if there was none.
     """
 
     number: int
@@ -72,11 +77,25 @@ class Rescale:
     ended: int | None = None
     reason: TerminatedReason | None = None
     stays: tuple[Stay, ...] = ()
+    ran_until: int | None = None
 
     @property
     def status(self) -> Status:
         """What the reason amounts to."""
         return "in_progress" if self.reason is None else _STATUS[self.reason]
+
+    @property
+    def paused_ms(self) -> int:
+        """How long it kept its query from running; 0 for the first start of a query.
+
+        It counts from the order to stop, or from the end of the last micro-batch that ended after that:
+        while new executors are warmed up the query goes on.
+        """
+        if self.cause == "initial_schedule":
+            return 0
+        ran_until = self.ran_until or 0
+        stays = (stay for stay in self.stays if stay.state not in _RUNNING and stay.left is not None)
+        return sum(max(0, (stay.left or 0) - max(stay.entered, ran_until)) for stay in stays)
 
 
 @define(kw_only=True)
@@ -134,6 +153,12 @@ class History:
             *earlier, last = record.stays
             closed = Stay(state=last.state, entered=last.entered, left=at)
             record.stays = (*earlier, closed, Stay(state=state, entered=at))
+
+    def ran_until(self, at: int) -> None:
+        """Note that a micro-batch has ended although the query is to stop."""
+        record = self.open_record
+        if record is not None:
+            record.ran_until = at
 
     def close(
         self,

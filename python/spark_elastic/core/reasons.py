@@ -209,7 +209,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "rescaled": Reason(
         "info",
-        "Runs with {after:partition} instead of {before}, {took_ms:ms} after the stop was ordered.",
+        "Runs with {after:partition} instead of {before}, after a pause of {took_ms:ms}.",
     ),
     # Outcomes
     "start_failed": Reason(

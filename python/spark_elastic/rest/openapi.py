@@ -303,6 +303,15 @@ _REQUIREMENTS: Schema = {
 }
 
 
+def _order(summary: str, body: str) -> Schema:
+    """Describe a POST that orders something, and the PUT that does the same."""
+    more: dict[str, Any] = {"status": 202, "requestBody": _body(_ref(body), required=False)}
+    return {
+        "post": _operation(f"{summary}.", "Empty", *_WRITE, 400, **more),
+        "put": _operation(f"{summary}, through a proxy that passes no POST.", "Empty", *_WRITE, 400, **more),
+    }
+
+
 def document() -> Schema:
     """Return the description as a JSON-ready object."""
     collections = {
@@ -331,26 +340,12 @@ def document() -> Schema:
             "/jobs/{query}/resource-requirements": _REQUIREMENTS,
             "/queries/{query}/stop": {
                 "parameters": [_ID],
-                "post": _operation(
-                    "Stop a query for good.",
-                    "Empty",
-                    *_WRITE,
-                    400,
-                    status=202,
-                    requestBody=_body(_ref("Empty"), required=False),
-                ),
+                **_order("Stop a query for good", "Empty"),
             },
             "/queries/{query}/savepoints": {
                 "parameters": [_ID],
                 "get": _operation("List the savepoints of a query, the newest first.", "Savepoints", 404),
-                "post": _operation(
-                    "Take a savepoint of a query.",
-                    "Empty",
-                    *_WRITE,
-                    400,
-                    status=202,
-                    requestBody=_body(_ref("SavepointRequest"), required=False),
-                ),
+                **_order("Take a savepoint of a query", "SavepointRequest"),
             },
             "/queries/{query}/rescales": {
                 "parameters": [_ID],

@@ -20,7 +20,7 @@ from spark_elastic.rest.errors import as_json
 from spark_elastic.rest.parameters import LARGEST
 from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
 from spark_elastic.runtime.timeline import Timeline
-from spark_elastic.runtime.view import View, paused_ms
+from spark_elastic.runtime.view import View
 
 Json = dict[str, Any]
 
@@ -138,7 +138,7 @@ def rescale(record: Rescale) -> Json:
         "slotsAfter": record.slots_after,
         "partitionsBefore": record.partitions_before,
         "partitionsAfter": record.partitions_after,
-        "pausedMs": paused_ms(record),
+        "pausedMs": record.paused_ms,
         "states": [
             {"state": stay.state, "entered": stay.entered, "left": stay.left} for stay in record.stays
         ],

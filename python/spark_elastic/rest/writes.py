@@ -49,6 +49,7 @@ def guard(request: falcon.Request, view: View) -> None:
 
 def _same_origin(request: falcon.Request) -> None:
     """Refuse what a page of another site makes a browser send."""
+    ours: HttpRequest = request.env[REQUEST]
     site = request.get_header("Sec-Fetch-Site")
     if site is not None:
         if site in ("same-origin", "none"):
@@ -60,13 +61,17 @@ def _same_origin(request: falcon.Request) -> None:
     # A proxy says which host it was asked for: Jetty, which Spark's master has, in Forwarded.
     hosts = {request.get_header("Host"), request.get_header("X-Forwarded-Host")}
     hosts |= {hop.host for hop in request.forwarded or ()}
+    # YARN's leaves out who it is, and so does it with Sec-Fetch-Site; its filter before the UI knows it.
+    hosts |= {_host(proxy) for proxy in ours.proxies}
     if _host(origin) not in {host.lower() for host in hosts if host}:
-        raise Refusal(403, f"a page of another origin may not change anything (Origin: {origin[:60]})")
+        pages = " or ".join(f"{proxy}/elastic/" for proxy in ours.proxies)
+        why = f"a page of another origin may not change anything (Origin: {origin[:60]})"
+        raise Refusal(403, f"{why}: open the page at {pages}" if pages else why)
 
 
-def _host(origin: str) -> str:
+def _host(url: str) -> str:
     try:
-        return urlsplit(origin).netloc.lower()
+        return urlsplit(url).netloc.lower()
     except ValueError:
         return ""
 

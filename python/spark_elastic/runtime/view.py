@@ -10,13 +10,11 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.events import ExecutorInfo
-from spark_elastic.core.history import Cause, Rescale, Status
-from spark_elastic.core.query.transitions import EXECUTING, STOP_WITH_SAVEPOINT
+from spark_elastic.core.history import Cause, Status
 from spark_elastic.core.scheduler import QueryView, Scheduler
 from spark_elastic.settings import Settings
 
 DECISIONS_KEPT = 1_000
-_RUNNING = (EXECUTING, STOP_WITH_SAVEPOINT)
 # Upper ends of the buckets in which decision times are counted, in seconds.
 DECISION_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
 
@@ -108,7 +106,7 @@ class Pictures:
                 break
             self._counted[query] = max(self._counted.get(query, last), (rescale.ended, rescale.number))
             self._rescales[rescale.cause, rescale.status] += 1
-            self._paused[rescale.cause] += paused_ms(rescale)
+            self._paused[rescale.cause] += rescale.paused_ms
         return view
 
 
@@ -136,14 +134,3 @@ class Decisions:
     def buckets(self) -> tuple[int, ...]:
         """Return how many events took how long."""
         return tuple(self._buckets)
-
-
-def paused_ms(rescale: Rescale) -> int:
-    """Return how long a rescale kept its query from running, in ms; 0 for the first start of a query.
-
-    It counts from the decision: a warm-up and the micro-batch that was under way are part of it.
-    """
-    if rescale.cause == "initial_schedule":
-        return 0
-    stays = (stay for stay in rescale.stays if stay.state not in _RUNNING and stay.left is not None)
-    return sum((stay.left or 0) - stay.entered for stay in stays)

@@ -20,6 +20,8 @@ from tests.unit.rest.world import ADAPTIVE, COUNTS, ID, NOW, PATIENCE_S
 
 OTHER = "7a1c2a34-9d0b-4c1e-8f50-1234567890ab"
 SPREAD = evolve(STATELESS, query=OTHER, name="spread")
+# Where YARN's filter before a driver's UI sends whoever does not ask through the proxy.
+TO_YARNS_PROXY = "http://rm:8088/proxy/redirect/application_1_1/elastic/api/v1/overview"
 
 
 @pytest.fixture
@@ -384,7 +386,8 @@ def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
         (Canned(302, "", {"Location": "/jobs/"}), "the application runs without the plugin"),
         (Canned(200), "no driver with spark-elastic"),
         (Canned(200, "[]"), "no driver with spark-elastic"),
-        (Canned(302, "", {"Location": "https://login"}), "redirects to https://login"),
+        (Canned(302, "", {"Location": "https://login"}), "redirects to https://login: name that address"),
+        (Canned(302, "", {"Location": TO_YARNS_PROXY}), "type --url http://rm:8088/proxy/application_1_1\n"),
         (Canned(200, '{"slots": 1}'), "the driver has another version"),
         (Canned(404, '{"errors": ["nothing is at this path"]}'), "may have an older version"),
         (Canned(502), "is the application still running?"),

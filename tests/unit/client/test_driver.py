@@ -14,6 +14,8 @@ from spark_elastic.client.driver import tidy_url
         ("http://host:4040/elastic/api/v1/queries", "http://host:4040"),
         ("http://host/proxy/elastic-app/elastic/", "http://host/proxy/elastic-app"),
         ("http://[::1]:4040/StreamingQuery", "http://[::1]:4040"),
+        ("http://rm:8088/proxy/redirect/application_1_1/jobs/", "http://rm:8088/proxy/application_1_1"),
+        ("http://rm:8088/proxy/redirect/", "http://rm:8088/proxy/redirect"),
     ],
 )
 def test_an_address_is_taken_as_somebody_copies_it(typed: str, url: str) -> None:

@@ -151,13 +151,33 @@ class TestRestart:
         scene.now += 900
         actions = scene.started(4)
         (decision,) = decisions(actions)
-        assert decision.message == "Runs with 4 partitions instead of 2, 1 s after the stop was ordered."
+        assert decision.message == "Runs with 4 partitions instead of 2, after a pause of 1 s."
         assert scene.query().state == "Executing"
         newest, first = scene.query().history
         assert (newest.cause, newest.reason, newest.partitions_before) == ("new_resources", "succeeded", 2)
         assert newest.partitions_after == 4
         assert [stay.state for stay in newest.stays] == ["Executing", "Restarting", "CreatingExecutionGraph"]
         assert (first.cause, first.slots_before, first.partitions_before) == ("initial_schedule", None, None)
+
+    def test_the_pause_begins_when_the_last_batch_has_ended(self, scene: Scene) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(900, 312, 312, 312, partitions=2)
+        scene.executor("1", cores=2)
+        scene.until_stop()
+        ordered = scene.now
+        assert orders(scene.batches(400, 600, partitions=2)) == []  # while new executors are warmed up
+        ended = scene.now
+        assert ended > ordered
+        scene.now += 100
+        scene.stopped()
+        scene.now += 900
+        (decision,) = decisions(scene.started(4))
+        assert decision.numbers["took_ms"] == 1_000
+        newest = scene.query().history[0]
+        assert (newest.ran_until, newest.status) == (ended, "completed")
+        assert newest.paused_ms == 1_000
 
     def test_a_change_in_the_cooldown_waits_for_its_end(self, scene: Scene) -> None:
         scene.start(2)

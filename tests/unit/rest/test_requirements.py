@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +154,18 @@ def test_json_may_name_its_charset(api: World) -> None:
 )
 def test_a_page_of_another_origin_changes_nothing(api: World, headers: dict[str, str], status: int) -> None:
     assert api.put(REQUIREMENTS, body(1, 2), **headers).status == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("http://rm-2:8088", 200), ("http://RM:8088", 200), ("http://rm:8042", 403)]
+)
+def test_a_page_behind_yarns_proxy_changes_something(api: World, origin: str, status: int) -> None:
+    headers = {"Content-Type": "application/json", "Origin": origin, "Host": "driver:4040"}
+    bases = ("http://rm:8088/proxy/application_1_1", "http://rm-2:8088/proxy/application_1_1")
+    sent = json.dumps(body(1, 2)).encode()
+    reply = api.request("PUT", REQUIREMENTS, body=sent, headers=headers, proxies=bases)
+    assert reply.status == status
+    assert status == 200 or f"open the page at {bases[0]}/elastic/ or {bases[1]}/elastic/" in reply.errors
 
 
 def test_who_may_not_modify_is_told_what_it_takes(api: World, tmp_path: Path) -> None:

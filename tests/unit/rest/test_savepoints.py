@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import StopQuery, TakeSavepoint
-from tests.unit.rest.world import ADAPTIVE, API, ID, World, world
+from tests.unit.rest.world import ADAPTIVE, API, ID, Reply, World, world
 
 SAVEPOINTS = f"{API}/queries/{ID}/savepoints"
 
@@ -25,9 +25,10 @@ def taken(api: World) -> TakeSavepoint:
     return action
 
 
-def test_one_is_taken_and_shown(api: World) -> None:
+@pytest.mark.parametrize("ask", [World.post, World.put])
+def test_one_is_taken_and_shown(api: World, ask: Callable[..., Reply]) -> None:
     assert api.get(SAVEPOINTS).json == {"savepoints": []}
-    reply = api.post(SAVEPOINTS, {"target": "/s"})
+    reply = ask(api, SAVEPOINTS, {"target": "/s"})
     assert (reply.status, reply.json) == (202, {})
     order = taken(api)
     assert (order.query, order.target) == (ID, "/s")
@@ -75,4 +76,5 @@ def test_a_savepoint_is_a_write_like_any_other(api: World) -> None:
     assert api.request("POST", SAVEPOINTS).status == 415
     assert api.request("POST", SAVEPOINTS, may_modify=False).status == 403
     assert api.post(f"{API}/queries/nobody/savepoints", {"target": "/s"}).status == 404
-    assert api.request("PUT", SAVEPOINTS).status == 405
+    assert api.request("PUT", SAVEPOINTS).status == 415
+    assert api.request("DELETE", SAVEPOINTS).status == 405

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from spark_elastic.core.actions import CancelQuery
-from tests.unit.rest.world import API, ID, World, world
+from tests.unit.rest.world import API, ID, Reply, World, world
 
 STOP = f"{API}/queries/{ID}/stop"
 
@@ -19,8 +19,9 @@ def api() -> Iterator[World]:
 
 
 @pytest.mark.parametrize("sent", [b"", {}])
-def test_a_query_is_stopped_for_good_once(api: World, sent: object) -> None:
-    reply = api.post(STOP, sent)
+@pytest.mark.parametrize("ask", [World.post, World.put])
+def test_a_query_is_stopped_for_good_once(api: World, ask: Callable[..., Reply], sent: object) -> None:
+    reply = ask(api, STOP, sent)
     assert (reply.status, reply.json) == (202, {})
     api.shim.settle()
     assert [a.query for a in api.shim.actions if isinstance(a, CancelQuery)] == [ID]
@@ -43,6 +44,7 @@ def test_a_body_that_says_something_is_refused(api: World, sent: object) -> None
 
 def test_a_stop_is_a_write_like_any_other(api: World) -> None:
     assert api.request("POST", STOP).status == 415
+    assert api.request("PUT", STOP).status == 415
     assert api.request("POST", STOP, may_modify=False).status == 403
     assert api.post(STOP, Origin="http://evil.example", Host="driver:4040").status == 403
     assert api.post(f"{API}/queries/nobody/stop").status == 404

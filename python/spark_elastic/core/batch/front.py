@@ -26,10 +26,10 @@ class BatchDecider:
         """Answer a question."""
         if isinstance(question, InitialCount):
             self._remember(question)
-            return initial_count(question, self.settings, self.corrections)
+            return initial_count(question, self.settings.with_volume(question.advised), self.corrections)
         if isinstance(question, Ranges):
             self._learn(question)
-            return ranges(question, self.settings)
+            return ranges(question, self.settings.with_volume(question.advised))
         if isinstance(question, SplitOffsets):
             return split_offsets(question, self.settings)
         return split_size(question, self.settings)

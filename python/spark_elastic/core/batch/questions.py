@@ -2,7 +2,9 @@
 
 A group is a set of exchanges whose partitions go together, such as the two sides of a join: they get one
 number, and the same ranges. `slots` is what there is now, 0 if that is not known. `lower` and `upper` narrow
-the bounds of the settings for this group.
+the bounds of the settings for this group; `lower` is the application's own
+spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its advisoryPartitionSizeInBytes, None if it has
+none.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ class InitialCount:
     planned: int
     slots: int
     chosen: int | None = None
+    advised: int | None = None
     lower: int | None = None
     upper: int | None = None
 
@@ -97,6 +100,7 @@ class Ranges:
     join: JoinType = "other"
     keyed: bool = False
     left: Left | None = None
+    advised: int | None = None
     lower: int | None = None
     upper: int | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from attrs.validators import ge, gt, in_, optional
 
 from spark_elastic.core.batch.number import highest_parallelism
@@ -56,6 +56,12 @@ class BatchSettings:
     def volume(self) -> int:
         """The bytes that one task should read."""
         return self.rules.volume if self.avg_data_volume_per_task is None else self.avg_data_volume_per_task
+
+    def with_volume(self, advised: int | None) -> BatchSettings:
+        """Return these settings for an application that has told Spark how many bytes a task should read."""
+        if advised is None or self.avg_data_volume_per_task is not None:
+            return self
+        return evolve(self, avg_data_volume_per_task=advised)
 
     @property
     def skew(self) -> Skew:

@@ -160,9 +160,9 @@ class Step:
         return self.machine.requirements.desired
 
     @property
-    def started_after_stop_ms(self) -> int | None:
-        ordered = self.record.stop_ordered
-        return None if ordered is None else self.now - ordered
+    def paused_ms(self) -> int | None:
+        since = self.record.paused_since
+        return None if since is None else self.now - since
 
     @property
     def may_start(self) -> bool:
@@ -178,7 +178,7 @@ class Step:
         record.gate = "failed"
         record.recovering = True
         record.target = None
-        record.stop_ordered = None
+        record.paused_since = None
         self._give_up_all()
         entry = RunFailure(at=self.now, failure=failure, reason=judgement.reason)
         record.exceptions = (entry, *record.exceptions)[:EXCEPTIONS_KEPT]
@@ -367,7 +367,7 @@ class Step:
     def stop(self, target: int | None) -> None:
         if target is not None:
             self.record.target = target
-            self.record.stop_ordered = self.now
+            self.record.paused_since = self.now
         action = StopQuery(id=self.turn.next_action(), cause=self.turn.cause, query=self.record.facts.query)
         self._ordered("stop", action, target)
 
@@ -467,8 +467,8 @@ class Step:
             record.began_rescalable = True
             record.note_rescalable()
         if record.gate == "stopped":
-            if record.stop_ordered is not None:
-                record.restart_cost_ms = self.now - record.stop_ordered
+            if self.paused_ms is not None:
+                record.restart_cost_ms = self.paused_ms
             since = self.now - HORIZON_MS
             record.restarts = (*(at for at in record.restarts if at > since), self.now)
         self._give_up_all("start", "stop")
@@ -477,7 +477,7 @@ class Step:
         record.recovering = False
         record.partitions = event.partitions or record.partitions or record.facts.session_partitions
         record.target = None
-        record.stop_ordered = None
+        record.paused_since = None
 
     def measured(self, event: QueryProgress, *, warm: bool) -> None:
         record = self.record
@@ -494,6 +494,10 @@ class Step:
                 duration_ms=event.duration_ms,
                 rows=event.input_rows,
             )
+
+    def ran_until_now(self) -> None:
+        self.record.paused_since = self.now
+        self.record.history.ran_until(self.now)
 
     def open_rescale(self, cause: Cause) -> None:
         first = cause == "initial_schedule"
@@ -512,7 +516,7 @@ class Step:
 
     def wait_for_resources(self) -> None:
         # Waiting for resources is not what a restart costs.
-        self.record.stop_ordered = None
+        self.record.paused_since = None
         wait_ms = self.settings.resource_wait_ms
         manager = TransitionManager(
             created=self.now,

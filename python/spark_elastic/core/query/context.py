@@ -67,8 +67,8 @@ class Context(Protocol):
         ...
 
     @property
-    def started_after_stop_ms(self) -> int | None:
-        """The time since the stop for a restart was ordered, None if none was."""
+    def paused_ms(self) -> int | None:
+        """How long the restart under way has kept the query from running, None if there is none."""
         ...
 
     # Decide
@@ -159,6 +159,10 @@ class Context(Protocol):
 
     def measured(self, event: QueryProgress, *, warm: bool) -> None:
         """Take in a committed batch; only the duration of a warm one counts."""
+        ...
+
+    def ran_until_now(self) -> None:
+        """Note that a query that is to stop has ended another micro-batch: its pause begins later."""
         ...
 
     def open_rescale(self, cause: Cause) -> None:

@@ -96,7 +96,7 @@ class CreatingExecutionGraph(State):
 
     def _started(self, event: QueryStarted, context: Context) -> None:
         target, before = context.record.target, context.record.partitions
-        took_ms, restarted = context.started_after_stop_ms, context.record.gate == "stopped"
+        took_ms, restarted = context.paused_ms, context.record.gate == "stopped"
         context.started(event)
         if target is not None and event.partitions != target:
             context.record.failed_target = target

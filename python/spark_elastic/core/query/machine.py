@@ -190,7 +190,7 @@ class QueryMachine:
         if isinstance(state, Restarting):
             stopping = state.target is not None
             assert record.gate == ("running" if stopping else "failed")
-            assert (record.stop_ordered is not None) == stopping
+            assert (record.paused_since is not None) == stopping
         if isinstance(state, Executing):
             assert record.gate == "running"
-            assert record.stop_ordered is None
+            assert record.paused_since is None

@@ -62,10 +62,10 @@ class Record:
     failure first, `savepoints` the newest savepoint.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
-    `becomes_rescalable` says that its start changes them, `began_rescalable` that one has. `stop_ordered`
-    is when the restart under way began, `restarts` when the last ones ended. `advised` is the last change
-    (before, after, slots) that was only advised. `failed_target` is a count that could not be brought
-    about. All times are epoch ms.
+    `becomes_rescalable` says that its start changes them, `began_rescalable` that one has. `paused_since`
+    is when the stop for the restart under way was ordered, or the last micro-batch ended after that;
+    `restarts` is when the last ones ended. `advised` is the last change (before, after, slots) that was
+    only advised. `failed_target` is a count that could not be brought about. All times are epoch ms.
     """
 
     facts: QueryFacts
@@ -87,7 +87,7 @@ class Record:
     restart_cost_ms: int | None = None
     becomes_rescalable: bool = False
     began_rescalable: bool = False
-    stop_ordered: int | None = None
+    paused_since: int | None = None
     restarts: tuple[int, ...] = ()
     failed_target: int | None = None
     orders: dict[str, Order] = field(factory=dict)

@@ -81,10 +81,10 @@ class Restarting(State):
         """Order the stop again, or say again until when the query waits."""
         record = context.record
         if self.target is not None:
-            ordered = record.stop_ordered
+            paused_since = record.paused_since
             context.report("stopped_again", before=record.partitions, after=self.target)
             context.stop(self.target)
-            record.stop_ordered = ordered
+            record.paused_since = paused_since
         else:
             record.last_hold = None
             self._back_off(context)
@@ -107,6 +107,8 @@ class Restarting(State):
                 context.cancel(event.by)
             case QueryProgress() if event.run == context.record.run:
                 context.measured(event, warm=True)
+                if self.target is not None:
+                    context.ran_until_now()
             case QueryStopped():
                 self._stopped(context)
             case QueryFailed():
@@ -149,7 +151,7 @@ class Restarting(State):
         order, record = context.order, context.record
         # An order that was repeated is refused while the first one is still carried out.
         if order is not None and order.kind == "stop" and not record.is_stopping:
-            record.stop_ordered = None
+            record.paused_since = None
             context.close_rescale("exception_occurred")
             context.execute()
 

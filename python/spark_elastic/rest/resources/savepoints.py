@@ -1,4 +1,4 @@
-"""GET and POST /queries/{id}/savepoints."""
+"""GET and POST /queries/{id}/savepoints; PUT does what POST does, since YARN's proxy passes no POST on."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ class Savepoints:
         carry_out(self.board, request, view, _Savepoint(query, asker(request), target, stop))
         response.status = falcon.HTTP_202
         response.text = "{}"
+
+    on_put = on_post
 
 
 def _read(body: Any) -> tuple[str | None, bool]:

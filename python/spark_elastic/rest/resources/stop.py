@@ -1,4 +1,4 @@
-"""POST /queries/{id}/stop."""
+"""POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy passes no POST on."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Stop:
         carry_out(self.board, request, view, _Stop(query, asker(request)))
         response.status = falcon.HTTP_202
         response.text = "{}"
+
+    on_put = on_post
 
 
 @frozen

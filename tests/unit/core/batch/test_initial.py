@@ -27,6 +27,10 @@ def test_all_exchanges_of_a_group_count_and_get_one_number() -> None:
     assert ask_count(planned(450 * MIB, 450 * MIB)).partitions == ask_count(planned(900 * MIB)).partitions
 
 
+def test_what_the_application_tells_spark_is_what_a_task_reads() -> None:
+    assert ask_count(planned(900 * MIB), advised=128 * MIB).record.numbers["tasks"] == 8
+
+
 def test_a_small_result_that_was_measured_is_not_spread_over_all_slots() -> None:
     assert ask_count(planned(3 * MIB, measured=True)).partitions == 6
     assert ask_count(planned(10, measured=True)).partitions == 2

@@ -22,6 +22,10 @@ def test_a_wave_is_filled_where_that_costs_nothing() -> None:
     )
 
 
+def test_what_the_application_tells_spark_is_what_a_task_reads() -> None:
+    assert ask_ranges(written([8 * MIB] * 64), advised=32 * MIB).record.after == 16
+
+
 def test_a_task_is_not_started_for_less_than_a_mebibyte() -> None:
     assert spans(ask_ranges(written([1000] * 64))) == [(0, 64)]
     assert len(spans(ask_ranges(written([MIB // 16] * 64)))) == 4

@@ -19,6 +19,13 @@ def test_a_preset_fills_in_only_what_is_not_set() -> None:
     assert BatchSettings(preset="flink", max_parallelism=9).bounds(2) == Bounds(lower=1, upper=9)
 
 
+def test_the_size_that_an_application_advises_counts_unless_ours_is_set() -> None:
+    assert BatchSettings().with_volume(None) == BatchSettings()
+    assert BatchSettings().with_volume(5).volume == 5
+    assert BatchSettings(preset="flink").with_volume(5).volume == 5
+    assert BatchSettings(avg_data_volume_per_task=7).with_volume(5).volume == 7
+
+
 @pytest.mark.parametrize(("slots", "upper"), [(-1, 128), (0, 128), (1, 128), (10, 1280), (1000, 32_768)])
 def test_our_own_upper_bound_goes_by_the_slots(slots: int, upper: int) -> None:
     assert BatchSettings().bounds(slots) == Bounds(lower=1, upper=upper)

@@ -5,12 +5,20 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
 
-/** Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits. */
-private[spark] final class ClusterListener(sc: SparkContext, events: EventStream) extends SparkListener {
+/**
+ * Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits.
+ *
+ * @param lost told that executors are gone, or get no more tasks
+ */
+private[spark] final class ClusterListener(sc: SparkContext, events: EventStream, lost: () => Unit)
+    extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorFacts]
   private val queryOfStage = mutable.HashMap.empty[Int, String]
 
   def executors: Seq[ExecutorFacts] = events.synchronized(book.values.toSeq)
+
+  /** Those that get tasks. */
+  def usable: Seq[ExecutorFacts] = executors.filterNot(e => e.excluded || e.decommissioning)
 
   /** Spark posts no event when an executor begins to decommission: the scheduler has to be asked. */
   def checkDecommissioning(): Unit = {
@@ -22,6 +30,7 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
         book.updateWith(e.executor)(_.map(_.copy(decommissioning = true)))
       }
     }
+    if (leaving.nonEmpty) lost()
   }
 
   override def onExecutorAdded(added: SparkListenerExecutorAdded): Unit = {
@@ -31,8 +40,10 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
     }
   }
 
-  override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
+  override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
     events.record(ExecutorRemoved(removed.executorId, removed.reason))(book.remove(removed.executorId))
+    lost()
+  }
 
   override def onExecutorExcluded(e: SparkListenerExecutorExcluded): Unit =
     exclude(e.executorId, s"${e.taskFailures} tasks failed on it")
@@ -46,10 +57,12 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
 
   private def on(host: String): Seq[String] = executors.filter(_.host == host).map(_.executor)
 
-  private def exclude(executor: String, reason: String): Unit =
+  private def exclude(executor: String, reason: String): Unit = {
     events.record(ExecutorExcluded(executor, reason)) {
       book.updateWith(executor)(_.map(_.copy(excluded = true)))
     }
+    lost()
+  }
 
   private def include(executor: String): Unit =
     events.record(ExecutorUnexcluded(executor)) {

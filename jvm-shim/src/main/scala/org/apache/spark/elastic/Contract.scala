@@ -157,7 +157,7 @@ private[spark] case class KillExecutors(id: String, executors: Seq[String]) exte
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
-/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say. */
+/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `proxies` are URLs of YARN's proxy. */
 private[spark] case class HttpRequest(
     method: String,
     path: String,
@@ -166,23 +166,32 @@ private[spark] case class HttpRequest(
     body: Array[Byte],
     user: Option[String],
     address: String,
-    mayModify: Boolean)
+    mayModify: Boolean,
+    proxies: Seq[String] = Nil)
 private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
 
 /** What is asked about a batch stage: the twin of python/spark_elastic/core/batch/questions.py. `slots` 0: not known. */
 private[spark] sealed trait Question
 private[spark] case class PlannedExchange(id: String, bytes: Long, source: String)
 
-/** `planned` is Spark's number of partitions, `chosen` the user's own `spark.sql.shuffle.partitions`. */
+/** `planned` is Spark's number of partitions, `chosen`, `advised`, `lower` are the user's own number, size, least number. */
 private[spark] case class InitialCount(
     group: String,
     exchanges: Seq[PlannedExchange],
     planned: Int,
     chosen: Option[Int],
+    advised: Option[Long],
+    lower: Option[Int],
     slots: Int = 0)
     extends Question
 private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
-private[spark] case class Ranges(group: String, exchanges: Seq[WrittenExchange], left: Option[String], slots: Int = 0)
+private[spark] case class Ranges(
+    group: String,
+    exchanges: Seq[WrittenExchange],
+    left: Option[String],
+    advised: Option[Long],
+    lower: Option[Int],
+    slots: Int = 0)
     extends Question
 
 /** `planned` is Spark's number of tasks, `most` how many there can be where no file can be split. */

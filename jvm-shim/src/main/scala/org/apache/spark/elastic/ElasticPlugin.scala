@@ -1,7 +1,8 @@
 package org.apache.spark.elastic
 
 import java.util.{Collections, Map => JMap, Properties}
-import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
+import java.util.concurrent.{Executors, RejectedExecutionException, ScheduledExecutorService, TimeUnit}
+import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.util.control.NonFatal
 
@@ -65,7 +66,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
   private final class Parts(sc: SparkContext) {
     private val events = new EventStream
-    private val listener = new ClusterListener(sc, events)
+    private val listener = new ClusterListener(sc, events, () => afterLoss())
     private val executors = new ExecutorControl(sc)
     private val queries = new QueryControl(events)
     private val requests = new Requests
@@ -81,6 +82,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val hasApi =
       !Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false"))
     private val clusterCalls = daemon("elastic-executors")
+    private val lossesSeen = new AtomicBoolean(true)
 
     def start(): Unit = {
       sc.addSparkListener(listener)
@@ -96,6 +98,16 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           if (ticks % TicksPerUsage == 0) executors.changedUsage().foreach(events.offer(_))
         } catch { case Harmless(e) => logDebug("spark-elastic: tick failed", e) } // e.g. the context is stopping
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
+    }
+
+    /** Several losses at once are looked at once. */
+    private def afterLoss(): Unit = if (lossesSeen.compareAndSet(true, false)) {
+      val look: Runnable = () => {
+        lossesSeen.set(true)
+        queries.leaveLost(listener.usable)
+      }
+      try ticker.execute(look)
+      catch { case _: RejectedExecutionException => } // the application is ending
     }
 
     /** Puts the REST API and the page that reads it under Spark's UI, which stops by itself. */

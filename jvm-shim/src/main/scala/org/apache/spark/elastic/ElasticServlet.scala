@@ -4,6 +4,8 @@ import java.io.{ByteArrayOutputStream, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.Semaphore
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.node.ObjectNode
 import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
 
@@ -59,7 +61,14 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
         body = body,
         user = Option(request.getRemoteUser),
         address = request.getRemoteAddr,
-        mayModify = mayModify))
+        mayModify = mayModify,
+        proxies = proxies(request)))
+
+  /** Where YARN's proxy stands: it does not say which host it was asked for, but the filter that lets it alone in knows. */
+  private def proxies(request: HttpServletRequest): Seq[String] =
+    request.getServletContext.getFilterRegistrations.values.asScala.toSeq
+      .flatMap(filter => Option(filter.getInitParameter("PROXY_URI_BASES")))
+      .flatMap(_.split(","))
 
   /** The body, or why there is none: status and reason. */
   private def read(request: HttpServletRequest): Either[(Int, String), Array[Byte]] = {

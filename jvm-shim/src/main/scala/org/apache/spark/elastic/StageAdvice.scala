@@ -105,5 +105,6 @@ private[spark] object StageAdvice {
   private val PauseMs = 1000L
   private val WarmUp = 20
   private val WarmUpMs = 10000L
-  private val Empty = Seq(InitialCount("", Nil, 1, None), Ranges("", Nil, None), SplitSize("", 0, 1, None, 1, 1))
+  private val Empty =
+    Seq(InitialCount("", Nil, 1, None, None, None), Ranges("", Nil, None, None, None), SplitSize("", 0, 1, None, 1, 1))
 }

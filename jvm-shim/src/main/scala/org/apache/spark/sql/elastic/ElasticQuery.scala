@@ -9,9 +9,9 @@ import scala.concurrent.Await
 import scala.concurrent.duration.Duration
 
 import org.apache.spark.SparkThrowable
-import org.apache.spark.elastic.{ActionDone, ActionFailed, Harmless, QueryFacts, QueryFailed, QueryFailure, QueryIdle}
-import org.apache.spark.elastic.{QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView, SavepointTaken}
-import org.apache.spark.elastic.SourceBounds
+import org.apache.spark.elastic.{ActionDone, ActionFailed, ExecutorFacts, Harmless, QueryFacts, QueryFailed}
+import org.apache.spark.elastic.{QueryFailure, QueryIdle, QueryStarted, QueryStopped, QuerySubmitted}
+import org.apache.spark.elastic.{QueryTerminated, QueryView, SavepointTaken, SourceBounds}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
@@ -312,7 +312,8 @@ private[elastic] final class ElasticQuery(
     }
     val run = execution
     context.start("elastic-stop") {
-      if (stateful) WarmUp(session, run.resolvedCheckpointRoot, warmUpMs)
+      // Not the application's session, which does not know the format of the checkpoint.
+      if (stateful) WarmUp(run.sparkSessionForStream, run.resolvedCheckpointRoot, warmUpMs)
       val from = System.nanoTime()
       try {
         if (!GracefulStop(run, graceMs, () => stopAsked)) {
@@ -374,6 +375,13 @@ private[elastic] final class ElasticQuery(
     execution.sparkSessionForStream.conf.set(SQLConf.SHUFFLE_PARTITIONS.key, count.toString)
     partitions = Some(count)
   }
+
+  /** A help, no more: what cannot be told to Spark costs some waiting. */
+  def leaveLost(left: Seq[ExecutorFacts]): Unit =
+    if (stateful && (phase == Running || phase == Stopping)) {
+      try StateLocations.leaveLost(execution, left)
+      catch { case Harmless(e) => logInfo(s"spark-elastic: query $id may wait for executors that are lost: $e") }
+    }
 
   def boundSources(bounds: Seq[SourceBounds]): Unit = sourceBounds = bounds
 

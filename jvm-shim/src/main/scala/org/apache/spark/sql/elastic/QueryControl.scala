@@ -58,6 +58,9 @@ private[spark] final class QueryControl(val events: EventStream) {
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
     Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
 
+  /** Lets no query wait for executors that are lost. */
+  def leaveLost(left: Seq[ExecutorFacts]): Unit = queries.values.asScala.foreach(_.leaveLost(left))
+
   private def find(id: String): ElasticQuery =
     Option(queries.get(UUID.fromString(id)))
       .getOrElse(throw new IllegalArgumentException(s"there is no query $id"))

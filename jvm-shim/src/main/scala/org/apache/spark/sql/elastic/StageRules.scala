@@ -5,6 +5,7 @@ import java.util.{Collections, LinkedHashMap, Map => JMap}
 import org.apache.spark.elastic.{Harmless, InitialCount, PackedLongs, PlannedExchange, Ranges}
 import org.apache.spark.elastic.{StageAdvice, WrittenExchange}
 import org.apache.spark.internal.Logging
+import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
@@ -84,6 +85,19 @@ private[elastic] object StageRules extends Logging {
 
   def logical(exchange: ShuffleExchangeLike): Option[LogicalPlan] =
     exchange.child.collectFirst { case plan if plan.logicalLink.isDefined => plan.logicalLink.get }
+
+  /** The value of a setting, if the user has set one of its names. */
+  def setByUser[T](session: SparkSession, names: ConfigEntry[_]*)(value: => T): Option[T] =
+    Option.when(names.exists(entry => session.sessionState.conf.contains(entry.key)))(value)
+
+  /** The bytes that each task of a stage should read, as far as the user has told Spark. */
+  def advisedBytes(session: SparkSession): Option[Long] =
+    setByUser(session, SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, SQLConf.SHUFFLE_TARGET_POSTSHUFFLE_INPUT_SIZE)(
+      session.sessionState.conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
+
+  /** The fewest tasks that a stage may have, as far as the user has told Spark. */
+  def least(session: SparkSession): Option[Int] =
+    session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM)
 
   /**
    * What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. An error costs the
@@ -179,9 +193,9 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       // Also where a finished stage says it: those are bytes before compression, which the policy corrects alike.
       PlannedExchange(name(session, e), logical(e).flatMap(ExpectedBytes.of).getOrElse(-1L), source(e))
     }
-    val byUser = Seq(SQLConf.SHUFFLE_PARTITIONS.key, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM.key)
-    val chosen = Option.when(byUser.exists(session.sessionState.conf.contains))(conf.numShufflePartitions)
-    InitialCount(exchanges.head.id, exchanges, planned(group.head), chosen)
+    val chosen = setByUser(session, SQLConf.SHUFFLE_PARTITIONS, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)(
+      conf.numShufflePartitions)
+    InitialCount(exchanges.head.id, exchanges, planned(group.head), chosen, advisedBytes(session), least(session))
   }
 }
 
@@ -229,7 +243,8 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
       val written = stages.zip(sizes).map { case (stage, bytes) =>
         WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
       }
-      advice.ranges(Ranges(written.head.id, written, left), partitions).toSeq.flatMap { case (found, why) =>
+      val question = Ranges(written.head.id, written, left, advisedBytes(session), least(session))
+      advice.ranges(question, partitions).toSeq.flatMap { case (found, why) =>
         stages.zip(sizes).map { case (stage, bytes) =>
           val specs = found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
           stage.id -> (specs, why)
@@ -242,7 +257,8 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if found.contains(stage.id) => read(stage, found)
     case stage: ShuffleQueryStageExec =>
       found.get(stage.id).fold[SparkPlan](stage) { case (specs, why) =>
-        ElasticReadExec(AQEShuffleReadExec(stage, specs), why)
+        val asWritten = specs.forall(spec => spec.endReducerIndex == spec.startReducerIndex + 1)
+        ElasticReadExec(if (asWritten) stage else AQEShuffleReadExec(stage, specs), why)
       }
     case other => other.mapChildren(read(_, found))
   }

@@ -1,0 +1,87 @@
+"""A plain PySpark application that spark-submit brings to YARN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from integration.streaming.http import Client
+from integration.streaming.launch import WITH_PLUGIN, launched
+from integration.yarn.hadoop import Yarn
+from spark_elastic.demo.cluster import spark_home
+from spark_elastic.demo.processes import LoggedProcess
+
+API = "/elastic/api/v1"
+_SUBMITTED_S = 120.0
+_LOOPBACK = "127.0.0.1"
+
+
+@frozen
+class Application:
+    """What spark-submit has started, and its driver as it is seen through YARN's proxy."""
+
+    id: str
+    process: LoggedProcess
+    proxy: str
+
+    @property
+    def url(self) -> str:
+        """Return what somebody types into a browser, or after --url."""
+        return f"{self.proxy}/proxy/{self.id}"
+
+    @property
+    def client(self) -> Client:
+        return Client(self.proxy, f"/proxy/{self.id}{API}")
+
+    def slots(self) -> int | None:
+        """Return how many slots the policy knows, None if nobody answers yet."""
+        reply = self.client.get("/overview")
+        # Spark's UI has a page of its own, with status 200, until the application is up.
+        there = reply.status == 200 and reply.headers.get("content-type") == "application/json"
+        return int(reply.json["slots"]["now"]) if there else None
+
+    def executors(self) -> list[str]:
+        """Return the ids of the executors."""
+        return [executor["id"] for executor in self.client.get("/overview").json["executors"]]
+
+    def shown(self, name: str) -> Any:
+        (query,) = self.client.get(f"/queries?search={name}").json["queries"]
+        return query
+
+    def ran_with(self, **partitions: int) -> bool:
+        """Whether the last micro-batches of these queries had so many partitions."""
+        if self.slots() is None:
+            return False
+        last = {query["name"]: query["lastBatch"] for query in self.client.get("/queries").json["queries"]}
+        return all(last.get(name) and last[name]["partitions"] == n for name, n in partitions.items())
+
+
+@contextmanager
+def application(
+    yarn: Yarn, folder: Path, conf: Mapping[str, str], flags: Sequence[str] = ()
+) -> Iterator[Application]:
+    """Run the application of `rates.py` with the plugin; it ends with the block."""
+    settings = {
+        **WITH_PLUGIN,
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.executor.instances": "2",
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executorEnv.SPARK_LOCAL_IP": _LOOPBACK,
+        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": _LOOPBACK,
+        # By default every application brings some hundred MB of jars along.
+        "spark.yarn.jars": f"local:{spark_home()}/jars/*",
+        "spark.yarn.stagingDir": (folder / "staging").as_uri(),
+        **conf,
+    }
+    program = [*flags, str(Path(__file__).with_name("rates.py")), str(folder / "checkpoints")]
+    env = {"HADOOP_CONF_DIR": str(yarn.conf)}
+    with launched("rates", program, folder, settings, "yarn", env) as process:
+        said = process.wait_for_line(r"Submitted application (application_\d+_\d+)", _SUBMITTED_S)
+        yield Application(said[1], process, yarn.proxy)

@@ -1,0 +1,41 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.elastic.ExecutorFacts
+import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
+
+/**
+ * Where Spark runs the tasks of a stateful operator: where it knows their stores to be open. It does not forget those of
+ * an executor that is gone, so the next micro-batch would wait for it (`spark.locality.wait`, 3 s). To prevent that such
+ * stores are said to be on the executors that are left, by turns: there they are opened next.
+ *
+ * Tasks that were waiting already when the executor was lost wait on: Spark has asked for their locations before.
+ */
+private[elastic] object StateLocations {
+  def leaveLost(execution: StreamExecution, left: Seq[ExecutorFacts]): Unit = {
+    val coordinator = execution.sparkSession.streams.stateStoreCoordinator
+    val known = left.map(_.executor).toSet
+    val turns = Iterator.continually(left).flatten
+    for {
+      batch <- Option(execution.lastExecution) if left.nonEmpty
+      operator <- batch.executedPlan.collect { case operator: StateStoreWriter => operator }
+      info <- operator.stateInfo
+      partition <- 0 until info.numPartitions
+    } {
+      val stores = operator.stateStoreNames.map(StateStoreProviderId(info, partition, _))
+      val lost = stores.filter { store =>
+        coordinator.getLocation(store).map(TaskLocation(_)).exists {
+          case at: ExecutorCacheTaskLocation => !known(at.executorId)
+          case _ => false
+        }
+      }
+      // A task reads all stores of its partition.
+      if (lost.nonEmpty) {
+        val to = turns.next()
+        lost.foreach(coordinator.reportActiveInstance(_, to.host, to.executor, Nil))
+      }
+    }
+  }
+}

@@ -283,7 +283,6 @@ class World:
             state_rows=rows if facts.stateful else 0,
             state_bytes=rows * 200 if facts.stateful else 0,
             partitions=tasks,
-            tasks_ms=int(work_ms),
         )
         self._after(max(self.size.trigger_ms, duration_ms), partial(self._micro_batch, query, start))
 

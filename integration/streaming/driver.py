@@ -40,11 +40,14 @@ def policies_of(jvm: int) -> list[psutil.Process]:
 
 
 class Driver:
-    """The JVM of a PySpark application; `conf` of a context is what its application would have been given."""
+    """The JVM of a PySpark application; `conf` of a context is what its application would have been given.
 
-    def __init__(self, folder: Path, class_path: Sequence[Path] = ()) -> None:
+    `jar` is the shim's, that of this package if none is named.
+    """
+
+    def __init__(self, folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None) -> None:
         self.folder = folder
-        self._class_path = (jar_path(), *class_path)
+        self._class_path = (jar or jar_path(), *class_path)
         self.log = folder / "driver.log"
         self.output = folder / "output.log"
         self.temporary = folder / "tmp"
@@ -142,9 +145,9 @@ class Driver:
 
 
 @contextmanager
-def driver(folder: Path, class_path: Sequence[Path] = ()) -> Iterator[Driver]:
+def driver(folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None) -> Iterator[Driver]:
     """Give a driver without a context yet, with jars beside Spark's and ours; its JVM ends with the block."""
-    started = Driver(folder, class_path)
+    started = Driver(folder, class_path, jar)
     started.start()
     try:
         yield started

@@ -397,7 +397,10 @@ def test_a_query_can_be_stopped_between_two_runs(world: World, inbox: Inbox) -> 
     stop_between_runs(world, inbox, query)
     assert is_active(query)
     assert query.awaitTermination(1) is False
+    reported = [(p["batchId"], p["timestamp"]) for p in query.recentProgress]
     query.stop()
+    assert [(p["batchId"], p["timestamp"]) for p in query.recentProgress] == reported
+    assert len(set(reported)) == len(reported) > 0
     assert not is_active(query)
     assert query.awaitTermination(1) is True
     assert query.exception() is None

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN, submitted
-from integration.streaming.stand_ins import our_script, program
+from integration.streaming.stand_ins import ScriptedPolicy, our_script, program
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -207,6 +207,20 @@ def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp
         assert spark.range(10).count() == 10
     (line,) = errors(jvm, since)
     assert nowhere in line
+
+
+def test_a_query_between_two_runs_ends_with_its_context(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    since = len(jvm.said())
+    policy = ScriptedPolicy(tmp_path / "policy")
+    policy.order(every=1, pause=True)
+    with jvm.session({**PLUGIN, "spark.elastic.python": policy.python}) as spark:
+        rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+        query = rows.writeStream.format("noop").start()
+        eventually(lambda: policy.seen("QueryStopped", query.id), "it is between two runs")
+        handle = query._jsq
+    assert not handle.isActive()
+    assert handle.exception().isEmpty()
+    assert not [line for line in jvm.said()[since:] if "goes on as it was" in line or " ERROR " in line]
 
 
 def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:

@@ -217,11 +217,10 @@ class SourceRead:
 class QueryProgress(QueryEvent):
     """A micro-batch was committed.
 
-    `started` is when the batch began. `partitions` is the count in force in this batch. `tasks_ms` is the
-    sum over its tasks, 0 if unknown. `offsets_behind` is that of the source with the partition furthest
-    behind (records of different sources are not added up), None if no source says it. `sources` are in the
-    order of the facts. `merged` counts earlier progress that the sender has folded into this one; `sources`
-    are those of the last.
+    `started` is when the batch began. `partitions` is the count in force in this batch. `offsets_behind` is
+    that of the source with the partition furthest behind (records of different sources are not added up),
+    None if no source says it. `sources` are in the order of the facts. `merged` counts earlier progress that
+    the sender has folded into this one; `sources` are those of the last.
     """
 
     batch: int
@@ -233,7 +232,6 @@ class QueryProgress(QueryEvent):
     state_rows: int = 0
     state_bytes: int = 0
     partitions: int
-    tasks_ms: int = 0
     offsets_behind: OffsetsBehind | None = None
     sources: tuple[SourceRead, ...] = ()
     merged: int = 0
@@ -267,7 +265,6 @@ class StageCompleted(Event):
     attempt: int
     query: str | None = None
     tasks: int
-    failed_tasks: int = 0
     run_ms: int = 0
     input_bytes: int = 0
     shuffle_read_bytes: int = 0

@@ -57,8 +57,7 @@ class Gateway(Protocol):
     def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
         """Hand over `actions` in their order, then wait up to `wait_ms` (0 to 1000) for events.
 
-        An action whose id the driver has seen before is not carried out again. The first exchange of a
-        connection brings a snapshot first. Raises GatewayError.
+        The first exchange of a connection brings a snapshot first. Raises GatewayError.
         """
 
 

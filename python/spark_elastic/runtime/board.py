@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spark_elastic.core.actions import Action, Report
-from spark_elastic.core.events import ActionOutcome, Event, Snapshot, StageCompleted
+from spark_elastic.core.events import ActionOutcome, Event, ExecutorUsage, Snapshot, StageCompleted
 from spark_elastic.core.scheduler import QueryView, Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import JsonObject
@@ -97,7 +97,7 @@ class Board:
         self.wake: Callable[[], None] = lambda: None
         self.restarts = restarts
         self._asked: deque[Request] = deque()
-        self._decided: deque[JsonObject] = deque()
+        self._decided: deque[DecidedStage] = deque()
         self._stages = DecidedStages()
         self._taken: list[Request] = []
         self._settings: Settings | None = None
@@ -126,8 +126,7 @@ class Board:
 
     def decided(self, stage: JsonObject) -> None:
         """Note a question about a batch stage with its answer, for the loop to write down."""
-        self._decided.append(stage)
-        self._stages.add(stage)
+        self._decided.append(self._stages.add(stage))
 
     @property
     def stages(self) -> Sequence[DecidedStage]:
@@ -139,7 +138,9 @@ class Board:
     def take_decided(self) -> Iterator[JsonObject]:
         """Return the decisions about batch stages that are not written down yet."""
         while self._decided:
-            yield self._decided.popleft()
+            decided = self._decided.popleft()
+            yield decided.stage
+            decided.measured()
 
     def scheduler(self, settings: CoreSettings) -> Watched:
         """Make the scheduler that is to be seen."""
@@ -172,8 +173,8 @@ class Board:
         self._news = True
         if self._scheduler is not None:
             self.timeline.note(event, self._scheduler.slots.total)
-        # The end of a stage changes no query.
-        if not isinstance(event, StageCompleted):
+        # The end of a stage changes no query, nor does what an executor holds.
+        if not isinstance(event, StageCompleted | ExecutorUsage):
             self._mark(event)
         for action in actions:
             if isinstance(action, Report):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import accumulate, count
 from statistics import median_low
 from typing import Any
@@ -17,6 +16,7 @@ from spark_elastic.wire import decode_question
 
 STAGES_KEPT = 1_000
 HISTOGRAM_BUCKETS = 12
+_LISTS = ("exchanges", "specs")
 
 
 @frozen(kw_only=True)
@@ -37,26 +37,44 @@ class Sizes:
 
 @define
 class DecidedStage:
-    """A decision with its number, and the question and answer as they are in the journal."""
+    """A decision with its number, and the question and answer as they are in the journal.
+
+    Once it is `measured` its lists are gone: of a thousand stages with some thousand tasks each they would
+    take hundreds of megabytes.
+    """
 
     number: int
     stage: JsonObject
+    _known: tuple[Sizes | None] | None = None
 
-    @cached_property
+    @property
     def sizes(self) -> Sizes | None:
         """Return what there is to read by how many; None where that was not asked, or nobody knows."""
-        question = decode_question(self.stage["question"])
-        if not isinstance(question, Ranges):
-            return None
-        whole = [exchange.bytes for exchange in question.exchanges if not exchange.broadcast]
-        if not whole or any(min(sizes, default=-1) < 0 for sizes in whole):
-            return None
-        if len({len(sizes) for sizes in whole}) > 1:
-            return None
-        specs = self.stage["answer"].get("specs")
-        if specs is None:
-            return _sizes(False, [sum(partition) for partition in zip(*whole, strict=True)])
-        return _sizes(True, _read(question, specs))
+        stage = self.stage  # looked at first: what has no lists any more is known
+        return _measure(stage) if self._known is None else self._known[0]
+
+    def measured(self) -> None:
+        """Keep the sizes in place of the lists that they come from."""
+        self._known = (_measure(self.stage),)
+        stage = {**self.stage}
+        for part in ("question", "answer"):
+            stage[part] = {name: value for name, value in stage[part].items() if name not in _LISTS}
+        self.stage = stage
+
+
+def _measure(stage: JsonObject) -> Sizes | None:
+    question = decode_question(stage["question"])
+    if not isinstance(question, Ranges):
+        return None
+    whole = [exchange.bytes for exchange in question.exchanges if not exchange.broadcast]
+    if not whole or any(min(sizes, default=-1) < 0 for sizes in whole):
+        return None
+    if len({len(sizes) for sizes in whole}) > 1:
+        return None
+    specs = stage["answer"].get("specs")
+    if specs is None:
+        return _sizes(False, [sum(partition) for partition in zip(*whole, strict=True)])
+    return _sizes(True, _read(question, specs))
 
 
 def _read(question: Ranges, specs: Sequence[Any]) -> list[int]:
@@ -104,9 +122,11 @@ class DecidedStages:
     _kept: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
     _numbers: count[int] = field(factory=lambda: count(1))
 
-    def add(self, stage: JsonObject) -> None:
-        """Add the newest one."""
-        self._kept.append(DecidedStage(next(self._numbers), stage))
+    def add(self, stage: JsonObject) -> DecidedStage:
+        """Add the newest one, and return it."""
+        decided = DecidedStage(next(self._numbers), stage)
+        self._kept.append(decided)
+        return decided
 
     def newest_first(self) -> Sequence[DecidedStage]:
         """Return them."""

@@ -56,10 +56,11 @@ def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> Non
         assert stages.answer(ranges(1, 2, 3))["answer"]["specs"] is None
         left = stages.answer(scan())["answer"]
         assert (left["tasks"], left["split"]) == (None, None)
-        scanned, read, counted = [decided.stage for decided in running.board.stages]
-        assert counted["answer"]["partitions"] == 128
-        assert scanned["answer"]["tasks"] == 8
-        assert len(read["answer"]["specs"]) == 1
+        scanned, read, counted = running.board.stages
+        assert counted.stage["answer"]["partitions"] == 128
+        assert scanned.stage["answer"]["tasks"] == 8
+        assert read.sizes is not None
+        assert (read.sizes.of_tasks, read.sizes.count) == (True, 1)
 
 
 def test_what_cannot_be_read_gets_an_empty_answer_and_the_next_is_answered(
@@ -82,6 +83,23 @@ def test_warming_up_teaches_nothing_and_leaves_nothing_behind() -> None:
         stages.answer(count(exchange="", exchanges=[]))
         stages.answer(scan(0, name=""))
         assert running.board.stages == ()
+
+
+def test_what_is_kept_of_a_decision_that_was_written_down_has_no_lists(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with world({}, journal=lambda: Journal(path, settings=load({}), max_size=1 << 20)) as running:
+        Stages(running.board).answer(ranges(*[64 << 20] * 500))
+        (decided,) = running.board.stages
+        sizes = decided.sizes
+        running.shim.settle()
+        assert len(json.dumps(decided.stage)) < 1_000
+        assert decided.sizes == sizes
+        assert sizes is not None
+        assert sizes.count == 500
+        (shown,) = running.get(f"{API}/stages").json["stages"]
+        assert (shown["sizes"]["count"], shown["after"]) == (500, 500)
+    (written,) = [entry.written for _, entry in read_journal(path) if isinstance(entry, StageEntry)]
+    assert len(written["answer"]["specs"]) == 500
 
 
 def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tmp_path: Path) -> None:

@@ -59,6 +59,9 @@ def test_a_query_that_nothing_has_happened_to_keeps_its_picture() -> None:
     *_, before, after = seen(scene)
     assert after.queries["enrich"] is before.queries["enrich"]
     assert after.queries["counts"] is not before.queries["counts"]
+    scene.send(ev.ExecutorUsage, executor="0", cached_bytes=1, shuffle_bytes=1)
+    *_, before, after = seen(scene)
+    assert all(after.queries[query] is before.queries[query] for query in ("counts", "enrich"))
 
 
 def test_each_ended_rescale_is_counted_once_with_its_pause() -> None:

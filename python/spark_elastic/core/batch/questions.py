@@ -3,8 +3,8 @@
 A group is a set of exchanges whose partitions go together, such as the two sides of a join: they get one
 number, and the same ranges. `slots` is what there is now, 0 if that is not known. `lower` and `upper` narrow
 the bounds of the settings for this group; `lower` is the application's own
-spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its advisoryPartitionSizeInBytes, None if it has
-none.
+spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its advisoryPartitionSizeInBytes, None if it
+has none.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from spark_elastic.runtime.view import View
 
 # It becomes one line of the event log.
 MOST_CHARACTERS = 8 << 20
-# Their sizes are reckoned when they are shown, and an application that ends waits for it.
+# The journal has the older ones.
 _STAGES = 200
 
 

@@ -14,16 +14,11 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
     extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorFacts]
   private val queryOfStage = mutable.HashMap.empty[Int, String]
-  private val failedTasks = mutable.HashMap.empty[Int, Int]
-  private val taskTime = new java.util.concurrent.ConcurrentHashMap[String, java.lang.Long]
 
   def executors: Seq[ExecutorFacts] = events.synchronized(book.values.toSeq)
 
   /** Those that get tasks. */
   def usable: Seq[ExecutorFacts] = executors.filterNot(e => e.excluded || e.decommissioning)
-
-  /** Run time of the tasks of a query's stages completed since this was last asked, in ms. */
-  def drainTaskTime(query: String): Long = Option(taskTime.remove(query)).fold(0L)(_.longValue)
 
   /** Spark posts no event when an executor begins to decommission: the scheduler has to be asked. */
   def checkDecommissioning(): Unit = {
@@ -80,24 +75,16 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
       query <- Option(properties.getProperty("sql.streaming.queryId"))
     } queryOfStage(submitted.stageInfo.stageId) = query
 
-  override def onTaskEnd(task: SparkListenerTaskEnd): Unit =
-    if (!task.taskInfo.successful) {
-      failedTasks(task.stageId) = failedTasks.getOrElse(task.stageId, 0) + 1
-    }
-
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = {
     val stage = completed.stageInfo
     val metrics = stage.taskMetrics
-    val query = queryOfStage.remove(stage.stageId)
-    query.foreach(taskTime.merge(_, metrics.executorRunTime, (a, b) => a + b))
     val duration = for (from <- stage.submissionTime; to <- stage.completionTime) yield to - from
     events.offer(
       StageCompleted(
         stage.stageId,
         stage.attemptNumber(),
-        query,
+        queryOfStage.remove(stage.stageId),
         stage.numTasks,
-        failedTasks.remove(stage.stageId).getOrElse(0),
         metrics.executorRunTime,
         metrics.inputMetrics.bytesRead,
         metrics.shuffleReadMetrics.totalBytesRead,

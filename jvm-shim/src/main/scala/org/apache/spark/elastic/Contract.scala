@@ -89,7 +89,6 @@ private[spark] case class QueryProgress(
     stateRows: Long,
     stateBytes: Long,
     partitions: Int,
-    tasksMs: Long,
     offsetsBehind: Option[OffsetsBehind],
     sources: Seq[SourceRead],
     merged: Int = 0)
@@ -113,7 +112,6 @@ private[spark] case class StageCompleted(
     attempt: Int,
     query: Option[String],
     tasks: Int,
-    failedTasks: Int,
     runMs: Long,
     inputBytes: Long,
     shuffleReadBytes: Long,

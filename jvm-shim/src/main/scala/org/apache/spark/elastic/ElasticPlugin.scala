@@ -29,13 +29,17 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       keepFromExecutors(sc.conf)
       if (Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")) {
         logInfo("spark-elastic: schedulerMode is off, nothing is done")
+      } else if (!Shim.fits(sc.version)) {
+        logError(
+          s"spark-elastic: off, the application goes on as plain Spark: the jar is for Spark ${Shim.spark}, this is " +
+            s"${sc.version}: take the jar that `spark-elastic jar` prints, or the spark-elastic that has one")
       } else {
         val started = new Parts(sc)
         parts = Some(started)
         started.start()
       }
     } catch {
-      case NonFatal(e) =>
+      case Harmless(e) =>
         logError("spark-elastic: could not start, the application goes on as plain Spark", e)
         shutdown()
     }
@@ -64,7 +68,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val events = new EventStream
     private val listener = new ClusterListener(sc, events, () => afterLoss())
     private val executors = new ExecutorControl(sc)
-    private val queries = new QueryControl(events, listener.drainTaskTime)
+    private val queries = new QueryControl(events)
     private val requests = new Requests
     private val advice = new StageAdvice(requests)
     private val figures = new PolicyFigures
@@ -92,7 +96,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           queries.tick()
           ticks += 1
           if (ticks % TicksPerUsage == 0) executors.changedUsage().foreach(events.offer(_))
-        } catch { case NonFatal(e) => logDebug("spark-elastic: tick failed", e) } // e.g. the context is stopping
+        } catch { case Harmless(e) => logDebug("spark-elastic: tick failed", e) } // e.g. the context is stopping
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
     }
 
@@ -120,7 +124,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
     private def archive(): Unit =
       try if (hasApi && sc.eventLogDir.isDefined) ElasticArchive.ask(requests).foreach(sc.listenerBus.post)
-      catch { case NonFatal(e) => logWarning("spark-elastic: the event log gets nothing for the History Server", e) }
+      catch { case Harmless(e) => logWarning("spark-elastic: the event log gets nothing for the History Server", e) }
 
     def stop(): Unit = {
       archive()
@@ -129,7 +133,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       ticker.shutdownNow()
       // Nobody answers any more: a query between two runs ends now, and so does who waits for it.
       try queries.tick()
-      catch { case NonFatal(e) => logDebug("spark-elastic: the last tick failed", e) }
+      catch { case Harmless(e) => logDebug("spark-elastic: the last tick failed", e) }
       clusterCalls.shutdownNow()
       policy.stop()
       gateway.shutdown()
@@ -186,7 +190,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private def later(action: Action)(body: => Unit): Unit =
       clusterCalls.execute { () =>
         try timed(action)(body)
-        catch { case NonFatal(e) => events.offer(ActionFailed(action.id, String.valueOf(e.getMessage))) }
+        catch { case Harmless(e) => events.offer(ActionFailed(action.id, String.valueOf(e.getMessage))) }
       }
 
     private def daemon(name: String): ScheduledExecutorService =
@@ -201,17 +205,35 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   private val TicksPerUsage = 40L
 }
 
+/**
+ * What has gone wrong with us and is to harm nobody else. Other than in Scala's `NonFatal`, code that does not fit is part
+ * of it: somebody's own build of Spark may lack what ours was compiled with.
+ */
+private[spark] object Harmless {
+  def unapply(e: Throwable): Option[Throwable] = Option.when(NonFatal(e) || e.isInstanceOf[LinkageError])(e)
+}
+
 /** What the shim knows before the policy process has told it more. */
 private[spark] object Shim {
 
-  lazy val version: String = {
+  private lazy val built = {
     val properties = new Properties()
     val in = getClass.getResourceAsStream("/spark-elastic.properties")
     if (in == null) throw new IllegalStateException("spark-elastic.properties is missing from the jar")
     try properties.load(in)
     finally in.close()
-    properties.getProperty("version")
+    properties
   }
+
+  def version: String = built.getProperty("version")
+
+  /** The Spark that the jar was built for. */
+  def spark: String = built.getProperty("spark")
+
+  /** Whether a Spark has what the jar was built for: somebody's own build of the same minor version may. */
+  def fits(running: String): Boolean = minor(running) == minor(spark)
+
+  private def minor(version: String) = version.split('.').take(2).toSeq
 
   def setting(conf: SparkConf, keys: String*): Option[String] = keys.flatMap(conf.getOption).headOption
 

@@ -1,5 +1,7 @@
 package org.apache.spark.elastic
 
+import java.util.concurrent.TimeUnit
+
 import scala.collection.mutable
 
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -19,12 +21,15 @@ private[spark] final class EventStream {
   private var snapshot: Option[() => Snapshot] = None
   private var snapshotDue = false
   private var readers = 0
-  private var firstLazy = 0L
+  private var firstLazy: Option[Long] = None // by the clock that nobody sets
   private var urgent = false
   private var merged = 0L
   private var dropped = 0L
 
-  /** Says how to read the world; called under this stream's lock, so that no event is both in it and after it. */
+  /**
+   * Says how to read the world; called under this stream's lock. What is offered between the wish for a snapshot and its
+   * reading is in it and comes after it once more, which tells the policy nothing new.
+   */
   def snapshotFrom(read: () => Snapshot): Unit = synchronized {
     snapshot = Some(read)
     notifyAll()
@@ -46,11 +51,14 @@ private[spark] final class EventStream {
       }
       append(event, now)
     }
+    val first = firstLazy.isEmpty
     event match {
-      case _: QueryProgress | _: StageCompleted | _: QueryIdle => if (firstLazy == 0L) firstLazy = now
+      case _: QueryProgress | _: StageCompleted | _: QueryIdle | _: ExecutorUsage =>
+        if (first) firstLazy = Some(System.nanoTime())
       case _ => urgent = true
     }
-    if (urgent || entries.size >= BatchEvents) notifyAll()
+    // Who waits for events does not yet know that the first one has begun to wait for company.
+    if (urgent || entries.size >= BatchEvents || (first && firstLazy.nonEmpty)) notifyAll()
   }
 
   private def append(event: Event, now: Long): Unit = {
@@ -77,14 +85,10 @@ private[spark] final class EventStream {
       val older = entries(at)
       val newer = (older.event, event) match {
         case (a: QueryProgress, b: QueryProgress) =>
-          b.copy(
-            inputRows = a.inputRows + b.inputRows,
-            tasksMs = a.tasksMs + b.tasksMs,
-            merged = a.merged + 1 + b.merged)
+          b.copy(inputRows = a.inputRows + b.inputRows, merged = a.merged + 1 + b.merged)
         case (a: StageCompleted, b: StageCompleted) =>
           b.copy(
             tasks = a.tasks + b.tasks,
-            failedTasks = a.failedTasks + b.failedTasks,
             runMs = a.runMs + b.runMs,
             inputBytes = a.inputBytes + b.inputBytes,
             shuffleReadBytes = a.shuffleReadBytes + b.shuffleReadBytes,
@@ -121,16 +125,15 @@ private[spark] final class EventStream {
    */
   def take(waitMs: Long): Batch = synchronized {
     val reader = readers
-    val deadline = System.currentTimeMillis() + waitMs
-    var left = waitMs
+    val began = System.nanoTime()
     // Nothing before the first snapshot, and no snapshot before there is an application to describe.
     def early = snapshotDue && snapshot.isEmpty
+    def left: Long = {
+      val ends = firstLazy.filterNot(_ => early).map(_ + BatchMs * 1000000L) ++ Seq(began + waitMs * 1000000L)
+      ends.map(_ - System.nanoTime()).min
+    }
     while (left > 0 && reader == readers && (early || (!urgent && entries.size < BatchEvents))) {
-      if (firstLazy != 0L && !early) left = math.min(left, firstLazy + BatchMs - System.currentTimeMillis())
-      if (left > 0) {
-        wait(left)
-        left = deadline - System.currentTimeMillis()
-      }
+      TimeUnit.NANOSECONDS.timedWait(this, left)
     }
     if (reader == readers) takeNow(early) else Batch(Nil, merged, dropped)
   }
@@ -146,7 +149,7 @@ private[spark] final class EventStream {
     val taken = entries.take(if (early) 0 else BatchEvents).map(e => Contract.write(e.event, e.id, e.at)).toSeq
     entries.remove(0, taken.size)
     urgent = entries.nonEmpty
-    firstLazy = 0L
+    firstLazy = None
     Batch(world.toSeq ++ taken, merged, dropped)
   }
 }

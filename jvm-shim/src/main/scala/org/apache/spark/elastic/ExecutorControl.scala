@@ -6,18 +6,20 @@ import org.apache.spark.scheduler.ExecutorDecommissionInfo
 
 /** Asks the cluster manager for executors, and gives them back. Calls may take as long as the manager does. */
 private[spark] final class ExecutorControl(sc: SparkContext) {
+  import ExecutorControl.isWorthTelling
+
   private var told = Map.empty[String, ExecutorUsage]
 
-  /** What would be lost with each executor, where that is not what it was when this was last asked. */
+  /** What would be lost with each executor, where that is another amount than was last told. */
   def changedUsage(): Seq[ExecutorUsage] = {
     val now = sc.statusStore
       .executorList(activeOnly = true)
       .filter(_.id != SparkContext.DRIVER_IDENTIFIER)
       .map(e => e.id -> ExecutorUsage(e.id, e.memoryUsed + e.diskUsed, e.totalShuffleWrite))
       .toMap
-    val changed = now.values.filterNot(usage => told.get(usage.executor).contains(usage)).toSeq
-    told = now
-    changed
+    val changed = now.filter { case (executor, usage) => isWorthTelling(told.get(executor), usage) }
+    told = told.filter { case (executor, _) => now.contains(executor) } ++ changed
+    changed.values.toSeq
   }
 
   private def client: ExecutorAllocationClient = sc.schedulerBackend match {
@@ -53,4 +55,18 @@ private[spark] final class ExecutorControl(sc: SparkContext) {
       throw new IllegalStateException(s"the cluster manager did not release ${refused.mkString(", ")}")
     }
   }
+}
+
+private[spark] object ExecutorControl {
+
+  /**
+   * Whether it is another amount than was told, by a quarter at least: executors are compared by it. Told with each
+   * change, a thousand busy ones would fill the journal in an hour.
+   */
+  def isWorthTelling(told: Option[ExecutorUsage], now: ExecutorUsage): Boolean = {
+    val (before, after) = (told.fold(0L)(bytes), bytes(now))
+    told.isEmpty || math.abs(after - before) > before / 4
+  }
+
+  private def bytes(usage: ExecutorUsage) = usage.cachedBytes + usage.shuffleBytes
 }

@@ -7,7 +7,6 @@ import javax.crypto.Mac
 import javax.crypto.spec.SecretKeySpec
 
 import scala.jdk.CollectionConverters._
-import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 import py4j.GatewayServer
@@ -127,7 +126,7 @@ private[spark] final class PolicyGateway(
         actions.foreach(run)
         math.max(0L, math.min(1000L, tree.path("wait_ms").asLong(0L)))
       } catch {
-        case NonFatal(e) =>
+        case Harmless(e) =>
           nonsense(e.getMessage)
           throw e
       }
@@ -160,7 +159,7 @@ private[spark] final class PolicyGateway(
   private def run(action: Action): Unit =
     try act(action)
     catch {
-      case NonFatal(e) =>
+      case Harmless(e) =>
         logWarning(s"spark-elastic: ${action.getClass.getSimpleName} failed: ${e.getMessage}")
         events.offer(ActionFailed(action.id, String.valueOf(e.getMessage)))
     }

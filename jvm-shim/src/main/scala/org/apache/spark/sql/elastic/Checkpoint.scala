@@ -1,7 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import scala.util.control.NonFatal
-
+import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqLog, OffsetSeqMetadata}
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryCheckpointMetadata}
@@ -71,7 +70,7 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
       logWarning(s"spark-elastic: the re-partitioning of $root to $partitions was cut short and is finished now")
       try repartition(partitions)
       catch {
-        case NonFatal(e) =>
+        case Harmless(e) =>
           logWarning(s"spark-elastic: it could not be finished and is taken back: ${e.getMessage}")
           logs.offsetLog.purgeAfter(committed)
       }

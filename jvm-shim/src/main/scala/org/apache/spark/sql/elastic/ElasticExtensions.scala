@@ -1,9 +1,7 @@
 package org.apache.spark.sql.elastic
 
-import scala.util.control.NonFatal
-
 import org.apache.spark.{sql, SparkContext}
-import org.apache.spark.elastic.StageAdvice
+import org.apache.spark.elastic.{Harmless, StageAdvice}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -27,12 +25,10 @@ private[spark] final class ElasticExtensions extends (SparkSessionExtensions => 
     }
     // The parser is built while the session's state is: too early to change it, but a thread can wait for it. So an
     // application that asks for `spark.streams` before its first query gets ours too, and not one that it must give up.
+    // Where the state cannot be built, the one that waits tries it itself: that must not make another one wait.
     extensions.injectParser { (session, parser) =>
-      if (controlOf(session.sparkContext).isDefined) {
-        val waiter = new Thread(() => install(session), "elastic-install")
-        waiter.setDaemon(true)
-        waiter.start()
-      }
+      val isTriedAgain = Thread.currentThread.isInstanceOf[Waiter]
+      if (!isTriedAgain && controlOf(session.sparkContext).isDefined) new Waiter(session).start()
       parser
     }
     extensions.injectQueryPostPlannerStrategyRule(_ => MarkExplicitNumbers)
@@ -66,6 +62,11 @@ private[spark] object ElasticExtensions extends Logging {
 
   private def classic(session: sql.SparkSession): SparkSession = session.asInstanceOf[SparkSession]
 
+  private final class Waiter(session: sql.SparkSession) extends Thread("elastic-install") {
+    setDaemon(true)
+    override def run(): Unit = install(session)
+  }
+
   private def install(session: sql.SparkSession): Unit =
     try
       session match {
@@ -73,7 +74,7 @@ private[spark] object ElasticExtensions extends Logging {
         case _ => // Connect's client: its queries run in the server's sessions
       }
     catch {
-      case NonFatal(e) =>
+      case Harmless(e) =>
         logError(
           "spark-elastic: this session's queries run as in plain Spark, its query manager could not be replaced",
           e)

@@ -7,12 +7,11 @@ import java.util.concurrent.atomic.AtomicBoolean
 import scala.collection.mutable
 import scala.concurrent.Await
 import scala.concurrent.duration.Duration
-import scala.util.control.NonFatal
 
 import org.apache.spark.SparkThrowable
-import org.apache.spark.elastic.{ActionDone, ActionFailed, ExecutorFacts, QueryFacts, QueryFailed, QueryFailure}
-import org.apache.spark.elastic.{QueryIdle, QueryStarted, QueryStopped, QuerySubmitted, QueryTerminated, QueryView}
-import org.apache.spark.elastic.{SavepointTaken, SourceBounds}
+import org.apache.spark.elastic.{ActionDone, ActionFailed, ExecutorFacts, Harmless, QueryFacts, QueryFailed}
+import org.apache.spark.elastic.{QueryFailure, QueryIdle, QueryStarted, QueryStopped, QuerySubmitted}
+import org.apache.spark.elastic.{QueryTerminated, QueryView, SavepointTaken, SourceBounds}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
@@ -61,6 +60,7 @@ private[elastic] final class ElasticQuery(
 
   private val answers = new LinkedBlockingQueue[StartPlan]
   private val earlier = mutable.ArrayDeque.empty[StreamingQueryProgress]
+  private var isKept = true // what the present run has reported is in `earlier`
   private val closing = new AtomicBoolean // a failed run's own thread and who ends the query may come at once
   private val over = new CountDownLatch(1)
 
@@ -76,17 +76,12 @@ private[elastic] final class ElasticQuery(
     if (phase == Running || phase == Stopping || phase == Terminated) execution.status
     else new StreamingQueryStatus(pausedFor, isDataAvailable = false, isTriggerActive = false)
 
-  override def recentProgress: Array[StreamingQueryProgress] = {
-    val before = earlier.synchronized(earlier.toArray)
-    (before ++ ownProgress).takeRight(session.sessionState.conf.streamingProgressRetention)
+  override def recentProgress: Array[StreamingQueryProgress] = lock.synchronized {
+    val own = if (isKept) Array.empty[StreamingQueryProgress] else execution.recentProgress.map(rename)
+    (earlier.toArray ++ own).takeRight(session.sessionState.conf.streamingProgressRetention)
   }
 
   override def lastProgress: StreamingQueryProgress = recentProgress.lastOption.orNull
-
-  /** The present run's progress, unless it is over and kept already. */
-  private def ownProgress: Array[StreamingQueryProgress] =
-    if (phase == Stopped || phase == Failed || phase == Launching) Array.empty[StreamingQueryProgress]
-    else execution.recentProgress.map(rename)
 
   override def awaitTermination(): Unit = {
     refuseStreamThread()
@@ -206,6 +201,7 @@ private[elastic] final class ElasticQuery(
       val wanted = phase != Terminated // stopped while this run was being brought up
       if (wanted) {
         execution = run
+        isKept = false
         if (first) firstRun = run.runId
         pausedFor = "Starting"
         atGateNow = Some(attempt)
@@ -233,9 +229,9 @@ private[elastic] final class ElasticQuery(
   private def passGate(attempt: Launch, run: StreamExecution): Unit = {
     val from = System.nanoTime()
     var plan = attempt.plan
-    val gate = new Gate(run, stateful)
-    gate.restore() // who wants to go on from a savepoint does not want to begin without it
+    Gate.restore(run) // who wants to go on from a savepoint does not want to begin without it
     try {
+      val gate = new Gate(run, stateful)
       gate.prepare()
       if (plan.isEmpty) {
         facts = Some(gate.facts())
@@ -247,7 +243,7 @@ private[elastic] final class ElasticQuery(
       answer(plan, problem, from)
     } catch {
       // Nothing of ours may keep a query from running as Spark would run it.
-      case NonFatal(e) =>
+      case Harmless(e) =>
         logError(s"spark-elastic: query ${run.id} starts as in plain Spark", e)
         answer(plan, Some(String.valueOf(e.getMessage)), from)
     }
@@ -329,7 +325,7 @@ private[elastic] final class ElasticQuery(
           control.events.offer(ActionDone(action, (System.nanoTime() - from) / 1000000L))
         }
       } catch {
-        case NonFatal(e) =>
+        case Harmless(e) =>
           // Marked as ended, the run will end some time, and then be followed by another one.
           lock.synchronized { if (phase == Stopping && run.isActive) phase = Running }
           control.events.offer(ActionFailed(action, String.valueOf(e.getMessage)))
@@ -369,7 +365,7 @@ private[elastic] final class ElasticQuery(
     try {
       body
       control.events.offer(ActionDone(action, (System.nanoTime() - from) / 1000000L))
-    } catch { case NonFatal(e) => control.events.offer(ActionFailed(action, String.valueOf(e.getMessage))) }
+    } catch { case Harmless(e) => control.events.offer(ActionFailed(action, String.valueOf(e.getMessage))) }
   }
 
   def setPartitions(count: Int): Unit = {
@@ -384,7 +380,7 @@ private[elastic] final class ElasticQuery(
   def leaveLost(left: Seq[ExecutorFacts]): Unit =
     if (stateful && (phase == Running || phase == Stopping)) {
       try StateLocations.leaveLost(execution, left)
-      catch { case NonFatal(e) => logInfo(s"spark-elastic: query $id may wait for executors that are lost: $e") }
+      catch { case Harmless(e) => logInfo(s"spark-elastic: query $id may wait for executors that are lost: $e") }
     }
 
   def boundSources(bounds: Seq[SourceBounds]): Unit = sourceBounds = bounds
@@ -396,7 +392,6 @@ private[elastic] final class ElasticQuery(
 
   /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
   def runEnded(run: StreamExecution): Unit = if (run eq execution) {
-    val kept = run.recentProgress.map(rename)
     val error = run.exception
     val ends = lock.synchronized {
       val first = phase != Terminated
@@ -406,7 +401,7 @@ private[elastic] final class ElasticQuery(
           else if (error.nonEmpty) Failed
           else if (phase == Stopping) Stopped
           else Terminated
-        if (next == Terminated) failure = error else keep(kept)
+        if (next == Terminated) failure = error else keep(run)
         failed = error
         backingOff = false
         if (error.nonEmpty) pausedFor = "The last run has failed"
@@ -430,9 +425,10 @@ private[elastic] final class ElasticQuery(
   /** Once the context is about to stop, nobody is left to start a run again. */
   private def asksAboutFailures: Boolean = control.asksAboutFailures && !session.sparkContext.isStopped
 
-  private def keep(progress: Array[StreamingQueryProgress]): Unit = earlier.synchronized {
-    earlier ++= progress
+  private def keep(run: StreamExecution): Unit = {
+    earlier ++= run.recentProgress.map(rename)
     earlier.dropInPlace(earlier.size - session.sessionState.conf.streamingProgressRetention)
+    isKept = true
   }
 
   private def tellFailure(e: StreamingQueryException): Unit =
@@ -485,13 +481,9 @@ private[elastic] final class ElasticQuery(
         p.observedMetrics)
 
   private def observe(p: StreamingQueryProgress): Unit =
-    control.events.offer(
-      ProgressFacts(
-        p,
-        firstRun,
-        partitions.getOrElse(0),
-        control.taskTime(id.toString),
-        StreamSources.read(execution, p)))
+    try
+      control.events.offer(ProgressFacts(p, firstRun, partitions.getOrElse(0), StreamSources.read(execution, p)))
+    catch { case Harmless(e) => logWarning(s"spark-elastic: the policy misses batch ${p.batchId} of query $id: $e") }
 
   /** Ends the query without a run to end: between two, or when its stream thread has died. */
   private def finish(cause: Option[StreamingQueryException], only: Phase*): Unit = {
@@ -539,6 +531,7 @@ private[elastic] final class ElasticQuery(
 
   /** Called now and then: what must not wait for anybody else to notice it. */
   def check(): Unit = phase match {
+    case Stopped if session.sparkContext.isStopped => finish(None, Stopped) // no run can be started any more
     case Failed if !control.isOn || (!backingOff && overdue) => finish(failed, Failed)
     case Stopped if !control.isOn || (!backingOff && overdue) =>
       logWarning(s"spark-elastic: no answer from the policy, query $id goes on as it was")

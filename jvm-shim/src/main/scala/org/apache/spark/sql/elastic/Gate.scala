@@ -1,8 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import scala.util.control.NonFatal
-
-import org.apache.spark.elastic.QueryFacts
+import org.apache.spark.elastic.{Harmless, QueryFacts}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
 import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
@@ -16,27 +14,6 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
   private val asked = execution.sparkSession.sessionState.conf
   private val conf = execution.sparkSessionForStream.conf
   private var found: Option[CheckpointFacts] = None // read once: each look costs several requests to an object store
-
-  /** Begins a new checkpoint with the savepoint that the user has named for this query, if any. */
-  def restore(): Unit =
-    for {
-      name <- Option(execution.name)
-      savepoint <- execution.sparkSession.sparkContext.conf.getOption(s"spark.elastic.query.$name.savepoint")
-    } {
-      val root = execution.resolvedCheckpointRoot
-      val copied =
-        try Savepoint.restore(execution.sparkSession, savepoint.trim, root)
-        catch {
-          case NonFatal(e) =>
-            throw new IllegalStateException(
-              s"Query $name cannot start from the savepoint $savepoint (spark.elastic.query.$name.savepoint): " +
-                String.valueOf(e.getMessage),
-              e)
-        }
-      logInfo(
-        if (copied) s"spark-elastic: query $name starts from the savepoint $savepoint"
-        else s"spark-elastic: query $name goes on from its checkpoint, not from the savepoint $savepoint")
-    }
 
   /** Reads the checkpoint, and makes it one that can be started from, with the format that it was written in. */
   def prepare(): Unit = if (stateful) {
@@ -105,7 +82,7 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
         conf.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
         None
       } catch {
-        case NonFatal(e) =>
+        case Harmless(e) =>
           logWarning(s"spark-elastic: ${execution.id} starts with the partitions that it had: ${e.getMessage}")
           mend()
           Some(String.valueOf(e.getMessage))
@@ -115,7 +92,29 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
   }
 }
 
-private[elastic] object Gate {
+private[elastic] object Gate extends Logging {
+
+  /** Begins a new checkpoint with the savepoint that the user has named for this query, if any. */
+  def restore(execution: StreamExecution): Unit =
+    for {
+      name <- Option(execution.name)
+      savepoint <- execution.sparkSession.sparkContext.conf.getOption(s"spark.elastic.query.$name.savepoint")
+    } {
+      val root = execution.resolvedCheckpointRoot
+      val copied =
+        try Savepoint.restore(execution.sparkSession, savepoint.trim, root)
+        catch {
+          case Harmless(e) =>
+            throw new IllegalStateException(
+              s"Query $name cannot start from the savepoint $savepoint (spark.elastic.query.$name.savepoint): " +
+                String.valueOf(e.getMessage),
+              e)
+        }
+      logInfo(
+        if (copied) s"spark-elastic: query $name starts from the savepoint $savepoint"
+        else s"spark-elastic: query $name goes on from its checkpoint, not from the savepoint $savepoint")
+    }
+
   private def provider(name: String): String =
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
     else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"

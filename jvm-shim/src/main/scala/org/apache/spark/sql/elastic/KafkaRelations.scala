@@ -2,9 +2,7 @@ package org.apache.spark.sql.elastic
 
 import java.util.{Collections, WeakHashMap}
 
-import scala.util.control.NonFatal
-
-import org.apache.spark.elastic.{SplitOffsets, StageAdvice}
+import org.apache.spark.elastic.{Harmless, SplitOffsets, StageAdvice}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -29,7 +27,7 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
         case scan: LogicalRelation if KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>
           try divided(scan)
           catch {
-            case NonFatal(e) =>
+            case Harmless(e) =>
               logWarning("spark-elastic: a batch read of Kafka is left as it is", e)
               scan
           }

@@ -10,12 +10,7 @@ import org.apache.spark.sql.streaming.{SourceProgress, StreamingQueryProgress}
 private[elastic] object ProgressFacts {
 
   /** @param partitions the session's count, for a query whose operators name none */
-  def apply(
-      p: StreamingQueryProgress,
-      run: UUID,
-      partitions: Int,
-      tasksMs: Long,
-      sources: Seq[SourceRead]): QueryProgress = {
+  def apply(p: StreamingQueryProgress, run: UUID, partitions: Int, sources: Seq[SourceRead]): QueryProgress = {
     val duration = Option(p.durationMs.get("triggerExecution")).fold(p.batchDuration)(_.longValue)
     QueryProgress(
       query = p.id.toString,
@@ -29,7 +24,6 @@ private[elastic] object ProgressFacts {
       stateRows = p.stateOperators.map(_.numRowsTotal).sum,
       stateBytes = p.stateOperators.map(_.memoryUsedBytes).sum,
       partitions = p.stateOperators.headOption.map(_.numShufflePartitions.toInt).filter(_ > 0).getOrElse(partitions),
-      tasksMs = tasksMs,
       offsetsBehind = p.sources.flatMap(behind).maxByOption(_.max),
       sources = sources)
   }

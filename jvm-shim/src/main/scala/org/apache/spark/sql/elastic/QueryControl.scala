@@ -9,12 +9,8 @@ import org.apache.spark.elastic._
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.internal.SQLConf
 
-/**
- * All live queries of the application, whatever their session, and the orders that concern them.
- *
- * @param taskTime run time of a query's tasks since this was last asked, in ms
- */
-private[spark] final class QueryControl(val events: EventStream, val taskTime: String => Long) {
+/** All live queries of the application, whatever their session, and the orders that concern them. */
+private[spark] final class QueryControl(val events: EventStream) {
   private val queries = new ConcurrentHashMap[UUID, ElasticQuery]
   @volatile private var on = true
   @volatile private var waitMs = 10000L

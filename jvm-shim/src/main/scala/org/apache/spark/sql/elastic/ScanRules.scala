@@ -1,8 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import scala.util.control.NonFatal
-
-import org.apache.spark.elastic.{SplitSize, StageAdvice}
+import org.apache.spark.elastic.{Harmless, SplitSize, StageAdvice}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -73,7 +71,7 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
     case planned: FileScanRDD =>
       try sharedOut(planned)
       catch {
-        case NonFatal(e) =>
+        case Harmless(e) =>
           logWarning("spark-elastic: a scan is left as Spark has split it", e)
           planned
       }

@@ -2,9 +2,8 @@ package org.apache.spark.sql.elastic
 
 import java.util.{Collections, LinkedHashMap, Map => JMap}
 
-import scala.util.control.NonFatal
-
-import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges, StageAdvice, WrittenExchange}
+import org.apache.spark.elastic.{Harmless, InitialCount, PackedLongs, PlannedExchange, Ranges}
+import org.apache.spark.elastic.{StageAdvice, WrittenExchange}
 import org.apache.spark.internal.Logging
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.rdd.RDD
@@ -107,7 +106,7 @@ private[elastic] object StageRules extends Logging {
   def advised(session: SparkSession, advice: StageAdvice, plan: SparkPlan)(rule: => SparkPlan): SparkPlan =
     try if (advice.isThere && session.sessionState.conf.coalesceShufflePartitionsEnabled) rule else plan
     catch {
-      case NonFatal(e) =>
+      case Harmless(e) =>
         logWarning("spark-elastic: a batch stage is left to Spark's own rule", e)
         plan
     }

@@ -1,8 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import scala.util.control.NonFatal
-
-import org.apache.spark.elastic.{SourceFacts, SourceRead}
+import org.apache.spark.elastic.{Harmless, SourceFacts, SourceRead}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
@@ -43,7 +41,7 @@ private[elastic] object StreamSources extends Logging {
           .fold(Map.empty[SparkDataStream, Int])(run =>
             readers(run.executedPlan, Int.MaxValue).groupMapReduce(_._1)(_._2)(_ + _))
       catch {
-        case NonFatal(e) =>
+        case Harmless(e) =>
           logDebug("it is not known in how many tasks the sources were read", e)
           Map.empty[SparkDataStream, Int]
       }

@@ -4,8 +4,8 @@ import java.util.concurrent.TimeoutException
 
 import scala.concurrent.Await
 import scala.concurrent.duration._
-import scala.util.control.NonFatal
 
+import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
@@ -45,7 +45,7 @@ private[elastic] object WarmUp extends Logging {
         val ms = (System.nanoTime() - from) / 1000000L
         logInfo(s"spark-elastic: the new executors ${cold.map(_._1).mkString(", ")} $outcome in $ms ms")
       }
-    } catch { case NonFatal(e) => logInfo(s"spark-elastic: new executors were not warmed up: ${e.getMessage}") }
+    } catch { case Harmless(e) => logInfo(s"spark-elastic: new executors were not warmed up: ${e.getMessage}") }
 
   /** Those that have not ended a task, each with where that is. */
   private def newExecutors(session: SparkSession): Seq[(String, Seq[String])] =

@@ -1,0 +1,78 @@
+"""A shim that does not fit the Spark that it meets takes nothing away from the application."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from integration.streaming.driver import driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.waiting import eventually
+from spark_elastic.jar import jar_path
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+PROPERTIES = "spark-elastic.properties"
+PACKAGE = "org/apache/spark/sql/elastic/"
+
+
+def changed(to: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
+    """Copy the shim's jar, each file as `change` makes it, None: without it."""
+    with zipfile.ZipFile(jar_path()) as ours, zipfile.ZipFile(to, "w") as copy:
+        for file in ours.infolist():
+            content = change(file.filename, ours.read(file))
+            if content is not None:
+                copy.writestr(file, content)
+    return to
+
+
+def of_another_spark(name: str, content: bytes) -> bytes:
+    if name != PROPERTIES:
+        return content
+    lines = (b"spark=9.9.0" if line.startswith(b"spark=") else line for line in content.splitlines())
+    return b"\n".join(lines)
+
+
+def without(*classes: str) -> Callable[[str, bytes], bytes | None]:
+    """Leave out what Spark would be said not to have: what needs it meets a linkage error."""
+    missing = {f"{PACKAGE}{name}.class" for name in classes}
+    return lambda name, content: None if name in missing else content
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (of_another_spark, "the jar is for Spark 9.9.0"),
+        (without("QueryControl"), "could not start, the application goes on as plain Spark"),
+        (without("Checkpoint", "ProgressFacts$", "ExpectedBytes$"), "starts as in plain Spark"),
+    ],
+    ids=["of_another_spark", "cannot_start", "fails_later"],
+)
+def test_the_application_runs_as_without_it(
+    tmp_path: Path, change: Callable[[str, bytes], bytes | None], said: str
+) -> None:
+    jar = changed(tmp_path / "unfit.jar", change)
+    with driver(tmp_path / "driver", jar=jar) as jvm:
+        conf = {**WITH_PLUGIN, "spark.sql.shuffle.partitions": "2"}
+        with jvm.session(conf) as spark:
+            stream_and_batch_agree(spark, tmp_path)
+        eventually(lambda: any(said in line for line in jvm.said()), "it is said")
+
+
+def stream_and_batch_agree(spark: SparkSession, folder: Path) -> None:
+    inbox = Inbox(folder / "in")
+    inbox.put(3)
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
+    counts = rows.groupBy("key").agg(F.count("*").alias("n"))
+    query = counts.writeStream.format("memory").queryName("counts").outputMode("complete").start()
+    query.processAllAvailable()
+    batch = spark.read.schema(SCHEMA).json(str(inbox.folder)).groupBy("key").agg(F.count("*").alias("n"))
+    assert sorted(spark.table("counts").collect()) == sorted(batch.collect())
+    assert query.exception() is None
+    query.stop()

@@ -77,6 +77,8 @@ private[spark] final class PolicyProcess(
       }
     } catch {
       case _: InterruptedException => // the application ends
+      // Nobody is left to start it again, so nobody may wait for it.
+      case Harmless(e) => off(s"nobody keeps the policy process any more: $e")
     } finally process.foreach(_.destroyForcibly())
   }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import spark_elastic
@@ -20,6 +21,8 @@ JAR = Path("/opt/spark-elastic_4.2_2.13-0.1.0.jar")
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(session, "jar_path", lambda: JAR)
+    # A process that runs tests with a JVM as well may have kept that one's gateway.
+    monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     for name in ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"):
         monkeypatch.delenv(name, raising=False)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from attrs import define, field
 from pyspark.sql import SparkSession
 
+from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import Cluster, Worker
 
 
 @define
 class Executors:
-    """What the application knows of its executors. Whoever has added workers removes them."""
+    """What the application knows of its executors."""
 
     spark: SparkSession
     cluster: Cluster
@@ -31,13 +35,28 @@ class Executors:
         self.cluster.kill_worker(self.workers.pop())
         eventually(lambda: len(self.tasks()) == left, f"{left} executors")
 
-    def remove_all(self) -> None:
-        """Remove the workers that are left."""
-        while self.workers:
-            self.cluster.remove_worker(self.workers.pop())
-
     def tasks(self) -> dict[str, int]:
         """Return how many tasks each executor has ended."""
         found = self.spark.sparkContext._jsc.sc().statusStore().executorList(True)
         known = [found.apply(i) for i in range(found.size())]
         return {e.id(): e.completedTasks() for e in known if e.totalCores() > 0}
+
+
+@contextmanager
+def with_executors(master: Cluster, jvm: Driver, count: int, conf: Mapping[str, str]) -> Iterator[Executors]:
+    """Give an application with so many of them; its workers end with the block."""
+    settings = {
+        "spark.master": master.master_url,
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "640m",
+        **conf,
+    }
+    with jvm.session(settings) as spark:
+        found = Executors(spark, master)
+        try:
+            for _ in range(count):
+                found.add()
+            yield found
+        finally:
+            for worker in found.workers:
+                master.remove_worker(worker)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.cluster.executors import Executors
+from integration.cluster.executors import Executors, with_executors
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.waiting import eventually
@@ -28,20 +28,11 @@ def executors(master: Cluster, jvm: Driver) -> Iterator[Executors]:
         # The query stays as it is: the count is the user's.
         "spark.elastic.explicitParallelism": "fixed",
         "spark.sql.shuffle.partitions": str(PARTITIONS),
-        "spark.master": master.master_url,
-        "spark.executor.cores": "1",
-        "spark.executor.memory": "640m",
         # So long Spark would keep a task for the executor that has its state: no test waits for that.
         "spark.locality.wait": "1h",
     }
-    with jvm.session(conf) as spark:
-        found = Executors(spark, master)
-        try:
-            for _ in range(PARTITIONS):
-                found.add()
-            yield found
-        finally:
-            found.remove_all()
+    with with_executors(master, jvm, PARTITIONS, conf) as found:
+        yield found
 
 
 def test_its_state_is_opened_where_there_are_executors(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.cluster.executors import Executors
+from integration.cluster.executors import Executors, with_executors
 from integration.streaming.driver import Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import REPARTITIONABLE
@@ -21,20 +21,8 @@ WarmUp = Callable[[Path, int], str]
 
 @pytest.fixture
 def executors(master: Cluster, jvm: Driver) -> Iterator[Executors]:
-    conf = {
-        **REPARTITIONABLE,
-        "spark.master": master.master_url,
-        "spark.executor.cores": "1",
-        "spark.executor.memory": "640m",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    with jvm.session(conf) as spark:
-        found = Executors(spark, master)
-        try:
-            found.add()
-            yield found
-        finally:
-            found.remove_all()
+    with with_executors(master, jvm, 1, {**REPARTITIONABLE, "spark.sql.shuffle.partitions": "2"}) as found:
+        yield found
 
 
 @pytest.fixture

@@ -20,6 +20,9 @@ PLAIN = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 # A busy machine may let an answer wait for longer than a user's default.
 PATIENT = {"spark.elastic.python": sys.executable, "spark.elastic.batch.decisionTimeout": "20s"}
 
+# What the driver's log says where a rule of ours has failed.
+LEFT_ALONE = "a part of a plan is left as Spark has made it"
+
 
 def rows(result: DataFrame) -> list[Any]:
     """Return the rows in an order of their own."""
@@ -34,9 +37,9 @@ def final_plan(result: DataFrame) -> str:
 
 
 def written(plan: str) -> list[int]:
-    """Return how many partitions each exchange by hash has written."""
+    """Return how many partitions each exchange by hash or by ranges has written."""
     runs = [line for line in plan.splitlines() if "ReusedExchange" not in line]
-    found = (re.search(r" Exchange hashpartitioning\(.*, (\d+)\)", line) for line in runs)
+    found = (re.search(r" Exchange (?:hash|range)partitioning\(.*, (\d+)\)", line) for line in runs)
     return [int(match[1]) for match in found if match]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from integration.batch.plans import advised, decisions
-from integration.streaming.driver import Driver, driver
+from integration.batch.plans import LEFT_ALONE, advised, decisions
+from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import Ranges
 
@@ -27,12 +26,6 @@ CLUSTER = {
     "spark.shuffle.io.retryWait": "1s",
 }
 PAUSE_MS = 2_000
-
-
-@pytest.fixture
-def jvm(tmp_path: Path) -> Iterator[Driver]:
-    with driver(tmp_path / "driver") as started:
-        yield started
 
 
 def executors(jvm: Driver) -> list[psutil.Process]:
@@ -72,4 +65,4 @@ def test_the_map_side_runs_again_and_the_answer_is_right(jvm: Driver, tmp_path: 
         assert answers
         assert sorted((row["k"], row["n"]) for row in answers[0]) == [(k, 2_000) for k in range(4)]
         eventually(lambda: any("Lost executor" in line for line in jvm.said()), "Spark has lost an executor")
-        assert [line for line in jvm.said() if "is left to Spark's own rule" in line] == []
+        assert [line for line in jvm.said() if LEFT_ALONE in line] == []

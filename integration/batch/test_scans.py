@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from integration.batch.plans import PLAIN, advised, decisions, rows
-from integration.streaming.driver import Driver, driver
+from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import SplitSize, SplitSizeAnswer
 from spark_elastic.core.scheduler import Scheduler
@@ -40,12 +40,6 @@ def files(tmp_path_factory: pytest.TempPathFactory, jvm: Driver) -> Path:
         numbers.limit(FOLDERS).write.parquet(str(folder / "small.parquet"))
         numbers.limit(0).write.parquet(str(folder / "empty.parquet"))
     return folder
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("scans") / "driver") as started:
-        yield started
 
 
 def csv(spark: SparkSession, path: Path) -> DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from integration.batch.plans import PLAIN, advised, asked, final_plan, rows, written
-from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
+from integration.streaming.driver import PLUGIN, Driver, policies_of
 from integration.streaming.stand_ins import program
 from integration.streaming.waiting import eventually
 
@@ -20,12 +19,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 STRANGE = Path(__file__).with_name("strange_policy.py")
 NO_ADVICE = "Spark's own rule decides about a batch stage, since "
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("stage-faults") / "driver") as started:
-        yield started
 
 
 def counts(spark: SparkSession) -> DataFrame:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from integration.batch.plans import PLAIN, advised, decisions, final_plan, rows, written
+from integration.batch.plans import LEFT_ALONE, PLAIN, advised, decisions, final_plan, rows, written
 from integration.streaming.driver import Driver, driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import InitialCount, Ranges
@@ -121,6 +121,8 @@ WRITTEN: dict[Query, list[int]] = {
     # Spark knows that both sides have the keys of the aggregation in the same places.
     union: [OURS, OURS],
     window: [OURS],
+    lambda spark: numbers(spark).orderBy("v"): [OURS],
+    lambda spark: totals(spark).orderBy("total"): [OURS, OURS],
     reuse: [OURS],
     # The plan of the subquery shows its exchange before it ran as well.
     subquery: [OURS, OURS],
@@ -134,7 +136,8 @@ WRITTEN: dict[Query, list[int]] = {
     lambda spark: numbers(spark).repartition(7, "k"): [7],
     lambda spark: totals(spark).repartition(200, "k"): [200],
     lambda spark: numbers(spark).repartition(7): [],
-    lambda spark: numbers(spark).orderBy("v"): [],
+    lambda spark: numbers(spark).repartitionByRange("v"): [200],
+    lambda spark: numbers(spark).repartitionByRange(7, "v"): [7],
     # Spark keeps the partitions of what is cached, and the join takes its number over. The cached
     # plan is shown twice, also as it was at first.
     cached: [200, 200, 200],
@@ -331,6 +334,20 @@ def test_a_clone_of_the_session_is_advised_as_well(elastic: SparkSession) -> Non
     assert written(final_plan(result)) == [2]
 
 
+def test_what_cannot_be_told_from_an_earlier_run_is_asked_about_anew(
+    elastic: SparkSession, journal: Path
+) -> None:
+    def asked() -> list[str]:
+        questions = [entry.question for entry in decisions(journal)]
+        groups = (question.group for question in questions if isinstance(question, InitialCount))
+        return [group for group in groups if group.startswith("null:")]
+
+    for _ in range(2):  # an RDD's jobs belong to no execution
+        totals(elastic).rdd.count()
+    eventually(lambda: len(asked()) == 2, "each was asked about")
+    assert len(set(asked())) == 1
+
+
 def test_the_number_of_the_rdd_is_the_applications_own(elastic: SparkSession) -> None:
     assert totals(elastic).repartition(200, "k").rdd.getNumPartitions() == 200
 
@@ -370,4 +387,4 @@ def test_the_journal_has_each_decision_and_replays(elastic: SparkSession, journa
 
 def test_no_rule_has_failed(jvm: Driver, elastic: SparkSession) -> None:
     rows(join(elastic))
-    assert [line for line in jvm.said() if "is left to Spark's own rule" in line] == []
+    assert [line for line in jvm.said() if LEFT_ALONE in line] == []

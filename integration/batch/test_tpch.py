@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from integration.batch.plans import PATIENT, asked
 from integration.batch.tpch import generate, queries, register
-from integration.streaming.driver import PLUGIN, Driver, driver
+from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -24,12 +23,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tpch")
     generate(folder, SCALE)
     return folder
-
-
-@pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with driver(tmp_path_factory.mktemp("tpch-driver") / "driver") as started:
-        yield started
 
 
 def same(one: Any, other: Any) -> bool:

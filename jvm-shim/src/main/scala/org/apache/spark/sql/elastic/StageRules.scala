@@ -66,13 +66,16 @@ private[elastic] object StageRules extends Logging {
   /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
   def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
 
-  /** What a query is called while it is planned and run. Spark Connect plans one before it has an execution's id. */
-  def execution(session: SparkSession): String = {
+  /** What a query is called while it is planned and run, "null" if nothing tells it from others. */
+  def execution(session: SparkSession): String = String.valueOf(executionId(session).orNull)
+
+  /** Spark Connect plans a query before it has an execution's id; `df.rdd` never has one. */
+  def executionId(session: SparkSession): Option[String] = {
     val sc = session.sparkContext
     Option
       .when(streamingQuery(session).isEmpty)(Connect.operation(sc))
       .flatten
-      .getOrElse(String.valueOf(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)))
+      .orElse(Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)))
   }
 
   /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
@@ -99,16 +102,18 @@ private[elastic] object StageRules extends Logging {
   def least(session: SparkSession): Option[Int] =
     session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM)
 
-  /**
-   * What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. An error costs the
-   * advice, never the query.
-   */
+  /** What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. */
   def advised(session: SparkSession, advice: StageAdvice, plan: SparkPlan)(rule: => SparkPlan): SparkPlan =
-    try if (advice.isThere && session.sessionState.conf.coalesceShufflePartitionsEnabled) rule else plan
+    if (advice.isThere && session.sessionState.conf.coalesceShufflePartitionsEnabled) unlessItFails(plan)(rule)
+    else plan
+
+  /** An error costs what we would have changed, never the query. */
+  def unlessItFails[T](asItIs: => T)(changed: => T): T =
+    try changed
     catch {
       case Harmless(e) =>
-        logWarning("spark-elastic: a batch stage is left to Spark's own rule", e)
-        plan
+        logWarning("spark-elastic: a part of a plan is left as Spark has made it", e)
+        asItIs
     }
 }
 
@@ -158,9 +163,8 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
         else
           joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
       val changed = plan.transformDown {
-        case e @ ShuffleExchangeExec(hash: HashPartitioning, _, _, _)
-            if wanted.get(e.id).exists(_ != hash.numPartitions) =>
-          e.copy(outputPartitioning = hash.copy(numPartitions = wanted(e.id)))
+        case e: ShuffleExchangeExec if wanted.get(e.id).exists(_ != planned(e)) =>
+          e.copy(outputPartitioning = partitioning(e, wanted(e.id)).get)
       }
       // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
       if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
@@ -169,9 +173,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   /** Groups that have an exchange in common, which Spark would run once, are one group. */
   private def joined(groups: Seq[Seq[SparkPlan]]): Seq[Seq[ShuffleExchangeExec]] = {
     val changeable = groups.map(group =>
-      group -> group.collect {
-        case e @ ShuffleExchangeExec(_: HashPartitioning, _, origin, None) if Origins.contains(origin) => e
-      })
+      group -> group.collect { case e: ShuffleExchangeExec if partitioning(e, planned(e)).isDefined => e })
     // A group with a stage that has run keeps the number of that one.
     val whole = changeable.collect { case (group, found) if found.nonEmpty && found.size == group.size => found }
     whole.foldLeft(List.empty[Seq[ShuffleExchangeExec]]) { (done, group) =>
@@ -180,11 +182,22 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     }
   }
 
+  /** How an exchange is partitioned with another number; nothing where the number is not Spark's. */
+  private def partitioning(exchange: ShuffleExchangeExec, number: Int): Option[Partitioning] = exchange match {
+    case ShuffleExchangeExec(hash: HashPartitioning, _, origin, None) if Origins.contains(origin) =>
+      Some(hash.copy(numPartitions = number))
+    // A global sort's; ranges that the application asks for itself are left as they are.
+    case ShuffleExchangeExec(range: RangePartitioning, _, ENSURE_REQUIREMENTS, None) =>
+      Some(range.copy(numPartitions = number))
+    case _ => None
+  }
+
   private def count(group: Seq[ShuffleExchangeExec]): Option[Int] = {
     val keys = group.map(e => execution(session) -> e.canonicalized.hashCode)
     val known = keys.filter(answered.containsKey).map(answered.get)
     val number = if (known.nonEmpty) known.max else advice.count(question(group))
-    keys.foreach(answered.put(_, number))
+    // Another run of the same plan, over other data by then, could not be told from one that has no name.
+    if (executionId(session).isDefined) keys.foreach(answered.put(_, number))
     number
   }
 

@@ -78,6 +78,7 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
 from spark_elastic.core.sources import bound_sources, repeat_bounds
 from spark_elastic.core.supply import Supply
+from spark_elastic.core.task_size import TaskSize
 from spark_elastic.core.turn import Number
 
 _EXECUTOR_EVENTS = (
@@ -262,9 +263,9 @@ class Scheduler:
         for timer in (machine.timer for machine in self._machines.values()):
             if timer is not None:  # who goes on from a saved state has none of them set
                 turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=timer.id, at=timer.at))
-        task_cpus = int(event.conf.get("spark.task.cpus", "1"))
-        self.slots.replace(event.executors, task_cpus)
-        self._supply.begin(event.conf, task_cpus, turn)
+        task = TaskSize.of(event.conf)
+        self.slots.replace(event.executors, task)
+        self._supply.begin(event.conf, task, turn)
         shown = {info.facts.query: info for info in event.queries}
         for query, machine in tuple(self._machines.items()):
             if not machine.is_finished:

@@ -1,7 +1,7 @@
 """How many slots there are, and how they are shared out.
 
-A slot is what one task needs: an executor has ``cores // spark.task.cpus`` of them. Executors that get no
-new tasks (excluded, decommissioning) have none.
+A slot is what one task needs: an executor has ``cores // spark.task.cpus`` of them, or fewer if it has GPUs
+for fewer. Executors that get no new tasks (excluded, decommissioning) have none.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from spark_elastic.core.events import (
     ExecutorUsage,
 )
 from spark_elastic.core.requirements import Vertex, slot_groups
+from spark_elastic.core.task_size import TaskSize
 
 
 @define
 class SlotPool:
     """The executors of the application, by id."""
 
-    task_cpus: int = 1
+    task: TaskSize = field(factory=TaskSize)
     _executors: dict[str, ExecutorInfo] = field(factory=dict)
     _held: dict[str, int] = field(factory=dict)
     # Derived from `_executors` by `_count`, which each change of one of them goes through.
@@ -53,15 +54,15 @@ class SlotPool:
         """Count the slots of one executor, 0 if it gets no new tasks."""
         if executor.excluded or executor.decommissioning:
             return 0
-        return executor.cores // self.task_cpus
+        return self.task.slots(executor.cores)
 
     def held_bytes(self, executor: str) -> int:
         """Count the bytes that would be lost with an executor, as far as it is known."""
         return self._held.get(executor, 0)
 
-    def replace(self, executors: Iterable[ExecutorInfo], task_cpus: int) -> None:
+    def replace(self, executors: Iterable[ExecutorInfo], task: TaskSize) -> None:
         """Forget everything and take over what a snapshot says."""
-        self.task_cpus = task_cpus
+        self.task = task
         self._executors = {}
         self._usable = {}
         self._total = 0
@@ -109,7 +110,6 @@ class SlotPool:
 
     def validate(self) -> None:
         """Check what is derived, and that nothing is kept of who is gone. Raises AssertionError."""
-        assert self.task_cpus >= 1
         slots = {id: self.slots_of(info) for id, info in self._executors.items()}
         assert self._usable == {id: count for id, count in slots.items() if count > 0}
         assert self._total == sum(slots.values())

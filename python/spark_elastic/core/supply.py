@@ -18,6 +18,7 @@ from spark_elastic.core.executors import ExecutorDemand, Order
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
+from spark_elastic.core.task_size import TaskSize
 from spark_elastic.core.turn import Turn
 
 
@@ -41,13 +42,13 @@ class Supply:
     def __attrs_post_init__(self) -> None:
         self.demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
 
-    def begin(self, conf: Mapping[str, str], task_cpus: int, turn: Turn) -> None:
+    def begin(self, conf: Mapping[str, str], task: TaskSize, turn: Turn) -> None:
         """Take in what Spark's own settings say about executors; what is not answered by now is lost."""
         self.timer = None
         if self.orders:
             self.orders.clear()
             self.demand.lost()
-        self.demand.usual_slots = max(1, int(conf.get("spark.executor.cores", "1")) // task_cpus)
+        self.demand.usual_slots = max(1, task.slots(int(conf.get("spark.executor.cores", "1"))))
         self.decommissions = conf.get("spark.decommission.enabled", "false") == "true"
         self.allowed = conf.get("spark.dynamicAllocation.enabled", "false") != "true"
         self.stale = True

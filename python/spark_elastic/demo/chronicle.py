@@ -21,6 +21,7 @@ from spark_elastic.core.events import (
     Snapshot,
 )
 from spark_elastic.core.slots import SlotPool
+from spark_elastic.core.task_size import TaskSize
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry
 
 # Enough for an hour of half-second triggers; a demonstration may be kept running for days.
@@ -121,7 +122,7 @@ class Chronicle:
         for executor in event.executors:
             if executor.executor not in known:
                 self.changes.append(ExecutorChange(kind="added", executor=executor.executor, at=event.at))
-        self.slots.replace(event.executors, int(event.conf.get("spark.task.cpus", "1")))
+        self.slots.replace(event.executors, TaskSize.of(event.conf))
         for info in event.queries:
             self._adopt(info.facts)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spark_elastic.core import events as ev
 from spark_elastic.core.requirements import Bounds, Vertex, desired_slots, needed_slots
 from spark_elastic.core.slots import SlotPool, allocate
+from spark_elastic.core.task_size import TaskSize
 
 
 def event(kind: type[ev.Event], executor: str, **fields: Any) -> ev.Event:
@@ -18,7 +19,7 @@ def event(kind: type[ev.Event], executor: str, **fields: Any) -> ev.Event:
 
 
 def test_a_life_of_an_executor() -> None:
-    pool = SlotPool(task_cpus=2)
+    pool = SlotPool(task=TaskSize(cpus=2))
     for happens, total in [
         (event(ev.ExecutorAdded, "0", host="h", cores=5), 2),
         (event(ev.ExecutorAdded, "1", host="h", cores=1), 2),
@@ -42,7 +43,7 @@ def test_a_snapshot_leaves_nothing_of_who_is_gone() -> None:
     for executor in "01":
         pool.apply(event(ev.ExecutorAdded, executor, host="h", cores=2))
         pool.apply(event(ev.ExecutorUsage, executor, cached_bytes=1, shuffle_bytes=2))
-    pool.replace([ev.ExecutorInfo(executor="1", host="h", cores=2)], 1)
+    pool.replace([ev.ExecutorInfo(executor="1", host="h", cores=2)], TaskSize())
     pool.validate()
     assert (pool.held_bytes("0"), pool.held_bytes("1")) == (0, 3)
     assert pool.usable == {"1": 2}

@@ -95,6 +95,11 @@ def test_slots_are_counted_by_the_cpus_of_a_task(scene: Scene) -> None:
     assert only(scene.submit(), StartQuery).partitions == 3
 
 
+def test_slots_are_counted_by_the_gpus_of_a_task(scene: Scene) -> None:
+    scene.start(4, 1, spark_executor_resource_gpu_amount="1", spark_task_resource_gpu_amount="0.5")
+    assert only(scene.submit(), StartQuery).partitions == 3
+
+
 def test_excluded_and_decommissioning_executors_do_not_count(scene: Scene) -> None:
     executors = [
         ExecutorInfo(executor="0", host="h", cores=2),

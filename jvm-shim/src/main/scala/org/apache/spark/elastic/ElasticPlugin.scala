@@ -142,6 +142,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private def turnOff(message: String): Unit = {
       logError(s"spark-elastic: off, the application goes on as plain Spark: $message")
       queries.off()
+      events.off()
     }
 
     def introduce(appId: String, metrics: MetricRegistry): Unit = {
@@ -245,7 +246,10 @@ private[spark] object Shim {
       .getOrElse("python3")
 
   /** The settings that the policy process gets to see. */
-  def shown(key: String): Boolean = key.startsWith("spark.elastic.") || others.contains(key)
+  def shown(key: String): Boolean =
+    key.startsWith("spark.elastic.") || resources.matches(key) || others.contains(key)
+
+  private val resources = raw"spark\.(task|executor)\.resource\..+\.amount".r
 
   private val others = Set(
     "spark.task.cpus",

@@ -23,6 +23,7 @@ private[spark] final class EventStream {
   private var readers = 0
   private var firstLazy: Option[Long] = None // by the clock that nobody sets
   private var urgent = false
+  private var isOff = false
   private var merged = 0L
   private var dropped = 0L
 
@@ -42,6 +43,10 @@ private[spark] final class EventStream {
   }
 
   def offer(event: Event): Unit = synchronized {
+    if (!isOff) add(event)
+  }
+
+  private def add(event: Event): Unit = {
     val now = System.currentTimeMillis()
     if (entries.size < MergeAbove || !merge(event, now)) {
       if (entries.size >= DropAbove) {
@@ -110,6 +115,12 @@ private[spark] final class EventStream {
     snapshotDue = true
     urgent = true
     notifyAll()
+  }
+
+  /** Nobody will take events any more: none is kept. */
+  def off(): Unit = synchronized {
+    isOff = true
+    entries.clear()
   }
 
   /** Wakes a waiting `take`. */

@@ -82,11 +82,14 @@ private[spark] final class PolicyGateway(
     if (waiting) 0L else if (greeted) silent else silent - PolicyGateway.StartMs
   }
 
-  /** A new policy process: its silence counts from now. */
+  /** A new policy process. */
   def expectCall(): Unit = {
     greeted = false
-    lastCall = System.nanoTime()
+    forgiveSilence()
   }
+
+  /** The silence counts from now. */
+  def forgiveSilence(): Unit = lastCall = System.nanoTime()
 
   /** The policy process has ended. */
   def ended(): Unit = {

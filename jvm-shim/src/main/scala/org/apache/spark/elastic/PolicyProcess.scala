@@ -109,7 +109,12 @@ private[spark] final class PolicyProcess(
 
   /** Waits for the end of the process and returns why it ended. */
   private def watch(started: Process): String = {
+    var looked = System.nanoTime()
     while (!started.waitFor(CheckMs, TimeUnit.MILLISECONDS)) {
+      val now = System.nanoTime()
+      // While this whole JVM stood still, nobody could listen: what was said meanwhile is yet to be heard.
+      if (now - looked > hangMs() * 1000000L / 2) gateway.forgiveSilence()
+      looked = now
       val silent = gateway.silentMs
       if (silent > hangMs()) {
         complaint = Some(s"it did not answer for $silent ms")

@@ -4,7 +4,7 @@ import org.apache.spark.elastic.{Harmless, QueryFacts}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
 import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, TERMINATED}
 import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -84,7 +84,8 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
       } catch {
         case Harmless(e) =>
           logWarning(s"spark-elastic: ${execution.id} starts with the partitions that it had: ${e.getMessage}")
-          mend()
+          // A query that somebody has stopped meanwhile need not wait for it: its next start does the same.
+          if (StreamExecutionAccess.state(execution).get != TERMINATED) mend()
           Some(String.valueOf(e.getMessage))
       }
     }

@@ -2,8 +2,7 @@ package org.apache.spark.sql.elastic
 
 import java.util.{Collections, WeakHashMap}
 
-import org.apache.spark.elastic.{Harmless, SplitOffsets, StageAdvice}
-import org.apache.spark.internal.Logging
+import org.apache.spark.elastic.{SplitOffsets, StageAdvice}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
@@ -16,8 +15,7 @@ import org.apache.spark.sql.sources.BaseRelation
  * unless the application has set one of those itself.
  */
 private[elastic] final case class KafkaRelationsRule(session: SparkSession, advice: StageAdvice)
-    extends Rule[LogicalPlan]
-    with Logging {
+    extends Rule[LogicalPlan] {
   import KafkaRelationsRule._
 
   override def apply(plan: LogicalPlan): LogicalPlan =
@@ -25,12 +23,7 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
     else
       plan.transform {
         case scan: LogicalRelation if KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>
-          try divided(scan)
-          catch {
-            case Harmless(e) =>
-              logWarning("spark-elastic: a batch read of Kafka is left as it is", e)
-              scan
-          }
+          StageRules.unlessItFails(scan)(divided(scan))
       }
 
   private def divided(scan: LogicalRelation): LogicalRelation = {

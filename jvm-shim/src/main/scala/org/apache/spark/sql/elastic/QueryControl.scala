@@ -3,6 +3,7 @@ package org.apache.spark.sql.elastic
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.elastic._
@@ -75,21 +76,22 @@ private[spark] final class QueryControl(val events: EventStream) {
    *
    * @return why it is refused, if it is
    */
-  def admit(id: UUID, query: ElasticQuery): Option[IllegalStateException] = {
-    val other = queries.put(id, query)
-    if (other == null || !other.isActive) None
-    else if (query.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_STOP_ACTIVE_RUN_ON_RESTART)) {
-      other.stop()
-      queries.put(id, query)
-      None
-    } else {
-      queries.put(id, other)
+  @tailrec
+  def admit(id: UUID, query: ElasticQuery): Option[IllegalStateException] = queries.putIfAbsent(id, query) match {
+    case null => None
+    case other if other.isActive && !stopsOthers(query) =>
       Some(
         new IllegalStateException(
           s"Cannot start query with id $id as another query with same id is already active (it is being rescaled). " +
             s"You may stop the old query by setting ${SQLConf.STREAMING_STOP_ACTIVE_RUN_ON_RESTART.key} to true."))
-    }
+    case other =>
+      if (other.isActive) other.stop()
+      queries.remove(id, other)
+      admit(id, query)
   }
+
+  private def stopsOthers(query: ElasticQuery): Boolean =
+    query.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_STOP_ACTIVE_RUN_ON_RESTART)
 
   def remove(id: UUID, query: ElasticQuery): Unit = queries.remove(id, query)
 }

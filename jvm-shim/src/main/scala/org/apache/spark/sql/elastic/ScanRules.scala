@@ -1,7 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.{Harmless, SplitSize, StageAdvice}
-import org.apache.spark.internal.Logging
+import org.apache.spark.elastic.{SplitSize, StageAdvice}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -21,11 +20,11 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   override def postColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
     if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
     else
-      plan.transform {
+      StageRules.unlessItFails(plan)(plan.transform {
         case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>
           val opening = scan.relation.sparkSession.sessionState.conf.filesOpenCostInBytes
           new SharedOutScan(scan, opening, asked => if (advice.isThere) advice.tasks(named(asked)) else None)
-      }
+      })
 
   private def named(asked: SplitSize) = asked.copy(scan = s"${StageRules.execution(session)}:${asked.scan}")
 }
@@ -62,19 +61,12 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
       scan.optionalNumCoalescedBuckets,
       scan.dataFilters,
       scan.tableIdentifier,
-      scan.disableBucketedScan)
-    with Logging {
+      scan.disableBucketedScan) {
   // What `scan` does on the way is shown as done here.
   override lazy val driverMetrics: Map[String, SQLMetric] = scan.driverMetrics
 
   override lazy val inputRDD: RDD[InternalRow] = scan.inputRDD match {
-    case planned: FileScanRDD =>
-      try sharedOut(planned)
-      catch {
-        case Harmless(e) =>
-          logWarning("spark-elastic: a scan is left as Spark has split it", e)
-          planned
-      }
+    case planned: FileScanRDD => StageRules.unlessItFails[RDD[InternalRow]](planned)(sharedOut(planned))
     case other => other
   }
 

@@ -25,9 +25,9 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
       .flatMap(id => control.map(_.boundsOf(id)))
       .filter(_.nonEmpty)
       .fold(plan) { bounds =>
-        plan.transformUp { case scan: StreamSourceAwareSparkPlan =>
+        StageRules.unlessItFails(plan)(plan.transformUp { case scan: StreamSourceAwareSparkPlan =>
           scan.getStream.flatMap(bounds.get).fold[SparkPlan](scan)(bound(scan, _))
-        }
+        })
       }
 
   private def bound(scan: SparkPlan, bounds: SourceBounds): SparkPlan = scan match {
@@ -58,7 +58,8 @@ private final case class DividedScan(original: MicroBatchScanExec, least: Int)
   override def ordering: Option[Seq[SortOrder]] = original.ordering
   override def getStream: Option[SparkDataStream] = original.getStream
 
-  override lazy val inputPartitions: Seq[InputPartition] = KafkaPartitions.divide(original.inputPartitions, least)
+  override lazy val inputPartitions: Seq[InputPartition] =
+    StageRules.unlessItFails(original.inputPartitions)(KafkaPartitions.divide(original.inputPartitions, least))
   override lazy val readerFactory: PartitionReaderFactory = original.readerFactory
   override lazy val inputRDD: RDD[InternalRow] = {
     postDriverMetrics(scan.reportDriverMetrics())

@@ -175,6 +175,14 @@ def test_a_file_is_cut_evenly_and_read_in_its_order(elastic: SparkSession, files
     assert [row["id"] for row in read.collect()] == list(range(LINES))
 
 
+def test_what_it_costs_to_open_a_file_is_the_same_for_each_part(elastic: SparkSession, files: Path) -> None:
+    ((cost, before),) = SMALL.items()
+    elastic.conf.set(cost, (files / "one.csv").stat().st_size // 4)
+    first, second = lengths(one(elastic, files))
+    elastic.conf.set(cost, before)
+    assert abs(first - second) < LINES / 20
+
+
 def test_three_files_are_shared_out_between_two_slots(
     elastic: SparkSession, files: Path, plain: dict[Any, Any]
 ) -> None:

@@ -15,18 +15,20 @@ private[elastic] object FileShares {
   def of(inputs: Seq[Input], tasks: Int, opening: Long): Seq[FilePartition] = {
     val share = math.max(1.0, inputs.map(_.bytes + opening).sum.toDouble / tasks)
     val least = share / 8
-    var position = 0L
+    var position = 0.0
     val parts = inputs.sortBy(-_.bytes).flatMap { input =>
-      val begin = position + opening
-      val end = begin + input.bytes
+      val begin = position
+      val weight = input.bytes + opening
+      val end = begin + weight
       position = end
-      val inside =
-        if (input.canBeSplit) cuts(begin + least, end - least, share).map(cut => (cut - begin).round) else Nil
-      (0L +: inside).zip(inside :+ input.bytes).collect {
+      // Each part opens the file anew, so that is spread over the bytes: halves of one file are its halves.
+      def byteAt(place: Double) = ((place - begin) * input.bytes / math.max(1L, weight)).round
+      val inside = if (input.canBeSplit) cuts(begin + least, end - least, share) else Nil
+      (begin +: inside).zip(inside :+ end).flatMap { case (first, last) =>
+        val (from, until) = (byteAt(first), byteAt(last))
+        val index = math.min(tasks - 1, ((first + last) / 2 / share).toInt)
         // Of a file that can be split nothing is left where it is empty; what cannot be may have a row without a byte.
-        case (from, until) if from < until || !input.canBeSplit =>
-          val middle = begin + (from + until) / 2.0
-          math.min(tasks - 1, (middle / share).toInt) -> input.part(from, until - from)
+        Option.when(from < until || !input.canBeSplit)(index -> input.part(from, until - from))
       }
     }
     parts.groupMap(_._1)(_._2).toSeq.sortBy(_._1).zipWithIndex.map { case ((_, files), index) =>

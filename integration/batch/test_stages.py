@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from integration.batch.plans import LEFT_ALONE, PLAIN, advised, decisions, final_plan, rows, written
-from integration.streaming.driver import Driver, driver
+from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic.core.scheduler import Scheduler
@@ -152,14 +152,11 @@ WRITTEN: dict[Query, list[int]] = {
 
 
 @pytest.fixture(scope="module")
-def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with (
-        driver(tmp_path_factory.mktemp("stages") / "driver") as started,
-        pytest.MonkeyPatch.context() as patch,
-    ):
+def jvm(jvm: Driver) -> Iterator[Driver]:
+    with pytest.MonkeyPatch.context() as patch:
         # Its workers for Python functions need what is installed beside the tests.
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        yield started
+        yield jvm
 
 
 @pytest.fixture(scope="module")

@@ -23,11 +23,11 @@ class Executors:
     _added: int = 0
 
     def add(self) -> None:
-        """Add a worker, and wait for its executor, which has done nothing."""
+        """Add a worker, and wait for its executor."""
         number = str(self._added)
         self._added += 1
         self.workers.append(self.cluster.start_worker(1))
-        eventually(lambda: self.tasks().get(number) == 0, f"executor {number}")
+        eventually(lambda: number in self.tasks(), f"executor {number}")
 
     def kill(self) -> None:
         """Kill the last worker, and wait until its executor is known to be gone."""

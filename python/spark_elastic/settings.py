@@ -112,8 +112,9 @@ class Settings:
         "warmUpTimeout",
         duration(),
         5_000,
-        "How long a restart waits at most while executors that have not worked yet read a part of the "
-        "query's state; the query goes on meanwhile. 0: it does not wait.",
+        "How long executors that join while queries run are warmed up at most: they run a small job of ours, and "
+        "read a part of a query's state, before micro-batches get to them. A restart waits for that while its "
+        "query goes on. 0: they are not.",
     )
     graceful_stop_timeout_ms: int = _key(
         "gracefulStopTimeout",

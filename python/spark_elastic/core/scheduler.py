@@ -251,7 +251,7 @@ class Scheduler:
             Configure(
                 id=turn.next_action(),
                 cause=event.id,
-                warm_up_ms=settings.warm_up_ms,
+                warm_up_ms=0 if settings.advise_only else settings.warm_up_ms,
                 grace_ms=settings.grace_ms,
                 hang_ms=settings.hang_ms,
                 start_wait_ms=settings.start_wait_ms,

@@ -25,6 +25,10 @@ def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
     )
 
 
+def test_executors_are_not_warmed_up_for_advice(stage: Stage) -> None:
+    assert only(stage(warm_up_ms=2000, advise_only=True).start(2), Configure).warm_up_ms == 0
+
+
 def test_runs_that_fail_are_asked_about_only_where_they_may_be_started_again(stage: Stage) -> None:
     assert not only(stage().start(2), Configure).restarts
     assert not only(stage(restart=FixedDelay(), advise_only=True).start(2), Configure).restarts

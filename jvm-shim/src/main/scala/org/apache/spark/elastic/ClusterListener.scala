@@ -9,8 +9,13 @@ import org.apache.spark.scheduler._
  * Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits.
  *
  * @param lost told that executors are gone, or get no more tasks
+ * @param joined told of an executor that joins others
  */
-private[spark] final class ClusterListener(sc: SparkContext, events: EventStream, lost: () => Unit)
+private[spark] final class ClusterListener(
+    sc: SparkContext,
+    events: EventStream,
+    lost: () => Unit,
+    joined: ExecutorFacts => Unit)
     extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorFacts]
   private val queryOfStage = mutable.HashMap.empty[Int, String]
@@ -35,8 +40,10 @@ private[spark] final class ClusterListener(sc: SparkContext, events: EventStream
 
   override def onExecutorAdded(added: SparkListenerExecutorAdded): Unit = {
     val info = added.executorInfo
-    events.record(ExecutorAdded(added.executorId, info.executorHost, info.totalCores)) {
-      book(added.executorId) = ExecutorFacts(added.executorId, info.executorHost, info.totalCores)
+    val executor = ExecutorFacts(added.executorId, info.executorHost, info.totalCores)
+    if (usable.nonEmpty) joined(executor) // before the policy, whose answer may have to wait for it
+    events.record(ExecutorAdded(executor.executor, executor.host, executor.cores)) {
+      book(executor.executor) = executor
     }
   }
 

@@ -66,9 +66,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
   private final class Parts(sc: SparkContext) {
     private val events = new EventStream
-    private val listener = new ClusterListener(sc, events, () => afterLoss())
-    private val executors = new ExecutorControl(sc)
     private val queries = new QueryControl(events)
+    private val listener = new ClusterListener(sc, events, () => afterLoss(), queries.joined)
+    private val executors = new ExecutorControl(sc)
     private val requests = new Requests
     private val advice = new StageAdvice(requests)
     private val figures = new PolicyFigures

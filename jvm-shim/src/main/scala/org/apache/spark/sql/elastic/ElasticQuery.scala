@@ -34,7 +34,7 @@ private[elastic] final class ElasticQuery(
     control: QueryControl,
     session: SparkSession,
     location: Option[CheckpointLocation],
-    stateful: Boolean,
+    val stateful: Boolean,
     context: ThreadContext,
     launch: Option[String] => Any)
     extends StreamingQueryWrapper(null)
@@ -303,8 +303,18 @@ private[elastic] final class ElasticQuery(
     atGateNow.foreach(_.released.trySuccess(()))
   }
 
+  /** Whether there is, was and will be a run. */
+  def isUnderWay: Boolean = phase == Running || phase == Stopping || phase == Stopped
+
+  /** Runs `body` in a thread of its own, with the session of the present run, and its checkpoint if it keeps state. */
+  def beside(thread: String)(body: (SparkSession, Option[String]) => Unit): Unit = {
+    val run = execution
+    // Not the application's session, which does not know the format of the checkpoint.
+    context.start(thread)(body(run.sparkSessionForStream, Option.when(stateful)(run.resolvedCheckpointRoot)))
+  }
+
   /** Ends the present run at a micro-batch boundary, in a thread of its own; what comes next is prepared before. */
-  def stopForRestart(action: String, warmUpMs: Long, graceMs: Long): Unit = {
+  def stopForRestart(action: String, graceMs: Long): Unit = {
     lock.synchronized {
       if (phase != Running) throw new IllegalStateException(s"query $id is ${phase.toString.toLowerCase}, not running")
       phase = Stopping
@@ -312,8 +322,7 @@ private[elastic] final class ElasticQuery(
     }
     val run = execution
     context.start("elastic-stop") {
-      // Not the application's session, which does not know the format of the checkpoint.
-      if (stateful) WarmUp(run.sparkSessionForStream, run.resolvedCheckpointRoot, warmUpMs)
+      control.awaitWarmUp()
       val from = System.nanoTime()
       try {
         if (!GracefulStop(run, graceMs, () => stopAsked)) {

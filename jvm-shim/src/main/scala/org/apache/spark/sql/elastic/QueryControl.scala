@@ -13,6 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
 /** All live queries of the application, whatever their session, and the orders that concern them. */
 private[spark] final class QueryControl(val events: EventStream) {
   private val queries = new ConcurrentHashMap[UUID, ElasticQuery]
+  private val newExecutors = new NewExecutors
   @volatile private var on = true
   @volatile private var waitMs = 10000L
   @volatile private var warmUpMs = 0L
@@ -43,7 +44,7 @@ private[spark] final class QueryControl(val events: EventStream) {
     events.offer(ActionDone(a.id, 0L))
   }
 
-  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, warmUpMs, graceMs)
+  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, graceMs)
 
   def fail(a: FailQuery): Unit = find(a.query).fail(a.message)
 
@@ -58,6 +59,15 @@ private[spark] final class QueryControl(val events: EventStream) {
   /** Between which numbers of tasks a query's sources are to be read. */
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
     Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
+
+  /** Warms an executor up beside a query, one with state if there is one. */
+  def joined(executor: ExecutorFacts): Unit =
+    if (on && warmUpMs > 0) {
+      val running = queries.values.asScala.filter(_.isUnderWay)
+      running.find(_.stateful).orElse(running.headOption).foreach(newExecutors.joined(executor, _, warmUpMs))
+    }
+
+  def awaitWarmUp(): Unit = newExecutors.await(warmUpMs)
 
   /** Lets no query wait for executors that are lost. */
   def leaveLost(left: Seq[ExecutorFacts]): Unit = queries.values.asScala.foreach(_.leaveLost(left))

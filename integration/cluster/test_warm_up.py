@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.executors import Executors, with_executors
 from integration.streaming.driver import PLUGIN, Driver
@@ -65,82 +65,92 @@ class TestAJob:
         with application({**REPARTITIONABLE, "spark.sql.shuffle.partitions": "2"}) as found:
             yield found
 
-    def warm_up(self, executors: Executors, jvm: Driver, checkpoint: Path | None, most_ms: int) -> str:
+    def warm_up(self, executors: Executors, jvm: Driver, checkpoint: Path | None) -> str:
         """Warm the last executor up, and return what is said of it."""
         said = Said(jvm)
-        scala, elastic = jvm.jvm.scala, jvm.jvm.org.apache.spark
-        number = max(executors.tasks())
-        newest = elastic.elastic.ExecutorFacts(number, "127.0.0.1", 1, False, False)
-        elastic.sql.elastic.WarmUp.apply(
+        scala, spark = jvm.jvm.scala, jvm.jvm.org.apache.spark
+        newest = spark.elastic.ExecutorFacts(max(executors.tasks()), "127.0.0.1", 1, False, False)
+        spark.sql.elastic.WarmUp.apply(
             executors.spark._jsparkSession,
             scala.Option.apply(None if checkpoint is None else str(checkpoint)),
             scala.jdk.javaapi.CollectionConverters.asScala([newest]).toSeq(),
-            most_ms,
         )
         (line,) = said.lines()
         return line
 
-    def test_runs_a_small_query_and_reads_a_part_of_the_state_on_the_new_executor(
+    def test_runs_a_small_query_and_rehearses_on_the_new_executor_alone(
         self, executors: Executors, jvm: Driver, tmp_path: Path
     ) -> None:
         inbox = Inbox(tmp_path / "in")
         inbox.put(2)
         checkpoint = tmp_path / "checkpoint"
-        query = start(counted(executors, inbox), checkpoint, "update")
+        rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+        joined = rows.join(rows.withColumnRenamed("value", "other"), "key")
+        query = start(joined, checkpoint, "append")
         query.processAllAvailable()
         query.stop()
-        state = executors.spark.read.format("statestore").load(str(checkpoint))
-        rows = state.where("partition_id = 0").count()
-        assert rows > 0
+        state = executors.spark.read.format("statestore").option("joinSide", "left").load(str(checkpoint))
+        assert state.where("partition_id = 0").count() > 0
         executors.add()
         before = executors.tasks()
         assert before["1"] == 0
+        files = set(checkpoint.rglob("*"))
 
-        assert f"the new executors 1 were warmed up with {1 + rows} rows" in self.warm_up(
-            executors, jvm, checkpoint, 30_000
-        )
-        # Rows are made, then shuffled, then the state is read.
-        eventually(lambda: executors.tasks() == {**before, "1": 3}, "it alone has worked")
-        assert "the new executors 1 were too slow to be warmed up" in self.warm_up(executors, jvm, checkpoint, 1)
+        assert "the new executors 1 are warm" in self.warm_up(executors, jvm, checkpoint)
+        # Rows are made, then shuffled; then each of a join's four stores is written.
+        eventually(lambda: executors.tasks() == {**before, "1": 2 + 4}, "it alone has worked")
+        assert set(checkpoint.rglob("*")) == files
 
     def test_leaves_what_cannot_be_read(self, executors: Executors, jvm: Driver, tmp_path: Path) -> None:
-        assert "the new executors 0 were" in self.warm_up(executors, jvm, tmp_path / "nothing", 30_000)
+        nothing = tmp_path / "nothing"
+        nothing.touch()
+        assert "the new executors 0 were not warmed up: " in self.warm_up(executors, jvm, nothing)
 
 
 class TestAnExecutorThatJoins:
     """What the plugin does."""
 
-    @pytest.mark.parametrize(("mode", "rows"), [("append", 1), ("update", 8)], ids=["stateless", "stateful"])
-    def test_is_warmed_up_while_a_query_runs(
-        self, application: Application, jvm: Driver, tmp_path: Path, mode: str, rows: int
-    ) -> None:
-        inbox = Inbox(tmp_path / "in")
-        inbox.put(3)
-        said = Said(jvm)
-        with application(WITH_PLUGIN) as executors:
-            stream = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
-            read = counted(executors, inbox) if mode == "update" else stream
-            query = start(read, tmp_path / "checkpoint", mode)
-            query.processAllAvailable()
-            assert said.lines() == []
-            executors.add()
-            assert said.next().startswith(f"the new executors 1 were warmed up with {rows} rows")
-            query.stop()
-
-    def test_is_left_cold_where_nothing_runs(
+    def test_is_warmed_up_if_a_query_runs(
         self, application: Application, jvm: Driver, tmp_path: Path
     ) -> None:
         inbox = Inbox(tmp_path / "in")
         inbox.put(3)
         said = Said(jvm)
         with application(WITH_PLUGIN) as executors:
+            executors.add()
+            rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+            query = start(rows, tmp_path / "checkpoint", "append")
+            query.processAllAvailable()
+            assert said.lines() == []
+            executors.add()
+            assert said.next().startswith("the new executors 2 are warm, ")
+            query.stop()
+
+    def test_is_waited_for_by_a_restart(self, application: Application, jvm: Driver, tmp_path: Path) -> None:
+        inbox = Inbox(tmp_path / "in")
+        inbox.put(3)
+        at_once = {
+            "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
+            "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
+            "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+            "spark.elastic.warmUpTimeout": "1min",
+        }
+        since = len(jvm.said())
+
+        def place(text: str) -> int:
+            """Return how many lines have come before the one with this text, -1 if there is none yet."""
+            return next((n for n, line in enumerate(jvm.said()[since:]) if text in line), -1)
+
+        with application({**WITH_PLUGIN, **at_once}) as executors:
             query = start(counted(executors, inbox), tmp_path / "checkpoint", "update")
             query.processAllAvailable()
-            query.stop()
             executors.add()
-            executors.spark.range(10).count()
-            assert said.lines() == []
+            eventually(lambda: place("Runs with 2 partitions instead of 1") > 0, "it has been restarted")
+            query.stop()
+        ordered, warm = place("Restarts with 2 partitions"), place("the new executors 1 are warm")
+        assert 0 < ordered < warm < place("Runs with 2 partitions")
 
+    @pytest.mark.slow
     def test_is_left_cold_if_that_is_wanted(
         self, application: Application, jvm: Driver, tmp_path: Path
     ) -> None:

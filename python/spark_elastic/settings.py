@@ -111,10 +111,9 @@ class Settings:
     warm_up_timeout_ms: int = _key(
         "warmUpTimeout",
         duration(),
-        5_000,
-        "How long executors that join while queries run are warmed up at most: they run a small job of ours, and "
-        "read a part of a query's state, before micro-batches get to them. A restart waits for that while its "
-        "query goes on. 0: they are not.",
+        10_000,
+        "How long a restart waits at most, while its query goes on, for executors that have just joined: "
+        "these begin with small jobs of ours, so that no micro-batch meets a cold one. 0: they do not.",
     )
     graceful_stop_timeout_ms: int = _key(
         "gracefulStopTimeout",

@@ -60,7 +60,7 @@ class Configure(Action):
     """Tell the shim its limits; the first answer to a snapshot.
 
     `decision_wait_ms` is how long the planning of a batch stage waits for its answer, 0: nothing is asked.
-    `warm_up_ms` is how long executors that join are warmed up at most, 0: not at all; a restart waits for it.
+    `warm_up_ms` is how long a restart waits at most for the warm-up of executors that join, 0: there is none.
     `restarts` says that runs that fail are to be asked about: without it their queries end at once.
     """
 

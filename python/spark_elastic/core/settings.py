@@ -28,7 +28,7 @@ class CoreSettings:
 
     mode: Mode = "reactive"
 
-    warm_up_ms: int = 5_000
+    warm_up_ms: int = 10_000
     grace_ms: int = 30_000
     hang_ms: int = 10_000
     start_wait_ms: int = 10_000

@@ -306,11 +306,12 @@ private[elastic] final class ElasticQuery(
   /** Whether there is, was and will be a run. */
   def isUnderWay: Boolean = phase == Running || phase == Stopping || phase == Stopped
 
-  /** Runs `body` in a thread of its own, with the session of the present run, and its checkpoint if it keeps state. */
+  /** Runs `body` in a thread of its own, with the session of the present run, and its checkpoint if it can be rescaled. */
   def beside(thread: String)(body: (SparkSession, Option[String]) => Unit): Unit = {
     val run = execution
     // Not the application's session, which does not know the format of the checkpoint.
-    context.start(thread)(body(run.sparkSessionForStream, Option.when(stateful)(run.resolvedCheckpointRoot)))
+    val rescalable = stateful && facts.exists(known => known.provider == "rocksdb" && known.checkpointFormat == 2)
+    context.start(thread)(body(run.sparkSessionForStream, Option.when(rescalable)(run.resolvedCheckpointRoot)))
   }
 
   /** Ends the present run at a micro-batch boundary, in a thread of its own; what comes next is prepared before. */

@@ -9,11 +9,11 @@ private[elastic] final class NewExecutors {
   private var working = false
 
   /** Takes an executor in. Its warm-up, and that of those that come meanwhile, is a job of this query. */
-  def joined(executor: ExecutorFacts, query: ElasticQuery, mostMs: Long): Unit = lock.synchronized {
+  def joined(executor: ExecutorFacts, query: ElasticQuery): Unit = lock.synchronized {
     waiting :+= executor
     if (!working) {
       query.beside("elastic-warm-up") { (session, checkpoint) =>
-        Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(WarmUp(session, checkpoint, _, mostMs))
+        Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(WarmUp(session, checkpoint, _))
       }
       working = true
     }

@@ -64,7 +64,7 @@ private[spark] final class QueryControl(val events: EventStream) {
   def joined(executor: ExecutorFacts): Unit =
     if (on && warmUpMs > 0) {
       val running = queries.values.asScala.filter(_.isUnderWay)
-      running.find(_.stateful).orElse(running.headOption).foreach(newExecutors.joined(executor, _, warmUpMs))
+      running.find(_.stateful).orElse(running.headOption).foreach(newExecutors.joined(executor, _))
     }
 
   def awaitWarmUp(): Unit = newExecutors.await(warmUpMs)

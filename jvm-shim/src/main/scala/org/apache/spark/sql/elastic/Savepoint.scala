@@ -83,7 +83,7 @@ private[elastic] object Savepoint {
   private def belongs(path: String, batch: Long): Boolean = {
     val names = path.split('/')
     (names.head, names.last) match {
-      case (_, hidden) if hidden.startsWith(".") || hidden.endsWith(".tmp") => false
+      case (_, file) if names.exists(_.startsWith(".")) || file.endsWith(".tmp") => false
       case ("offsets" | "commits", Numbered(number)) => number.toLong <= batch
       case ("state", Numbered(number)) if names.exists(Set("_metadata", "_stateSchema")) => number.toLong <= batch
       case ("state", StateFile(version)) => version.toLong <= batch + 1

@@ -342,7 +342,7 @@ def test_what_cannot_be_told_from_an_earlier_run_is_asked_about_anew(
     def asked() -> int:
         questions = [entry.question for entry in decisions(journal)]
         groups = [question.group for question in questions if isinstance(question, InitialCount)]
-        return groups.count(f"null:{source:x}")
+        return groups.count(f":{source:x}")
 
     for _ in range(2):  # an RDD's jobs belong to no execution
         counts().rdd.count()

@@ -23,7 +23,7 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
     else
       plan.transform {
         case scan: LogicalRelation if KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>
-          StageRules.unlessItFails(scan)(divided(scan))
+          UnlessItFails(scan)(divided(scan))
       }
 
   private def divided(scan: LogicalRelation): LogicalRelation = {
@@ -31,7 +31,7 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
     val options = field(relation, Options).asInstanceOf[CaseInsensitiveMap[String]]
     if (ByUser.exists(options.contains)) scan
     else {
-      val question = SplitOffsets(s"${StageRules.execution(session)}:kafka", isLate(field(relation, "endingOffsets")))
+      val question = SplitOffsets(StageRules.named(session, "kafka"), isLate(field(relation, "endingOffsets")))
       advice.tasks(question).fold(scan)(tasks => scan.copy(relation = copied(relation, options, tasks)))
     }
   }

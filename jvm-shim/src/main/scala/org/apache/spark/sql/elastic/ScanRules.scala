@@ -20,13 +20,13 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   override def postColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
     if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
     else
-      StageRules.unlessItFails(plan)(plan.transform {
+      UnlessItFails(plan)(plan.transform {
         case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>
           val opening = scan.relation.sparkSession.sessionState.conf.filesOpenCostInBytes
           new SharedOutScan(scan, opening, asked => if (advice.isThere) advice.tasks(named(asked)) else None)
       })
 
-  private def named(asked: SplitSize) = asked.copy(scan = s"${StageRules.execution(session)}:${asked.scan}")
+  private def named(asked: SplitSize) = asked.copy(scan = StageRules.named(session, asked.scan))
 }
 
 private object ScanRule {
@@ -66,7 +66,7 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
   override lazy val driverMetrics: Map[String, SQLMetric] = scan.driverMetrics
 
   override lazy val inputRDD: RDD[InternalRow] = scan.inputRDD match {
-    case planned: FileScanRDD => StageRules.unlessItFails[RDD[InternalRow]](planned)(sharedOut(planned))
+    case planned: FileScanRDD => UnlessItFails[RDD[InternalRow]](planned)(sharedOut(planned))
     case other => other
   }
 

@@ -25,7 +25,7 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
       .flatMap(id => control.map(_.boundsOf(id)))
       .filter(_.nonEmpty)
       .fold(plan) { bounds =>
-        StageRules.unlessItFails(plan)(plan.transformUp { case scan: StreamSourceAwareSparkPlan =>
+        UnlessItFails(plan)(plan.transformUp { case scan: StreamSourceAwareSparkPlan =>
           scan.getStream.flatMap(bounds.get).fold[SparkPlan](scan)(bound(scan, _))
         })
       }
@@ -59,7 +59,7 @@ private final case class DividedScan(original: MicroBatchScanExec, least: Int)
   override def getStream: Option[SparkDataStream] = original.getStream
 
   override lazy val inputPartitions: Seq[InputPartition] =
-    StageRules.unlessItFails(original.inputPartitions)(KafkaPartitions.divide(original.inputPartitions, least))
+    UnlessItFails(original.inputPartitions)(KafkaPartitions.divide(original.inputPartitions, least))
   override lazy val readerFactory: PartitionReaderFactory = original.readerFactory
   override lazy val inputRDD: RDD[InternalRow] = {
     postDriverMetrics(scan.reportDriverMetrics())

@@ -2,9 +2,8 @@ package org.apache.spark.sql.elastic
 
 import java.util.{Collections, LinkedHashMap, Map => JMap}
 
-import org.apache.spark.elastic.{Harmless, InitialCount, PackedLongs, PlannedExchange, Ranges}
+import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges}
 import org.apache.spark.elastic.{StageAdvice, WrittenExchange}
-import org.apache.spark.internal.Logging
 import org.apache.spark.internal.config.ConfigEntry
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -23,7 +22,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /** What both rules know: which shuffles go together, what to call them, and what is left alone. */
-private[elastic] object StageRules extends Logging {
+private[elastic] object StageRules {
 
   /** Numbers that Spark has chosen, and not the user. */
   val Origins: Seq[ShuffleOrigin] = Seq(ENSURE_REQUIREMENTS, REPARTITION_BY_COL)
@@ -61,16 +60,17 @@ private[elastic] object StageRules extends Logging {
     isShuffle(plan) || plan.isInstanceOf[Exchange] || plan.isInstanceOf[ExchangeQueryStageExec]
 
   /** A name for an exchange that is the same before and after it has run, whatever it is asked for. */
-  def name(session: SparkSession, exchange: ShuffleExchangeLike): String = s"${execution(session)}:${source(exchange)}"
+  def name(session: SparkSession, exchange: ShuffleExchangeLike): String = named(session, source(exchange))
+
+  /** A name for a part of a query, as far as anything tells the query from others. */
+  def named(session: SparkSession, part: String): String = s"${execution(session).getOrElse("")}:$part"
 
   /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
   def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
 
-  /** What a query is called while it is planned and run, "null" if nothing tells it from others. */
-  def execution(session: SparkSession): String = String.valueOf(executionId(session).orNull)
-
-  /** Spark Connect plans a query before it has an execution's id; `df.rdd` never has one. */
-  def executionId(session: SparkSession): Option[String] = {
+  /** What tells a query from others while it is planned and run. `df.rdd` has nothing of the kind. */
+  def execution(session: SparkSession): Option[String] = {
+    // Spark Connect plans a query before it has an execution's id.
     val sc = session.sparkContext
     Option
       .when(streamingQuery(session).isEmpty)(Connect.operation(sc))
@@ -104,17 +104,8 @@ private[elastic] object StageRules extends Logging {
 
   /** What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. */
   def advised(session: SparkSession, advice: StageAdvice, plan: SparkPlan)(rule: => SparkPlan): SparkPlan =
-    if (advice.isThere && session.sessionState.conf.coalesceShufflePartitionsEnabled) unlessItFails(plan)(rule)
+    if (advice.isThere && session.sessionState.conf.coalesceShufflePartitionsEnabled) UnlessItFails(plan)(rule)
     else plan
-
-  /** An error costs what we would have changed, never the query. */
-  def unlessItFails[T](asItIs: => T)(changed: => T): T =
-    try changed
-    catch {
-      case Harmless(e) =>
-        logWarning("spark-elastic: a part of a plan is left as Spark has made it", e)
-        asItIs
-    }
 }
 
 /**
@@ -164,7 +155,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
           joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
       val changed = plan.transformDown {
         case e: ShuffleExchangeExec if wanted.get(e.id).exists(_ != planned(e)) =>
-          e.copy(outputPartitioning = partitioning(e, wanted(e.id)).get)
+          e.copy(outputPartitioning = withNumber(e).get(wanted(e.id)))
       }
       // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
       if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
@@ -172,8 +163,8 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
 
   /** Groups that have an exchange in common, which Spark would run once, are one group. */
   private def joined(groups: Seq[Seq[SparkPlan]]): Seq[Seq[ShuffleExchangeExec]] = {
-    val changeable = groups.map(group =>
-      group -> group.collect { case e: ShuffleExchangeExec if partitioning(e, planned(e)).isDefined => e })
+    val changeable =
+      groups.map(group => group -> group.collect { case e: ShuffleExchangeExec if withNumber(e).isDefined => e })
     // A group with a stage that has run keeps the number of that one.
     val whole = changeable.collect { case (group, found) if found.nonEmpty && found.size == group.size => found }
     whole.foldLeft(List.empty[Seq[ShuffleExchangeExec]]) { (done, group) =>
@@ -183,21 +174,21 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   }
 
   /** How an exchange is partitioned with another number; nothing where the number is not Spark's. */
-  private def partitioning(exchange: ShuffleExchangeExec, number: Int): Option[Partitioning] = exchange match {
+  private def withNumber(exchange: ShuffleExchangeExec): Option[Int => Partitioning] = exchange match {
     case ShuffleExchangeExec(hash: HashPartitioning, _, origin, None) if Origins.contains(origin) =>
-      Some(hash.copy(numPartitions = number))
+      Some(number => hash.copy(numPartitions = number))
     // A global sort's; ranges that the application asks for itself are left as they are.
     case ShuffleExchangeExec(range: RangePartitioning, _, ENSURE_REQUIREMENTS, None) =>
-      Some(range.copy(numPartitions = number))
+      Some(number => range.copy(numPartitions = number))
     case _ => None
   }
 
   private def count(group: Seq[ShuffleExchangeExec]): Option[Int] = {
-    val keys = group.map(e => execution(session) -> e.canonicalized.hashCode)
+    // Without an execution another run of the same plan, over other data by then, could not be told from this one.
+    val keys = for (id <- execution(session).toSeq; e <- group) yield id -> e.canonicalized.hashCode
     val known = keys.filter(answered.containsKey).map(answered.get)
     val number = if (known.nonEmpty) known.max else advice.count(question(group))
-    // Another run of the same plan, over other data by then, could not be told from one that has no name.
-    if (executionId(session).isDefined) keys.foreach(answered.put(_, number))
+    keys.foreach(answered.put(_, number))
     number
   }
 

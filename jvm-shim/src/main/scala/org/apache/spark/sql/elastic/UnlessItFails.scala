@@ -1,0 +1,15 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.elastic.Harmless
+import org.apache.spark.internal.Logging
+
+/** Guards what is done to plans: an error costs what we would have changed, never the query. */
+private[elastic] object UnlessItFails extends Logging {
+  def apply[T](asItIs: => T)(changed: => T): T =
+    try changed
+    catch {
+      case Harmless(e) =>
+        logWarning("spark-elastic: a part of a plan is left as Spark has made it", e)
+        asItIs
+    }
+}

@@ -23,6 +23,14 @@ _IGNORING: Mapping[str, Differences] = {
         f"{_COALESCED} - state format version 2": _OWN_NUMBER,
         "SPARK-35896: metrics in StateOperatorProgress are output correctly": _OWN_NUMBER,
     },
+    f"{_STREAMING}StreamingInnerJoinWithVCFSuite": {
+        f"{test} (with changelog checkpointing = {on}) (with virtual column family joins)": _OWN_NUMBER
+        for test in (
+            "SPARK-35896: metrics in StateOperatorProgress are output correctly",
+            "streaming join should require StatefulOpClusteredDistribution from children",
+        )
+        for on in ("false", "true")
+    },
     f"{_STREAMING}StreamingDeduplicationSuite": {
         "Partition key extraction - Dedupe": "asserts one key of state for each partition that it has set",
     },

@@ -32,6 +32,14 @@ def application(master: Cluster, jvm: Driver) -> Application:
     return partial(with_executors, master, jvm, 1)
 
 
+@pytest.fixture
+def inbox(tmp_path: Path) -> Inbox:
+    """Give input that is there already."""
+    found = Inbox(tmp_path / "in")
+    found.put(3)
+    return found
+
+
 class Said:
     """What the driver's log says of warm-ups from now on."""
 
@@ -48,13 +56,20 @@ class Said:
         return self.lines()[0]
 
 
+def rows_of(executors: Executors, inbox: Inbox) -> DataFrame:
+    return executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+
+
 def counted(executors: Executors, inbox: Inbox) -> DataFrame:
-    return executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder)).groupBy("key").count()
+    return rows_of(executors, inbox).groupBy("key").count()
 
 
 def start(rows: DataFrame, checkpoint: Path, mode: str) -> StreamingQuery:
+    """Start a query, and return it when it has read all that was there."""
     writer = rows.writeStream.outputMode(mode).format("noop")
-    return writer.option("checkpointLocation", str(checkpoint)).start()
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    query.processAllAvailable()
+    return query
 
 
 class TestAJob:
@@ -65,30 +80,25 @@ class TestAJob:
         with application({**REPARTITIONABLE, "spark.sql.shuffle.partitions": "2"}) as found:
             yield found
 
-    def warm_up(self, executors: Executors, jvm: Driver, checkpoint: Path | None) -> str:
+    def warm_up(self, executors: Executors, jvm: Driver, checkpoint: Path) -> str:
         """Warm the last executor up, and return what is said of it."""
         said = Said(jvm)
         scala, spark = jvm.jvm.scala, jvm.jvm.org.apache.spark
         newest = spark.elastic.ExecutorFacts(max(executors.tasks()), "127.0.0.1", 1, False, False)
         spark.sql.elastic.WarmUp.apply(
             executors.spark._jsparkSession,
-            scala.Option.apply(None if checkpoint is None else str(checkpoint)),
+            scala.Option.apply(str(checkpoint)),
             scala.jdk.javaapi.CollectionConverters.asScala([newest]).toSeq(),
         )
         (line,) = said.lines()
         return line
 
     def test_runs_a_small_query_and_rehearses_on_the_new_executor_alone(
-        self, executors: Executors, jvm: Driver, tmp_path: Path
+        self, executors: Executors, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
-        inbox = Inbox(tmp_path / "in")
-        inbox.put(2)
         checkpoint = tmp_path / "checkpoint"
-        rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
-        joined = rows.join(rows.withColumnRenamed("value", "other"), "key")
-        query = start(joined, checkpoint, "append")
-        query.processAllAvailable()
-        query.stop()
+        rows = rows_of(executors, inbox)
+        start(rows.join(rows.withColumnRenamed("value", "other"), "key"), checkpoint, "append").stop()
         state = executors.spark.read.format("statestore").option("joinSide", "left").load(str(checkpoint))
         assert state.where("partition_id = 0").count() > 0
         executors.add()
@@ -111,24 +121,20 @@ class TestAnExecutorThatJoins:
     """What the plugin does."""
 
     def test_is_warmed_up_if_a_query_runs(
-        self, application: Application, jvm: Driver, tmp_path: Path
+        self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
-        inbox = Inbox(tmp_path / "in")
-        inbox.put(3)
         said = Said(jvm)
         with application(WITH_PLUGIN) as executors:
             executors.add()
-            rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
-            query = start(rows, tmp_path / "checkpoint", "append")
-            query.processAllAvailable()
+            query = start(rows_of(executors, inbox), tmp_path / "checkpoint", "append")
             assert said.lines() == []
             executors.add()
             assert said.next().startswith("the new executors 2 are warm, ")
             query.stop()
 
-    def test_is_waited_for_by_a_restart(self, application: Application, jvm: Driver, tmp_path: Path) -> None:
-        inbox = Inbox(tmp_path / "in")
-        inbox.put(3)
+    def test_is_waited_for_by_a_restart(
+        self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
+    ) -> None:
         at_once = {
             "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
             "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
@@ -143,7 +149,6 @@ class TestAnExecutorThatJoins:
 
         with application({**WITH_PLUGIN, **at_once}) as executors:
             query = start(counted(executors, inbox), tmp_path / "checkpoint", "update")
-            query.processAllAvailable()
             executors.add()
             eventually(lambda: place("Runs with 2 partitions instead of 1") > 0, "it has been restarted")
             query.stop()
@@ -152,14 +157,11 @@ class TestAnExecutorThatJoins:
 
     @pytest.mark.slow
     def test_is_left_cold_if_that_is_wanted(
-        self, application: Application, jvm: Driver, tmp_path: Path
+        self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
-        inbox = Inbox(tmp_path / "in")
-        inbox.put(3)
         said = Said(jvm)
         with application({**WITH_PLUGIN, "spark.elastic.warmUpTimeout": "0"}) as executors:
             query = start(counted(executors, inbox), tmp_path / "checkpoint", "update")
-            query.processAllAvailable()
             executors.add()
             inbox.put(3)
             query.processAllAvailable()

@@ -1,4 +1,7 @@
-"""Tests of Spark's own that assert what is decided here in another way, each with the reason."""
+"""Tests of Spark's own that say nothing of the plugin, each with the reason.
+
+Some assert what is decided here in another way, some fail in plain Spark too, now and then.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,37 @@ _IGNORING: Mapping[str, Differences] = {
     f"{_STREAMING}StreamingDeduplicationSuite": {
         "Partition key extraction - Dedupe": "asserts one key of state for each partition that it has set",
     },
+    f"{_STREAMING}TransformWithStateUnsafeRowSuite": {
+        f"{test} (encoding = UnsafeRow) ({changelog} changelog checkpointing)": _OWN_NUMBER
+        for test in (
+            "state data source integration - value state supports time travel",
+            "transformWithState - verify that OperatorStateMetadataV2 file is being written correctly",
+            *(
+                "transformWithState - verify StateSchemaV3 writes correct SQL schema of key/value with"
+                f" useImplicits={implicits} (encoding = {encoding})"
+                for implicits in ("false", "true")
+                for encoding in ("avro", "unsaferow")
+            ),
+        )
+        for changelog in ("with", "without")
+    },
     "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSinkSuite": {
         "SPARK-52008: foreachBatch with show() should fail with appropriate error": _OWN_NUMBER,
+    },
+}
+
+
+_STOPPED_AT_ANY_POINT = (
+    "stops a query right after a trigger; where that trigger's offsets were logged already, its batch fails"
+    " at the next start before the test expects it (9 of 36 runs did, with the plugin and without)"
+)
+
+#: By suite and test: what passes or fails by chance without the plugin, and so is in no baseline.
+BY_CHANCE: Mapping[str, Differences] = {
+    f"{_STREAMING}TransformWithStateUnsafeRowSuite": {
+        "test that introducing TTL after restart fails query (encoding = UnsafeRow)"
+        f" ({changelog} changelog checkpointing)": _STOPPED_AT_ANY_POINT
+        for changelog in ("with", "without")
     },
 }
 

@@ -10,7 +10,7 @@ import scala.concurrent.duration.Duration
 
 import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.{ActionDone, ActionFailed, ExecutorFacts, Harmless, QueryFacts, QueryFailed}
-import org.apache.spark.elastic.{QueryFailure, QueryIdle, QueryStarted, QueryStopped, QuerySubmitted}
+import org.apache.spark.elastic.{QueryIdle, QueryStarted, QueryStopped, QuerySubmitted}
 import org.apache.spark.elastic.{QueryTerminated, QueryView, SavepointTaken, SourceBounds}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
@@ -40,6 +40,7 @@ private[elastic] final class ElasticQuery(
     extends StreamingQueryWrapper(null)
     with Logging {
   import ElasticQuery._
+  import FailureFacts.notStartedAgain
 
   private val lock = new Object
   @volatile private var phase: Phase = Launching
@@ -77,7 +78,8 @@ private[elastic] final class ElasticQuery(
     else new StreamingQueryStatus(pausedFor, isDataAvailable = false, isTriggerActive = false)
 
   override def recentProgress: Array[StreamingQueryProgress] = lock.synchronized {
-    val own = if (isKept) Array.empty[StreamingQueryProgress] else execution.recentProgress.map(rename)
+    val own =
+      if (isKept) Array.empty[StreamingQueryProgress] else execution.recentProgress.map(OneRun.progress(firstRun, _))
     (earlier.toArray ++ own).takeRight(session.sessionState.conf.streamingProgressRetention)
   }
 
@@ -163,7 +165,7 @@ private[elastic] final class ElasticQuery(
     bringUp(attempt, Some(execution.resolvedCheckpointRoot)) { e =>
       logError(s"spark-elastic: query $id could not be started again", e)
       plan.action.foreach(id => control.events.offer(ActionFailed(id, String.valueOf(e.getMessage))))
-      val cause = restartFailed(e)
+      val cause = notStartedAgain(this, e)
       lock.synchronized {
         failed = Some(cause)
         backingOff = false
@@ -348,10 +350,10 @@ private[elastic] final class ElasticQuery(
     lazy val text = message.getOrElse("refused by the scheduler")
     phase match {
       case Failed =>
-        finish(failed.map(e => message.fold(e)(m => restartFailed(new IllegalStateException(m, e)))), Failed)
+        finish(failed.map(e => message.fold(e)(m => notStartedAgain(this, new IllegalStateException(m, e)))), Failed)
       case Held =>
         answers.put(StartPlan(None, repartition = false, rescalable = false, action = None, refusal = Some(text)))
-      case Stopped => finish(Some(restartFailed(new IllegalStateException(text))))
+      case Stopped => finish(Some(notStartedAgain(this, new IllegalStateException(text))))
       case other => throw new IllegalStateException(s"query $id is ${other.toString.toLowerCase}, it has not failed")
     }
   }
@@ -436,24 +438,13 @@ private[elastic] final class ElasticQuery(
   private def asksAboutFailures: Boolean = control.asksAboutFailures && !session.sparkContext.isStopped
 
   private def keep(run: StreamExecution): Unit = {
-    earlier ++= run.recentProgress.map(rename)
+    earlier ++= run.recentProgress.map(OneRun.progress(firstRun, _))
     earlier.dropInPlace(earlier.size - session.sessionState.conf.streamingProgressRetention)
     isKept = true
   }
 
   private def tellFailure(e: StreamingQueryException): Unit =
-    control.events.offer(QueryFailed(id.toString, firstRun.toString, describe(e)))
-
-  private def describe(e: StreamingQueryException): QueryFailure = {
-    val causes = Iterator.iterate[Throwable](e.cause)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
-    val conditions = causes.collect { case t: SparkThrowable if t.getCondition != null => t.getCondition }
-    QueryFailure(
-      String.valueOf(causes.lastOption.getOrElse(e).getMessage).take(MaxErrorText),
-      conditions.filterNot(_.contains("UNCATEGORIZED")).lastOption.orElse(conditions.lastOption),
-      causes.map(_.getClass.getName),
-      // Until a batch is planned the end is that of the last one, which is committed.
-      if (e.startOffset == e.endOffset) "" else String.valueOf(e.endOffset).take(MaxErrorText))
-  }
+    control.events.offer(QueryFailed(id.toString, firstRun.toString, FailureFacts(e)))
 
   /** What observers get to see of an event of a run: nothing of restarts, and always the same run id. */
   def rename(event: Event, launch: Launch): Option[Event] =
@@ -462,33 +453,16 @@ private[elastic] final class ElasticQuery(
   private def rename(event: Event): Option[Event] = event match {
     case e: QueryProgressEvent =>
       observe(e.progress)
-      Some(if (e.progress.runId == firstRun) e else new QueryProgressEvent(rename(e.progress)))
+      Some(OneRun.progress(firstRun, e))
     case e: QueryIdleEvent =>
       control.events.offer(QueryIdle(id.toString, firstRun.toString))
-      Some(if (e.runId == firstRun) e else new QueryIdleEvent(e.id, firstRun, e.timestamp))
+      Some(OneRun.idle(firstRun, e))
     case e: QueryTerminatedEvent if phase == Terminated =>
       close(e.exception, e.errorClassOnException)
       None
     case _: QueryTerminatedEvent => None
     case other => Some(other)
   }
-
-  private def rename(p: StreamingQueryProgress): StreamingQueryProgress =
-    if (p.runId == firstRun) p
-    else
-      new StreamingQueryProgress(
-        p.id,
-        firstRun,
-        p.name,
-        p.timestamp,
-        p.batchId,
-        p.batchDuration,
-        p.durationMs,
-        p.eventTime,
-        p.stateOperators,
-        p.sources,
-        p.sink,
-        p.observedMetrics)
 
   private def observe(p: StreamingQueryProgress): Unit =
     try
@@ -520,24 +494,9 @@ private[elastic] final class ElasticQuery(
       location.foreach(_.deleteIfTemporary(session))
     }
     control.remove(id, this)
-    control.events.offer(
-      QueryTerminated(
-        id.toString,
-        firstRun.toString,
-        failure.map(e => String.valueOf(e.getMessage).take(MaxErrorText)),
-        errorClass))
+    control.events.offer(QueryTerminated(id.toString, firstRun.toString, failure.map(FailureFacts.text), errorClass))
     over.countDown()
   }
-
-  private def restartFailed(cause: Throwable): StreamingQueryException =
-    new StreamingQueryException(
-      s"Query $id could not be started again",
-      cause,
-      "",
-      "",
-      errorClass = "STREAM_FAILED",
-      messageParameters =
-        Map("id" -> id.toString, "runId" -> firstRun.toString, "message" -> String.valueOf(cause.getMessage)))
 
   /** Called now and then: what must not wait for anybody else to notice it. */
   def check(): Unit = phase match {
@@ -550,7 +509,8 @@ private[elastic] final class ElasticQuery(
     // Interrupted in mid-batch, the thread can die in Spark's own handling of the interrupt (a stack overflow in a
     // regular expression), and then nobody is told.
     case Running | Stopping | Held if !execution.queryExecutionThread.isAlive =>
-      val cause = if (stopAsked) None else Some(restartFailed(new IllegalStateException("its stream thread has died")))
+      val cause =
+        if (stopAsked) None else Some(notStartedAgain(this, new IllegalStateException("its stream thread has died")))
       finish(execution.exception.orElse(cause), Running, Stopping, Held)
     case _ =>
   }
@@ -566,7 +526,7 @@ private[elastic] final class ElasticQuery(
         case Failed => "failed"
         case _ => "running" // or about to be, or about to stop: an event says so when it is
       }
-      QueryView(known, firstRun.toString, shown, partitions, failed.filter(_ => shown == "failed").map(describe))
+      QueryView(known, firstRun.toString, shown, partitions, failed.filter(_ => shown == "failed").map(FailureFacts(_)))
     }
 }
 
@@ -579,10 +539,6 @@ private[elastic] object ElasticQuery {
   private case object Stopped extends Phase
   private case object Failed extends Phase
   private case object Terminated extends Phase
-
-  /** Longer texts are for the driver's log; the policy only shows them. */
-  private val MaxErrorText = 2000
-  private val MaxCauses = 20
 
   private val AsItIs = StartPlan(None, repartition = false, rescalable = false, action = None)
 }

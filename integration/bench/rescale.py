@@ -20,14 +20,14 @@ from integration.bench.overhead import overhead, startup_extra_ms
 from integration.bench.rounds import Rounds, run_rounds
 from integration.bench.stream_app import KEYS_PER_BATCH_AT_FIRST
 from integration.bench.untuned import untuned
+from integration.streaming.launch import AT_ONCE
 
 _RESULT = Path(__file__).parent / "results" / "rescale.json"
 # About 1 KB of state for each key.
 _STATE_KEYS = 1_000_000
-# Waiting times are for quiet clusters; here every change is to be followed at once, as the tuned peer does.
-_AT_ONCE = {
-    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+# As the tuned peer does.
+_EAGER = {
+    **AT_ONCE,
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
 }
 
@@ -66,7 +66,7 @@ def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], dict[str, ob
 
 
 def _elastic(kind: str, rounds: int) -> Rounds:
-    return run_rounds(Variant(name="elastic", kind=kind, plugin=True, conf=_AT_ONCE), rounds)
+    return run_rounds(Variant(name="elastic", kind=kind, plugin=True, conf=_EAGER), rounds)
 
 
 def _small_and_kill(rounds: int) -> dict[str, object]:
@@ -85,7 +85,7 @@ def _small_and_kill(rounds: int) -> dict[str, object]:
 
 
 def _large(rounds: int, keys: int) -> dict[str, object]:
-    variant = Variant(name="elastic", kind="stateful_large", plugin=True, conf=_AT_ONCE, state_keys=keys)
+    variant = Variant(name="elastic", kind="stateful_large", plugin=True, conf=_EAGER, state_keys=keys)
     preload = -(-keys // KEYS_PER_BATCH_AT_FIRST)
     return run_rounds(variant, rounds, preload_batches=preload, patience_s=180).summary()
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from integration.cluster.story import Story
-from integration.streaming.launch import WITH_PLUGIN, submitted
+from integration.streaming.launch import AT_ONCE, WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import Requests
 from integration.streaming.upserts import Values, last_values
 from integration.streaming.waiting import PATIENCE_S, eventually
@@ -43,9 +43,7 @@ CONF = {
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-    "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+    **AT_ONCE,
     "spark.elastic.restartStrategy.type": "fixed-delay",
     "spark.elastic.restartStrategy.fixedDelay.delay": "1h",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -14,8 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.executors import Executors, with_executors
-from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.driver import Driver
 from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import Cluster
@@ -23,7 +23,6 @@ from spark_elastic.demo.cluster import Cluster
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 Application = Callable[[Mapping[str, str]], AbstractContextManager[Executors]]
-WITH_PLUGIN = {**PLUGIN, "spark.elastic.python": sys.executable}
 
 
 @pytest.fixture
@@ -136,9 +135,8 @@ class TestAnExecutorThatJoins:
         self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
         at_once = {
+            **AT_ONCE,
             "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-            "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-            "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
             "spark.elastic.warmUpTimeout": "1min",
         }
         since = len(jvm.said())

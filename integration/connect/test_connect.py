@@ -20,6 +20,7 @@ from integration.connect.listener import Heard
 from integration.connect.sent import FORMAT, reader_jar
 from integration.connect.server import ConnectServer, connect_server
 from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.launch import AT_ONCE
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import PATIENCE_S, eventually
 
@@ -27,9 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 CONF = {
     "spark.elastic.scheduler-mode": "adaptive",
-    "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+    **AT_ONCE,
     # A busy machine may let an answer wait for longer than a user's default.
     "spark.elastic.batch.decisionTimeout": "20s",
     "spark.sql.autoBroadcastJoinThreshold": "-1",

@@ -14,6 +14,13 @@ from spark_elastic.jar import jar_path
 
 APPS = Path(__file__).parent / "apps"
 WITH_PLUGIN = {**PLUGIN, "spark.elastic.python": sys.executable}
+_SCHEDULER = "spark.elastic.adaptiveScheduler"
+#: Every change is followed at once: waiting times are for quiet clusters.
+AT_ONCE = {
+    f"{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
+    f"{_SCHEDULER}.executing.cooldownAfterRescaling": "0",
+    f"{_SCHEDULER}.executing.resourceStabilizationTimeout": "0",
+}
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from integration.streaming.command import spark_elastic
 from integration.streaming.driver import Driver
 from integration.streaming.http import Client
-from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
 from spark_elastic.runtime.journal import journal_name
 
@@ -27,9 +27,7 @@ CONF = {
     "spark.ui.enabled": "true",
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-    "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+    **AT_ONCE,
 }
 
 

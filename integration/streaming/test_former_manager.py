@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,8 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQueryManager
 
-from integration.streaming.driver import PLUGIN, driver
+from integration.streaming.driver import driver
+from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
@@ -26,8 +26,7 @@ _ATTEMPTS = 200
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    conf = {**PLUGIN, "spark.elastic.python": sys.executable}
-    with driver(tmp_path_factory.mktemp("former")) as jvm, jvm.session(conf) as session:
+    with driver(tmp_path_factory.mktemp("former")) as jvm, jvm.session(WITH_PLUGIN) as session:
         yield session
 
 

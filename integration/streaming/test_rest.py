@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.driver import Driver, policies_of
 from integration.streaming.http import Client
-from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -30,9 +30,7 @@ CONF = {
     **WITH_PLUGIN,
     "spark.ui.enabled": "true",
     "spark.elastic.scheduler-mode": "adaptive",
-    "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+    **AT_ONCE,
 }
 API = "/elastic/api/v1"
 

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, expect
 from integration.browser.chromium import watched
 from integration.streaming.command import spark_elastic
 from integration.streaming.http import Client
+from integration.streaming.launch import AT_ONCE
 from integration.streaming.waiting import eventually
 from integration.yarn.application import API, Application, application
 from integration.yarn.hadoop import Yarn
@@ -25,9 +26,7 @@ CONF = {
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.slotIdleTimeout": "2s",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-    "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+    **AT_ONCE,
 }
 
 

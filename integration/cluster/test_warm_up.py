@@ -119,19 +119,7 @@ class TestAJob:
 class TestAnExecutorThatJoins:
     """What the plugin does."""
 
-    def test_is_warmed_up_if_a_query_runs(
-        self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
-    ) -> None:
-        said = Said(jvm)
-        with application(WITH_PLUGIN) as executors:
-            executors.add()
-            query = start(rows_of(executors, inbox), tmp_path / "checkpoint", "append")
-            assert said.lines() == []
-            executors.add()
-            assert said.next().startswith("the new executors 2 are warm, ")
-            query.stop()
-
-    def test_is_waited_for_by_a_restart(
+    def test_is_warmed_up_if_a_query_runs_and_a_restart_waits_for_it(
         self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
         at_once = {
@@ -139,19 +127,27 @@ class TestAnExecutorThatJoins:
             "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
             "spark.elastic.warmUpTimeout": "1min",
         }
-        since = len(jvm.said())
-
-        def place(text: str) -> int:
-            """Return how many lines have come before the one with this text, -1 if there is none yet."""
-            return next((n for n, line in enumerate(jvm.said()[since:]) if text in line), -1)
-
+        said = Said(jvm)
         with application({**WITH_PLUGIN, **at_once}) as executors:
-            query = start(counted(executors, inbox), tmp_path / "checkpoint", "update")
             executors.add()
-            eventually(lambda: place("Runs with 2 partitions instead of 1") > 0, "it has been restarted")
+            query = start(rows_of(executors, inbox), tmp_path / "stateless", "append")
+            assert said.lines() == []
+            executors.add()
+            assert said.next().startswith("the new executors 2 are warm, ")
             query.stop()
-        ordered, warm = place("Restarts with 2 partitions"), place("the new executors 1 are warm")
-        assert 0 < ordered < warm < place("Runs with 2 partitions")
+
+            since = len(jvm.said())
+
+            def place(text: str) -> int:
+                """Return how many lines have come before the one with this text, -1 if there is none yet."""
+                return next((n for n, line in enumerate(jvm.said()[since:]) if text in line), -1)
+
+            query = start(counted(executors, inbox), tmp_path / "stateful", "update")
+            executors.add()
+            eventually(lambda: place("Runs with 4 partitions instead of 3") > 0, "it has been restarted")
+            query.stop()
+        ordered, warm = place("Restarts with 4 partitions"), place("the new executors 3 are warm")
+        assert 0 < ordered < warm < place("Runs with 4 partitions")
 
     @pytest.mark.slow
     def test_is_left_cold_if_that_is_wanted(

@@ -1,0 +1,11 @@
+package org.apache.spark.elastic
+
+import scala.util.control.NonFatal
+
+/**
+ * What has gone wrong with us and is to harm nobody else. Other than in Scala's `NonFatal`, code that does not fit is part
+ * of it: somebody's own build of Spark may lack what ours was compiled with.
+ */
+private[spark] object Harmless {
+  def unapply(e: Throwable): Option[Throwable] = Option.when(NonFatal(e) || e.isInstanceOf[LinkageError])(e)
+}

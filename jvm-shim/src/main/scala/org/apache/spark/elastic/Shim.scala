@@ -1,0 +1,54 @@
+package org.apache.spark.elastic
+
+import java.util.Properties
+
+import org.apache.spark.SparkConf
+
+/** What the shim knows before the policy process has told it more. */
+private[spark] object Shim {
+
+  private lazy val built = {
+    val properties = new Properties()
+    val in = getClass.getResourceAsStream("/spark-elastic.properties")
+    if (in == null) throw new IllegalStateException("spark-elastic.properties is missing from the jar")
+    try properties.load(in)
+    finally in.close()
+    properties
+  }
+
+  def version: String = built.getProperty("version")
+
+  /** The Spark that the jar was built for. */
+  def spark: String = built.getProperty("spark")
+
+  /** Whether a Spark has what the jar was built for: somebody's own build of the same minor version may. */
+  def fits(running: String): Boolean = minor(running) == minor(spark)
+
+  private def minor(version: String) = version.split('.').take(2).toSeq
+
+  def setting(conf: SparkConf, keys: String*): Option[String] = keys.flatMap(conf.getOption).headOption
+
+  /** The interpreter of the policy process: the one that was set, else the one that Spark runs the driver's Python with. */
+  def python(conf: SparkConf): String =
+    setting(conf, "spark.elastic.python", "spark.pyspark.driver.python", "spark.pyspark.python")
+      .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
+      .orElse(sys.env.get("PYSPARK_PYTHON"))
+      .getOrElse("python3")
+
+  /** The settings that the policy process gets to see. */
+  def shown(key: String): Boolean =
+    key.startsWith("spark.elastic.") || resources.matches(key) || others.contains(key)
+
+  private val resources = raw"spark\.(task|executor)\.resource\..+\.amount".r
+
+  private val others = Set(
+    "spark.task.cpus",
+    "spark.executor.cores",
+    "spark.decommission.enabled",
+    "spark.master",
+    "spark.sql.shuffle.partitions",
+    "spark.dynamicAllocation.enabled",
+    "spark.eventLog.enabled",
+    "spark.eventLog.dir",
+    "spark.sql.streaming.stateStore.providerClass")
+}

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.streaming.driver import Driver, driver
+from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.files import Inbox
+from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.world import World
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +24,24 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 def inbox(tmp_path: Path) -> Inbox:
     """Give an empty folder for input."""
     return Inbox(tmp_path / "in")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Give a driver and the policy that restarts its queries when it is told to."""
+    folder = tmp_path_factory.mktemp("handle")
+    policy = ScriptedPolicy(folder / "policy")
+    conf = {**PLUGIN, "spark.elastic.python": policy.python, "spark.sql.shuffle.partitions": "2"}
+    with driver(folder / "driver") as jvm, jvm.session(conf) as spark:
+        yield World(jvm, spark, policy)
+
+
+@pytest.fixture
+def world(shared: World) -> Iterator[World]:
+    """Give it without a query, and without an order."""
+    shared.policy.order(every=0)
+    yield shared
+    shared.policy.order(every=0)
+    for query in shared.spark.streams.active:
+        query.stop()
+    shared.spark.streams.resetTerminated()

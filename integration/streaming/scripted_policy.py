@@ -2,9 +2,10 @@
 
 Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
-    orders.json   {"every": n, "pause": bool}: each query is stopped for a restart after every n-th progress
-                  report (0: never), alternately with 3 and 2 partitions, state re-partitioned; while `pause`
-                  is true, what was stopped is not started again
+    orders.json   {"every": n, "pause": bool, "hold": bool, "grace_ms": n}: each query is stopped for a restart
+                  after every n-th progress report (0: never), with that grace, alternately with 3 and 2
+                  partitions, state re-partitioned; while `pause` is true, what was stopped is not started
+                  again; with `hold`, a query that is submitted gets no answer
     seen.jsonl    what it has seen and ordered, a JSON object a line
 
 Plain Py4J, nothing of the package: what is tested is the shim alone.
@@ -54,14 +55,14 @@ class Script:
         self.partitions[query] = 5 - self.partitions[query]
         self.start(query, repartition=self.facts[query]["stateful"])
 
-    def handle(self, event: dict[str, Any], every: int) -> None:
-        query = event.get("query", "")
+    def handle(self, event: dict[str, Any], now: dict[str, Any]) -> None:
+        query, every = event.get("query", ""), now["every"]
         if event["type"] == "Snapshot":
             times = {"grace_ms": 60_000, "hang_ms": 60_000, "start_wait_ms": 60_000}
             self.order("Configure", advise_only=False, **times)
             for known in event["queries"]:
                 self.submitted(known["facts"])
-        elif event["type"] == "QuerySubmitted":
+        elif event["type"] == "QuerySubmitted" and not now["hold"]:
             self.submitted(event["facts"])
         elif event["type"] == "QueryProgress":
             self.reports[query] = self.reports.get(query, 0) + 1
@@ -119,7 +120,7 @@ def main() -> None:
         now = orders()
         for event in reply["events"]:
             note(event)
-            script.handle(event, now["every"])
+            script.handle(event, now)
         while script.paused and not now["pause"]:
             script.restart(script.paused.pop(0))
 

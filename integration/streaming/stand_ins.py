@@ -36,19 +36,25 @@ class ScriptedPolicy:
         self.order(every=0)
         self.python = program(folder / "policy", our_script("scripted_policy.py", str(folder)))
 
-    def order(self, *, every: int, pause: bool = False) -> None:
-        """Restart each query after every so many progress reports (0: never); `pause` keeps it stopped."""
+    def order(
+        self, *, every: int, pause: bool = False, hold: bool = False, grace_ms: int = 60_000
+    ) -> None:
+        """Restart each query after every so many progress reports (0: never); `pause` keeps it stopped.
+
+        `hold` leaves new queries without an answer.
+        """
         fresh = self._orders.with_suffix(".new")
-        fresh.write_text(json.dumps({"every": every, "pause": pause}))
+        fresh.write_text(json.dumps({"every": every, "pause": pause, "hold": hold, "grace_ms": grace_ms}))
         os.replace(fresh, self._orders)
 
     def seen(self, kind: str, query: str) -> list[dict[str, Any]]:
         """Return the events and orders of a type that concern a query (its id)."""
-        if not self._seen.exists():
-            return []
-        lines = self._seen.read_text().split("\n")[:-1]
-        values = [json.loads(line) for line in lines]
-        return [v for v in values if v["type"] == kind and v.get("query") == query]
+        return [value for value in self.all(kind) if value.get("query") == query]
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Return the events and orders of a type."""
+        lines = self._seen.read_text().split("\n")[:-1] if self._seen.exists() else []
+        return [value for value in map(json.loads, lines) if value["type"] == kind]
 
     def restarts(self, query: str) -> int:
         """Count the restarts of a query that have come up again."""

@@ -9,110 +9,23 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.driver import PLUGIN, Driver, driver
-from integration.streaming.files import SCHEMA, Inbox
-from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.files import Inbox
 from integration.streaming.waiting import PATIENCE_S, eventually
+from integration.streaming.world import World, feed_until_restarted, stream, totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 # What makes Spark's stream thread die of a stack overflow when it looks whether an error is an interrupt.
 FATAL_TEXT = "py4j.protocol.Py4JJavaError: An error occurred while calling o1.count. " + "x\n" * 100_000
-
-
-class Listener(StreamingQueryListener):
-    """Notes what an application's listener hears: (what, query, run, batch)."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, str, str, int]] = []
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        self.heard.append(("started", str(event.id), str(event.runId), -1))
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        p = event.progress
-        self.heard.append(("progress", str(p.id), str(p.runId), p.batchId))
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self.heard.append(("terminated", str(event.id), str(event.runId), -1))
-
-    def of(self, query: StreamingQuery, what: str) -> list[tuple[str, int]]:
-        """Return run and batch of each event of a kind about a query."""
-        return [(run, batch) for kind, q, run, batch in self.heard if kind == what and q == query.id]
-
-
-class World:
-    """One driver with its stand-in policy, and a listener added before any query."""
-
-    def __init__(self, jvm: Driver, spark: SparkSession, policy: ScriptedPolicy) -> None:
-        self.driver = jvm
-        self.spark = spark
-        self.policy = policy
-        self.listener = Listener()
-        spark.streams.addListener(self.listener)
-
-    def temporary_checkpoints(self) -> set[Path]:
-        return set(self.driver.temporary.glob("temporary-*"))
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("handle")
-    policy = ScriptedPolicy(folder / "policy")
-    conf = {**PLUGIN, "spark.elastic.python": policy.python, "spark.sql.shuffle.partitions": "2"}
-    with driver(folder / "driver") as jvm, jvm.session(conf) as spark:
-        yield World(jvm, spark, policy)
-
-
-@pytest.fixture
-def world(shared: World) -> Iterator[World]:
-    shared.policy.order(every=0)
-    yield shared
-    shared.policy.order(every=0)
-    for query in shared.spark.streams.active:
-        query.stop()
-    shared.spark.streams.resetTerminated()
-
-
-@pytest.fixture
-def inbox(tmp_path: Path) -> Inbox:
-    return Inbox(tmp_path / "in")
-
-
-def stream(spark: SparkSession, inbox: Inbox) -> DataFrame:
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
-
-
-def totals(spark: SparkSession, inbox: Inbox) -> DataFrame:
-    return stream(spark, inbox).groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
-
-
-def feed_until_restarted(world: World, inbox: Inbox, query: StreamingQuery, times: int) -> None:
-    """Put in a file and wait for it to be processed until the query has been restarted so often."""
-
-    def look() -> bool:
-        if world.policy.restarts(query.id) < times:
-            inbox.put()
-            query.processAllAvailable()
-        return world.policy.restarts(query.id) >= times
-
-    eventually(look, f"{times} restarts")
 
 
 def is_active(query: StreamingQuery) -> bool:

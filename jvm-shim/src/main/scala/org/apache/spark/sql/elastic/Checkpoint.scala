@@ -2,8 +2,12 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqLog, OffsetSeqMetadata}
-import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingQueryCheckpointMetadata}
+import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetMap, OffsetSeq, OffsetSeqLog, OffsetSeqMetadata}
+import org.apache.spark.sql.execution.streaming.runtime.{
+  IncrementalExecution,
+  StreamExecution,
+  StreamingQueryCheckpointMetadata
+}
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
 import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
 import org.apache.spark.sql.internal.SQLConf
@@ -77,6 +81,34 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
     }
     unfinished.isDefined
   }
+
+  /**
+   * After a batch Spark may run another one without data, for windows that have closed and for timers. It knows that from
+   * the run alone: a new one would wait for data. So the batch is logged, as one that was begun and is run again.
+   *
+   * @param last what the last batch was run with
+   */
+  def logBatchWithoutData(last: IncrementalExecution): Unit =
+    if (session.sessionState.conf.streamingNoDataMicroBatchesEnabled) {
+      val now = logs
+      for {
+        (batch, offsets) <- now.offsetLog.getLatest()
+        (committed, commit) <- now.commitLog.getLatest() if committed == batch
+      } {
+        val time = execution.triggerClock.getTimeMillis()
+        val next = offsets match {
+          case OffsetSeq(ends, Some(m)) =>
+            val watermark = math.max(m.batchWatermarkMs, commit.nextBatchWatermarkMs)
+            Some(OffsetSeq(ends, Some(m.copy(batchWatermarkMs = watermark, batchTimestampMs = time))))
+          case OffsetMap(ends, m) =>
+            val watermark = math.max(m.batchWatermarkMs, commit.nextBatchWatermarkMs)
+            val without = m.copy(batchWatermarkMs = watermark, batchTimestampMs = time, controlBatchInfo = None)
+            Some(OffsetMap(ends, without))
+          case _ => None
+        }
+        for (log <- next if log.metadataOpt.exists(last.shouldRunAnotherBatch)) now.offsetLog.add(batch + 1, log)
+      }
+    }
 
   /** The last committed batch and the partition count that was to follow it. */
   private def unfinishedRepartition(): Option[(Long, Int)] = {

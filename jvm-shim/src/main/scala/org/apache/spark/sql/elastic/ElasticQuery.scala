@@ -5,7 +5,7 @@ import java.util.concurrent.{CountDownLatch, LinkedBlockingQueue, TimeUnit}
 import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.collection.mutable
-import scala.concurrent.Await
+import scala.concurrent.{Await, ExecutionException}
 import scala.concurrent.duration.Duration
 
 import org.apache.spark.SparkThrowable
@@ -45,6 +45,7 @@ private[elastic] final class ElasticQuery(
   private val lock = new Object
   @volatile private var phase: Phase = Launching
   @volatile private var execution: StreamExecution = _
+  @volatile private var former: Option[StreamExecution] = None // the run before, until this one has run a batch
   @volatile private var firstRun: UUID = _
   @volatile private var facts: Option[QueryFacts] = None
   @volatile private var partitions: Option[Int] = None
@@ -56,6 +57,7 @@ private[elastic] final class ElasticQuery(
   @volatile private var endedAt = 0L
   @volatile private var backingOff = false
   @volatile private var stopAsked = false
+  @volatile private var forced = false // the present run was interrupted, and may fail for that
   @volatile private var asking = false
   @volatile private var refused = false
 
@@ -99,6 +101,14 @@ private[elastic] final class ElasticQuery(
     !isActive
   }
 
+  /** What is going on: until a new run has planned a batch, what the one before has planned. */
+  override def explainInternal(extended: Boolean): String =
+    former.filter(_ => execution.lastExecution == null).getOrElse(execution).explainInternal(extended)
+
+  // As Spark's, on standard output.
+  override def explain(extended: Boolean): Unit = println(explainInternal(extended))
+  override def explain(): Unit = explain(extended = false)
+
   /** As Spark's, and goes on with the next run where a restart comes in between. */
   override def processAllAvailable(): Unit = {
     refuseStreamThread()
@@ -128,9 +138,9 @@ private[elastic] final class ElasticQuery(
       stopAsked = true
       phase == Stopped || phase == Failed
     }
-    if (between) finish(None)
+    if (between) finish(None, Stopped, Failed)
     else if (phase != Terminated && phase != Launching) execution.stop()
-    // A run that is being brought up meets `stopAsked` at its gate.
+    // A run that is being brought up, maybe from this moment on, meets `stopAsked` at its gate.
     if (!over.await(stopTimeoutMs, TimeUnit.MILLISECONDS) && phase == Launching) {
       throw new java.util.concurrent.TimeoutException(s"Query $id did not stop within $stopTimeoutMs milliseconds")
     }
@@ -153,11 +163,28 @@ private[elastic] final class ElasticQuery(
 
   // ---- bringing up a run
 
-  /** Starts the first run; returns when it has passed its gate or is held there. */
-  def startFirst(): Unit = {
+  /**
+   * Starts the first run; returns when it has passed its gate or is held there.
+   *
+   * @param undo what to do where it comes to no run
+   */
+  def startFirst(undo: () => Unit): Unit = {
     val attempt = new Launch(this, plan = None)
-    bringUp(attempt, checkpoint = None)(e => attempt.released.tryFailure(e))
-    Await.result(attempt.released.future, Duration.Inf)
+    bringUp(attempt, checkpoint = None) { e =>
+      try undo()
+      finally {
+        over.countDown()
+        attempt.released.tryFailure(e)
+      }
+    }
+    try Await.result(attempt.released.future, Duration.Inf)
+    catch {
+      case e: ExecutionException if e.getCause.isInstanceOf[Error] => throw e.getCause // a promise wraps those
+      case e: InterruptedException =>
+        // Nobody gets the handle, so nobody could stop what is on its way.
+        context.start("elastic-cancel")(stop())
+        throw e
+    }
   }
 
   private def startNext(plan: StartPlan): Unit = {
@@ -167,10 +194,12 @@ private[elastic] final class ElasticQuery(
       plan.action.foreach(id => control.events.offer(ActionFailed(id, String.valueOf(e.getMessage))))
       val cause = notStartedAgain(this, e)
       lock.synchronized {
-        failed = Some(cause)
-        backingOff = false
-        endedAt = System.nanoTime()
-        phase = Failed
+        if (phase == Launching) {
+          failed = Some(cause)
+          backingOff = false
+          endedAt = System.nanoTime()
+          phase = Failed
+        }
       }
       if (stopAsked) finish(None)
       else if (asksAboutFailures) tellFailure(cause)
@@ -194,6 +223,7 @@ private[elastic] final class ElasticQuery(
    */
   def atGate(attempt: Launch, run: StreamExecution, announce: () => Unit): Unit = {
     attempt.execution = Some(run)
+    context.showCallSite() // Spark takes it from the thread that has brought the run up
     val first = firstRun == null
     if (first) control.admit(run.id, this).foreach { refusal =>
       attempt.released.tryFailure(refusal)
@@ -202,7 +232,9 @@ private[elastic] final class ElasticQuery(
     val wanted = lock.synchronized {
       val wanted = phase != Terminated // stopped while this run was being brought up
       if (wanted) {
+        former = Option(execution)
         execution = run
+        forced = false
         isKept = false
         if (first) firstRun = run.runId
         pausedFor = "Starting"
@@ -233,6 +265,7 @@ private[elastic] final class ElasticQuery(
     var plan = attempt.plan
     Gate.restore(run) // who wants to go on from a savepoint does not want to begin without it
     try {
+      former.foreach(before => RunSession.handOver(before.sparkSessionForStream, run.sparkSessionForStream))
       val gate = new Gate(run, stateful)
       gate.prepare()
       if (plan.isEmpty) {
@@ -240,6 +273,7 @@ private[elastic] final class ElasticQuery(
         plan = ask(attempt)
       }
       val (count, problem) = gate.pass(plan.getOrElse(AsItIs))
+      former.foreach(gate.goOnFrom)
       facts = facts.map(gate.after(plan.getOrElse(AsItIs), _))
       partitions = Some(count)
       answer(plan, problem, from)
@@ -329,7 +363,9 @@ private[elastic] final class ElasticQuery(
       val from = System.nanoTime()
       try {
         if (!GracefulStop(run, graceMs, () => stopAsked)) {
-          logWarning(s"spark-elastic: query $id had not ended its batch after $graceMs ms and was interrupted")
+          logWarning(s"spark-elastic: query $id had not ended its batch after $graceMs ms and is interrupted")
+          forced = true
+          run.stop()
         }
         run.queryExecutionThread.join()
         if (phase == Stopped) {
@@ -404,14 +440,15 @@ private[elastic] final class ElasticQuery(
 
   /** Called by the stream thread of a run at its end, when Spark regards it as terminated. */
   def runEnded(run: StreamExecution): Unit = if (run eq execution) {
-    val error = run.exception
+    // What an interrupt of ours has led to is a stop; the batch is run again by the next run.
+    val error = run.exception.filterNot(_ => forced && phase == Stopping && !stopAsked)
     val ends = lock.synchronized {
       val first = phase != Terminated
       if (first) {
         val next =
           if (stopAsked || refused || (error.nonEmpty && !asksAboutFailures)) Terminated
           else if (error.nonEmpty) Failed
-          else if (phase == Stopping) Stopped
+          else if (phase == Stopping && !session.sparkContext.isStopped) Stopped
           else Terminated
         if (next == Terminated) failure = error else keep(run)
         failed = error
@@ -452,6 +489,7 @@ private[elastic] final class ElasticQuery(
 
   private def rename(event: Event): Option[Event] = event match {
     case e: QueryProgressEvent =>
+      former = None
       observe(e.progress)
       Some(OneRun.progress(firstRun, e))
     case e: QueryIdleEvent =>
@@ -489,13 +527,14 @@ private[elastic] final class ElasticQuery(
 
   /** The last that anybody hears of the query. */
   private def close(error: Option[String], errorClass: Option[String]): Unit = if (closing.compareAndSet(false, true)) {
-    manager.post(new QueryTerminatedEvent(id, firstRun, error, errorClass))
-    if (failure.isEmpty || session.sessionState.conf.getConf(SQLConf.FORCE_DELETE_TEMP_CHECKPOINT_LOCATION)) {
-      location.foreach(_.deleteIfTemporary(session))
-    }
-    control.remove(id, this)
-    control.events.offer(QueryTerminated(id.toString, firstRun.toString, failure.map(FailureFacts.text), errorClass))
-    over.countDown()
+    try {
+      manager.post(new QueryTerminatedEvent(id, firstRun, error, errorClass))
+      if (failure.isEmpty || session.sessionState.conf.getConf(SQLConf.FORCE_DELETE_TEMP_CHECKPOINT_LOCATION)) {
+        location.foreach(_.deleteIfTemporary(session))
+      }
+      control.remove(id, this)
+      control.events.offer(QueryTerminated(id.toString, firstRun.toString, failure.map(FailureFacts.text), errorClass))
+    } finally over.countDown() // whatever has gone wrong, e.g. as the context stops: nobody waits for ever
   }
 
   /** Called now and then: what must not wait for anybody else to notice it. */

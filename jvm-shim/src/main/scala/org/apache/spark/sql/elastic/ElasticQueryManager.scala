@@ -5,6 +5,7 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.elastic.Harmless
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.classic.{Dataset, SparkSession, StreamingQuery, StreamingQueryManager}
 import org.apache.spark.sql.connector.catalog.{Identifier, Table, TableCatalog}
@@ -112,12 +113,9 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
           case None => launch(location.map(_.path), recoverFromCheckpointLocation)
           case Some(resolved) => launch(Some(resolved), recover = true)
         })
-      try query.startFirst()
-      catch {
-        case e: Throwable =>
-          made.foreach(_.undo())
-          location.foreach(_.deleteIfTemporary(session))
-          throw e
+      query.startFirst { () =>
+        made.foreach(_.undo())
+        location.foreach(_.deleteIfTemporary(session))
       }
       query
     }
@@ -143,12 +141,12 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
       if (lastEnding.isEmpty || failure.nonEmpty) lastEnding = Some(failure)
       endings.notifyAll()
     }
-    former.foreach(_.ended(query))
+    former.foreach(manager => unlessStopping(manager.ended(query)))
   }
 
   /** Called by the stream thread of a run, at its end. */
   override private[sql] def notifyQueryTermination(terminated: StreamingQuery): Unit = {
-    super.notifyQueryTermination(terminated)
+    unlessStopping(super.notifyQueryTermination(terminated))
     terminated match {
       case execution: StreamExecution =>
         Launch.of(execution) match {
@@ -160,6 +158,11 @@ private[elastic] final class ElasticQueryManager(session: SparkSession, conf: SQ
       case other => ended(other, other.exception)
     }
   }
+
+  /** Spark's part fails where the context has begun to stop; who waits for the query is to hear of its end all the same. */
+  private def unlessStopping(body: => Unit): Unit =
+    try body
+    catch { case Harmless(e) => logWarning("spark-elastic: Spark could not put away a query that has ended", e) }
 
   /** Called by the stream thread of a run with each of its events; it may hold the thread at the first. */
   override private[sql] def postListenerEvent(event: StreamingQueryListener.Event): Unit = {

@@ -5,6 +5,7 @@ import java.util.UUID
 import scala.collection.mutable
 
 import org.apache.spark.sql.classic.{SparkSession, StreamingQuery, StreamingQueryManager}
+import org.apache.spark.sql.internal.StaticSQLConf
 
 /**
  * Spark's own manager, where the application had got hold of it before ours took its place. It may keep it for good, so
@@ -17,7 +18,11 @@ private[elastic] final class FormerManager(former: StreamingQueryManager, sessio
     val before = former.listListeners()
     val bus = field("listenerBus")
     bus.set(former, bus.get(ours))
-    before.filterNot(ours.listListeners().contains).foreach(ours.addListener)
+    // Each manager has made its own of those that a setting names.
+    val named = session.sparkContext.conf.get(StaticSQLConf.STREAMING_QUERY_LISTENERS).getOrElse(Nil)
+    before
+      .filterNot(listener => ours.listListeners().contains(listener) || named.contains(listener.getClass.getName))
+      .foreach(ours.addListener)
   }
 
   def add(query: StreamingQuery): Unit = session.sharedState.activeQueriesLock.synchronized {

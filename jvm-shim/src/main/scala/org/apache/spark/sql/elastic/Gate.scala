@@ -55,9 +55,13 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
       checkpointBatch = found.flatMap(_.batch),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
       pending = found.exists(_.pending),
-      repartition = true,
+      repartition = StreamSources.outlastRuns(execution.analyzedPlan),
       sources = StreamSources.facts(execution.analyzedPlan))
   }
+
+  /** Does next what the run before would have done next. */
+  def goOnFrom(before: StreamExecution): Unit =
+    if (stateful && before.lastExecution != null) checkpoint.logBatchWithoutData(before.lastExecution)
 
   /** The facts as a plan has changed them. */
   def after(plan: StartPlan, facts: QueryFacts): QueryFacts =

@@ -20,10 +20,9 @@ private[elastic] object GracefulStop {
   private val SurelyAsleepMs = 50L
 
   /**
-   * Returns when the run has ended: true if at a boundary, false if it had to be interrupted after `graceMs`.
+   * Returns true when the run has ended at a boundary, false if it has not after `graceMs`.
    *
    * @param stopAsked whether the application has asked for the end of the query meanwhile
-   * @throws java.util.concurrent.TimeoutException as Spark's own stop, after the interrupt
    */
   def apply(execution: StreamExecution, graceMs: Long, stopAsked: () => Boolean): Boolean = {
     val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(graceMs)
@@ -31,9 +30,7 @@ private[elastic] object GracefulStop {
     var marked = false
     while (!marked && thread.isAlive && System.nanoTime() < deadline) marked = tryMark(execution, deadline, stopAsked)
     if (marked) thread.join(math.max(1L, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime())))
-    val graceful = !thread.isAlive
-    if (!graceful) execution.stop()
-    graceful
+    !thread.isAlive
   }
 
   /** Gets hold of the progress lock and marks the run as ended if it stands at a boundary before it moves on. */

@@ -21,11 +21,14 @@ private[elastic] final class ThreadContext(sc: SparkContext) {
   private val active = SparkSession.getActiveSession
   private val user = UserGroupInformation.getCurrentUser
 
+  /** Gives what the calling thread runs the call site of the application's own call. */
+  def showCallSite(): Unit = sc.setCallSite(callSite)
+
   /** Runs `body` in a new daemon thread that looks to Spark like the one this context was taken from. */
   def start(name: String)(body: => Unit): Thread = {
     val asUser: PrivilegedAction[Unit] = () => {
       sc.setLocalProperties(Utils.cloneProperties(properties))
-      sc.setCallSite(callSite)
+      showCallSite()
       active match {
         case Some(session) => SparkSession.setActiveSession(session)
         case None => SparkSession.clearActiveSession()

@@ -1,0 +1,75 @@
+"""A driver with a stand-in for the policy that restarts queries at known moments: see scripted_policy.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.streaming.driver import Driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.waiting import eventually
+
+
+class Listener(StreamingQueryListener):
+    """Notes what an application's listener hears: (what, query, run, batch)."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, str, int]] = []
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self.heard.append(("started", str(event.id), str(event.runId), -1))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        p = event.progress
+        self.heard.append(("progress", str(p.id), str(p.runId), p.batchId))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self.heard.append(("terminated", str(event.id), str(event.runId), -1))
+
+    def of(self, query: StreamingQuery, what: str) -> list[tuple[str, int]]:
+        """Return run and batch of each event of a kind about a query."""
+        return [(run, batch) for kind, q, run, batch in self.heard if kind == what and q == query.id]
+
+
+class World:
+    """One driver with its stand-in policy, and a listener added before any query."""
+
+    def __init__(self, jvm: Driver, spark: SparkSession, policy: ScriptedPolicy) -> None:
+        self.driver = jvm
+        self.spark = spark
+        self.policy = policy
+        self.listener = Listener()
+        spark.streams.addListener(self.listener)
+
+    def temporary_checkpoints(self) -> set[Path]:
+        return set(self.driver.temporary.glob("temporary-*"))
+
+
+def stream(spark: SparkSession, inbox: Inbox) -> DataFrame:
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
+
+
+def totals(spark: SparkSession, inbox: Inbox) -> DataFrame:
+    return stream(spark, inbox).groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+
+
+def feed_until_restarted(world: World, inbox: Inbox, query: StreamingQuery, times: int) -> None:
+    """Put in a file and wait for it to be processed until the query has been restarted so often."""
+
+    def look() -> bool:
+        if world.policy.restarts(query.id) < times:
+            inbox.put()
+            query.processAllAvailable()
+        return world.policy.restarts(query.id) >= times
+
+    eventually(look, f"{times} restarts")

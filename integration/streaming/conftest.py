@@ -39,9 +39,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture
 def world(shared: World) -> Iterator[World]:
     """Give it without a query, and without an order."""
-    shared.policy.order(every=0)
+    shared.policy.order()
     yield shared
-    shared.policy.order(every=0)
+    shared.policy.order()
     for query in shared.spark.streams.active:
         query.stop()
     shared.spark.streams.resetTerminated()

@@ -2,10 +2,10 @@
 
 Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
-    orders.json   {"every": n, "pause": bool, "hold": bool, "grace_ms": n}: each query is stopped for a restart
-                  after every n-th progress report (0: never), with that grace, alternately with 3 and 2
-                  partitions, state re-partitioned; while `pause` is true, what was stopped is not started
-                  again; with `hold`, a query that is submitted gets no answer
+    orders.json   {"every": n, "now": bool, "pause": bool, "hold": bool, "grace_ms": n}: each query is stopped
+                  for a restart after every n-th progress report (0: never), or once with `now`, with that
+                  grace, alternately with 3 and 2 partitions, state re-partitioned; while `pause` is true, what
+                  was stopped is not started again; with `hold`, a query that is submitted gets no answer
     seen.jsonl    what it has seen and ordered, a JSON object a line
 
 Plain Py4J, nothing of the package: what is tested is the shim alone.
@@ -35,6 +35,7 @@ class Script:
         self.partitions: dict[str, int] = {}
         self.paused: list[str] = []
         self.ordered = 0
+        self.stopped_now = False
 
     def order(self, kind: str, **fields: Any) -> None:
         self.ordered += 1
@@ -55,6 +56,11 @@ class Script:
         self.partitions[query] = 5 - self.partitions[query]
         self.start(query, repartition=self.facts[query]["stateful"])
 
+    def stop_now(self, wanted: bool) -> None:
+        for query in self.facts if wanted and not self.stopped_now else ():
+            self.order("StopQuery", query=query)
+        self.stopped_now = wanted
+
     def handle(self, event: dict[str, Any], now: dict[str, Any]) -> None:
         query, every = event.get("query", ""), now["every"]
         if event["type"] == "Snapshot":
@@ -70,8 +76,10 @@ class Script:
                 self.order("StopQuery", query=query)
         elif event["type"] == "QueryStopped":
             self.paused.append(query)
-        elif event["type"] == "QueryTerminated" and query in self.paused:
-            self.paused.remove(query)
+        elif event["type"] == "QueryTerminated":
+            self.facts.pop(query, None)
+            if query in self.paused:
+                self.paused.remove(query)
 
     def submitted(self, facts: dict[str, Any]) -> None:
         query = facts["query"]
@@ -121,6 +129,7 @@ def main() -> None:
         for event in reply["events"]:
             note(event)
             script.handle(event, now)
+        script.stop_now(now["now"])
         while script.paused and not now["pause"]:
             script.restart(script.paused.pop(0))
 

@@ -37,14 +37,22 @@ class ScriptedPolicy:
         self.python = program(folder / "policy", our_script("scripted_policy.py", str(folder)))
 
     def order(
-        self, *, every: int, pause: bool = False, hold: bool = False, grace_ms: int = 60_000
+        self,
+        *,
+        every: int = 0,
+        now: bool = False,
+        pause: bool = False,
+        hold: bool = False,
+        grace_ms: int = 60_000,
     ) -> None:
-        """Restart each query after every so many progress reports (0: never); `pause` keeps it stopped.
+        """Restart each query after every so many progress reports (0: never), or once, `now`.
 
-        `hold` leaves new queries without an answer.
+        `pause` keeps it stopped, `hold` leaves new queries without an answer.
         """
         fresh = self._orders.with_suffix(".new")
-        fresh.write_text(json.dumps({"every": every, "pause": pause, "hold": hold, "grace_ms": grace_ms}))
+        fresh.write_text(json.dumps(
+            {"every": every, "now": now, "pause": pause, "hold": hold, "grace_ms": grace_ms}
+        ))
         os.replace(fresh, self._orders)
 
     def seen(self, kind: str, query: str) -> list[dict[str, Any]]:

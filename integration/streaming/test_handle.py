@@ -219,7 +219,7 @@ def test_a_second_query_on_one_checkpoint_is_refused(
         text = failure(lambda: start_twice(world, inbox, tmp_path / "checkpoint", world.spark))
         assert "another query with same id is already active" in text
         assert is_active(first)
-        world.policy.order(every=0)
+        world.policy.order()
         inbox.put()
         first.processAllAvailable()
         assert [q.id for q in world.spark.streams.active] == [first.id]
@@ -242,7 +242,7 @@ def test_as_spark_does_by_default_a_second_query_on_one_checkpoint_ends_the_firs
     eventually(lambda: not is_active(first), "the first has ended")
     assert first.exception() is None
     assert second.isActive
-    world.policy.order(every=0)
+    world.policy.order()
     inbox.put()
     second.processAllAvailable()
     assert [q.runId for q in world.spark.streams.active] == [second.runId]
@@ -328,14 +328,14 @@ def test_a_query_can_be_stopped_while_its_next_run_comes_up(
     world: World, inbox: Inbox, stateful: bool
 ) -> None:
     for _ in range(3):
-        world.policy.order(every=0)
+        world.policy.order()
         rows = totals(world.spark, inbox) if stateful else stream(world.spark, inbox)
         query = rows.writeStream.format("noop").outputMode("update" if stateful else "append").start()
         inbox.put()
         query.processAllAvailable()
         stop_between_runs(world, inbox, query)
         started = len(world.policy.seen("StartQuery", query.id))
-        world.policy.order(every=0)
+        world.policy.order()
         eventually(
             lambda q=query, n=started: len(world.policy.seen("StartQuery", q.id)) > n,  # type: ignore[misc]
             "it is ordered to start again",

@@ -18,12 +18,9 @@ from integration.streaming.world import World, feed_until_restarted, stream, tot
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
-def restart_once(world: World, inbox: Inbox, query: StreamingQuery) -> None:
-    """Restart a query, and leave it with nothing to read."""
-    world.policy.order(every=1, pause=True)
-    inbox.put()
-    eventually(lambda: world.policy.seen("QueryStopped", query.id), "it has stopped")
-    world.policy.order(every=0)
+def restart_once(world: World, query: StreamingQuery) -> None:
+    """Restart a query that has nothing to read."""
+    world.policy.order(now=True)
     eventually(lambda: world.policy.restarts(query.id) == 1, "it runs again")
 
 
@@ -48,7 +45,7 @@ def test_settings_views_and_functions_are_those_of_the_first_run(world: World, i
         world.spark.sql("USE elsewhere")
         world.policy.order(every=1)
         feed_until_restarted(world, inbox, query, 2)
-        world.policy.order(every=0)
+        world.policy.order()
         inbox.put()
         query.processAllAvailable()
     finally:
@@ -72,13 +69,12 @@ def test_windows_that_have_closed_do_not_wait_for_new_data(world: World, inbox: 
     timed = stream(world.spark, inbox).withColumn("time", F.timestamp_seconds("value"))
     counts = timed.withWatermark("time", "0 seconds").groupBy(F.window("time", "5 seconds")).count()
     starts = counts.select(F.unix_timestamp("window.start").alias("start"))
-    world.policy.order(every=1)
     query = starts.writeStream.outputMode("append").foreachBatch(note).start()
     inbox.put(2)
     assert held.wait(PATIENCE_S)
-    # After the first batch: it is carried out as soon as the second one is through.
-    eventually(lambda: world.policy.seen("StopQuery", query.id), "the stop is ordered")
-    world.policy.order(every=0)
+    world.policy.order(now=True)
+    # With its lock taken, the batch ends in the boundary that the stop waits for.
+    eventually(lambda: threads_in(world, "GracefulStop"), "the stop waits for the batch")
     release.set()
     eventually(lambda: world.policy.restarts(query.id) == 1, "it runs again")
     query.processAllAvailable()
@@ -92,7 +88,7 @@ def test_an_idle_query_explains_what_it_has_run(world: World, inbox: Inbox) -> N
     query = totals(world.spark, inbox).writeStream.format("noop").outputMode("update").start()
     inbox.put()
     query.processAllAvailable()
-    restart_once(world, inbox, query)
+    restart_once(world, query)
     assert "StateStoreSave" in query._jsq.explainInternal(False)
 
 
@@ -100,7 +96,7 @@ def test_jobs_are_named_after_the_call_that_has_started_the_query(world: World, 
     query = totals(world.spark, inbox).writeStream.format("noop").outputMode("update").start()
     inbox.put()
     query.processAllAvailable()
-    restart_once(world, inbox, query)
+    restart_once(world, query)
     inbox.put()
     query.processAllAvailable()
     jobs = world.spark._jsparkSession.sparkContext().statusStore().jobsList(None)
@@ -112,7 +108,7 @@ def test_jobs_are_named_after_the_call_that_has_started_the_query(world: World, 
 def test_a_start_that_is_interrupted_leaves_no_query_and_no_checkpoint(world: World, inbox: Inbox) -> None:
     before = world.temporary_checkpoints()
     failures: list[BaseException] = []
-    world.policy.order(every=0, hold=True)
+    world.policy.order(hold=True)
 
     def start() -> None:
         try:
@@ -122,22 +118,22 @@ def test_a_start_that_is_interrupted_leaves_no_query_and_no_checkpoint(world: Wo
 
     thread = threading.Thread(target=start)
     thread.start()
-    waiting = eventually(lambda: [t for t in threads_in(world, "startFirst")], "it waits for the policy")
+    waiting = eventually(lambda: threads_in(world, "startFirst"), "it waits for the policy")
     waiting[0].interrupt()
     thread.join(PATIENCE_S)
     assert len(failures) == 1
-    world.policy.order(every=0)
+    world.policy.order()
     eventually(lambda: world.temporary_checkpoints() == before, "its checkpoint is gone")
     assert world.spark.streams.active == []
 
 
-def threads_in(world: World, method: str) -> list[Any]:
-    """Return the JVM's threads that are in a method of the query's handle."""
+def threads_in(world: World, place: str) -> list[Any]:
+    """Return the JVM's threads that are in this method or object of the plugin's."""
     stacks = world.driver.jvm.java.lang.Thread.getAllStackTraces()
     return [
         thread
         for thread in stacks.keySet()
-        if any("ElasticQuery" in str(at) and method in str(at) for at in stacks[thread])
+        if any("elastic" in str(at) and place in str(at) for at in stacks[thread])
     ]
 
 
@@ -155,7 +151,7 @@ def test_a_batch_that_fails_for_our_interrupt_does_not_end_the_query(world: Worl
     query = stream(world.spark, inbox).writeStream.foreachBatch(note).start()
     inbox.put(2)
     eventually(lambda: 1 in batches, "the second batch")
-    world.policy.order(every=0)
+    world.policy.order()
     eventually(lambda: world.policy.restarts(query.id) == 1, "it runs again")
     query.processAllAvailable()
     assert query.isActive

@@ -8,6 +8,7 @@ from attrs import define, evolve, field
 
 from spark_elastic.core.actions import (
     Action,
+    CancelTimer,
     DecommissionExecutors,
     KillExecutors,
     RequestExecutors,
@@ -27,8 +28,8 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet, `timer` is the one that is set. `stale` says that the executors, the bounds or the
-    queries are not those of the last look.
+    been answered yet, `timer` is the one that is set, for `timer_at` (epoch ms). `stale` says that the
+    executors, the bounds or the queries are not those of the last look.
     """
 
     settings: CoreSettings
@@ -37,6 +38,7 @@ class Supply:
     decommissions: bool = False
     orders: set[str] = field(factory=set)
     timer: str | None = None
+    timer_at: int | None = None
     stale: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -44,7 +46,7 @@ class Supply:
 
     def begin(self, conf: Mapping[str, str], task: TaskSize, turn: Turn) -> None:
         """Take in what Spark's own settings say about executors; what is not answered by now is lost."""
-        self.timer = None
+        self.timer = self.timer_at = None
         if self.orders:
             self.orders.clear()
             self.demand.lost()
@@ -70,10 +72,7 @@ class Supply:
             # What is given back counts as gone from now on: the rest may be seen in another light.
             self.stale = True
             self._order(order, len(pool.executors), turn)
-        due = self.demand.due
-        if self.timer is None and due is not None:
-            self.timer = turn.next_timer()
-            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer, at=due))
+        self._keep_timer(turn)
 
     def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> bool:
         """Take in what became of an order; return whether it was one of these."""
@@ -83,25 +82,41 @@ class Supply:
         self.stale = True
         if isinstance(event, ActionFailed):
             turn.report("executors_refused", error=event.error)
-            self.demand.refused(pool)
+            self.demand.refused(turn.now, pool)
+        else:
+            self.demand.done()
         return True
 
     def timer_fired(self, timer: str) -> bool:
         """Return whether it was this one's timer: what is due is done at the end of every turn."""
         if timer != self.timer:
             return False
-        self.timer = None
+        self.timer = self.timer_at = None
         self.stale = True
         return True
+
+    def _keep_timer(self, turn: Turn) -> None:
+        due = self.demand.due
+        if due is None:
+            return  # one that is set is in vain, and nothing comes of it
+        if self.timer is not None and self.timer_at is not None and due < self.timer_at:
+            turn.emit(CancelTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer))
+            self.timer = None
+        if self.timer is None:
+            self.timer, self.timer_at = turn.next_timer(), due
+            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer, at=due))
 
     def _order(self, order: Order, here: int, turn: Turn) -> None:
         released = ", ".join(order.release)
         reason = "executors_released" if order.release else "executors_requested"
-        turn.report(reason, before=here, after=order.wanted, wanted=order.wanted, released=released)
+        wanted = order.wanted if order.release else order.total
+        turn.report(reason, before=here, after=wanted, wanted=wanted, released=released)
         if self.settings.advise_only:
+            if order.release:
+                self.demand.only_advised(order)
             return
         # The new total first: who only releases would have the cluster manager replace what is released.
-        self._emit(RequestExecutors(id=turn.next_action(), cause=turn.cause, total=order.wanted), turn)
+        self._emit(RequestExecutors(id=turn.next_action(), cause=turn.cause, total=order.total), turn)
         if order.release:
             release = DecommissionExecutors if self.decommissions else KillExecutors
             self._emit(release(id=turn.next_action(), cause=turn.cause, executors=order.release), turn)
@@ -116,6 +131,7 @@ class Supply:
         Raises AssertionError.
         """
         self.demand.validate()
+        assert (self.timer is None) == (self.timer_at is None)
         if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
             again = evolve(self.demand)
             assert again.reconcile(now, pool, queries, self.settings.max_parallelism) is None

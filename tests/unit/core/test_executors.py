@@ -92,6 +92,86 @@ def test_what_the_cluster_refused_is_asked_again_at_the_next_change(stage: Stage
     assert only(world.executor("7"), ac.RequestExecutors).total == 4
 
 
+def test_what_the_cluster_refused_is_asked_again_later_and_later(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1)
+    request = only(world.submit(), ac.RequestExecutors)
+    for wait_ms in (5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000):
+        assert executor_orders(world.fail(request, "no master")) == []
+        assert executor_orders(world.advance(wait_ms - 1)) == []
+        request = only(world.advance(1), ac.RequestExecutors)
+        assert request.total == 4
+    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    assert executor_orders(world.advance(3_600_000)) == []
+
+
+def test_a_refusal_after_a_success_is_the_first_again(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1)
+    request = only(world.submit(), ac.RequestExecutors)
+    world.fail(request)
+    request = only(world.advance(5_000), ac.RequestExecutors)
+    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    bounds = {"shuffle": (1, 3)}
+    asked = world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
+    world.fail(only(asked, ac.RequestExecutors))
+    assert only(world.advance(5_000), ac.RequestExecutors).total == 3
+
+
+def test_what_was_refused_and_is_not_missing_any_more_is_not_asked_again(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1)
+    world.fail(only(world.submit(), ac.RequestExecutors))
+    world.executor("7")
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_a_retry_is_not_late_because_of_a_later_timer(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    world.lose("0")
+    assert only(world.lose("1") + world.lose("2"), ac.RequestExecutors).total == 2
+    order = world.last_order("RequestExecutors")
+    assert order is not None
+    assert any(isinstance(action, ac.CancelTimer) for action in world.fail(order))
+    assert only(world.advance(5_000), ac.RequestExecutors).total == 2
+
+
+def test_an_excluded_executor_is_replaced(stage: Stage) -> None:
+    world = scene(stage, upper=3)
+    world.start(1, 1, 1)
+    world.submit()
+    request = only(world.send(ev.ExecutorExcluded, executor="0"), ac.RequestExecutors)
+    assert request.total == 4  # for the cluster manager there were three already
+    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    assert executor_orders(world.executor("3")) == []
+    # When it is included again there is one too many.
+    assert executor_orders(world.send(ev.ExecutorUnexcluded, executor="0")) == []
+    total, release = executor_orders(world.advance(IDLE_MS))
+    assert isinstance(total, ac.RequestExecutors)
+    assert total.total == 3
+    assert isinstance(release, ac.KillExecutors)
+    assert release.executors == ("3",)
+
+
+def test_an_excluded_executor_that_ends_is_not_asked_for_any_more(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    world.send(ev.ExecutorExcluded, executor="0")
+    world.executor("2")
+    assert only(world.lose("0"), ac.RequestExecutors).total == 2
+
+
+def test_an_executor_that_is_decommissioned_counts_for_nobody(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    world.send(ev.ExecutorExcluded, executor="0")
+    assert only(world.send(ev.ExecutorDecommissioning, executor="0"), ac.RequestExecutors).total == 2
+
+
 def test_a_release_that_was_refused_is_tried_again_when_the_surplus_has_lasted_once_more(
     stage: Stage,
 ) -> None:
@@ -136,6 +216,22 @@ def test_nobody_is_asked(stage: Stage, mode: str) -> None:
     said = reasons(world.start(1, spark_dynamicAllocation_enabled=allocation))
     assert ("executors_left_alone" in said) == (mode == "dynamic allocation")
     assert executor_orders(world.submit() + world.advance(600_000)) == []
+
+
+def test_a_release_that_is_only_advised_is_said_once_and_leaves_all_executors(stage: Stage) -> None:
+    world = scene(stage, upper=2, advise_only=True)
+    world.start(1, 1, 1, 1)
+    world.submit()
+    world.started(2)
+    said = reasons(world.advance(IDLE_MS))
+    assert said.count("executors_released") == 1
+    world.executor("8")
+    world.lose("8")
+    assert "executors_released" not in reasons(world.advance(3_600_000))
+    # All of them are still there, so that four are enough for four slots.
+    bounds = {"shuffle": (1, 4)}
+    asked = world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
+    assert "executors_requested" not in reasons(asked)
 
 
 class TestBounds:

@@ -61,6 +61,11 @@ REASONS: Mapping[str, Reason] = {
         "start",
         "Starts as it is: no resources came within {waited_ms:ms}, and Spark itself waits for executors.",
     ),
+    "start_below_lower_bounds": Reason(
+        "start",
+        "Starts again as it was, though {slots:slot} cannot meet its lower bound: a query that ran already "
+        "is not stopped for that.",
+    ),
     "start_after_failure": Reason(
         "start",
         "Starts again from its checkpoint with the {before:partition} that it had.",

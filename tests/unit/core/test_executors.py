@@ -280,6 +280,42 @@ class TestBounds:
         assert orders(world.batches(300, 300, partitions=4)) == []
         assert world.query().state == "Executing"
 
+    def stopping(self, stage: Stage) -> Scene:
+        """Bring a query to its stop for a rescale, and then below its lower bound."""
+        world = self.running(stage, lower=2, rescale_policy="always", resource_wait_ms=60_000)
+        world.lose("3")
+        world.batches(300, 300, partitions=4)
+        assert world.query().state == "Restarting"
+        world.lose("2")
+        world.lose("1")
+        return world
+
+    def test_a_query_that_was_stopped_for_a_rescale_is_not_kept_from_running_by_its_lower_bound(
+        self, stage: Stage
+    ) -> None:
+        world = self.stopping(stage)
+        actions = world.stopped()
+        assert reasons(actions) == ["start_below_lower_bounds"]
+        start = only(actions, ac.StartQuery)
+        assert (start.partitions, start.repartition) == (None, False)
+        world.started(4)
+        assert world.query().state == "Executing"
+        assert world.query().history[0].reason == "no_resources_or_parallelisms_change"
+
+    def test_nor_when_that_start_gets_lost(self, stage: Stage) -> None:
+        world = self.stopping(stage)
+        world.stopped()
+        info = ev.QueryInfo(facts=world.query().facts, run="r1", phase="stopped", partitions=4)
+        assert only(world.start(1, queries=[info]), ac.StartQuery).partitions is None
+
+    def test_nor_when_it_is_found_stopped(self, stage: Stage) -> None:
+        world = scene(stage, lower=2, resource_wait_ms=60_000)
+        info = ev.QueryInfo(facts=STATEFUL, run="r1", phase="stopped", partitions=4)
+        world.start(1, queries=[info])
+        assert world.query().state == "WaitingForResources"
+        assert only(world.advance(60_000), ac.StartQuery).partitions is None
+        assert "start_below_lower_bounds" in [decision.reason for decision in decisions(world.actions)]
+
     def test_the_policy_file_counts_more_than_the_settings(self, stage: Stage) -> None:
         world = self.running(stage)
         file = {"counts": {"shuffle": WantedBounds(lower=1, upper=2)}}

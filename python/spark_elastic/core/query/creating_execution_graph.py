@@ -55,7 +55,8 @@ class CreatingExecutionGraph(State):
         choice = context.choose_start()
         choice = evolve(choice, numbers={**choice.numbers, "waited_ms": self.waited_ms})
         if self.planned is None:
-            context.report_choice(choice)
+            below = choice.reason == "start_without_resources" and not context.may_start
+            context.report_choice(choice, reason="start_below_lower_bounds" if below else None)
         context.start(choice)
 
     def resources_changed(self, context: Context) -> None:
@@ -81,10 +82,10 @@ class CreatingExecutionGraph(State):
                 self._failed(context)
 
     def found_again(self, info: QueryInfo, context: Context) -> None:
-        """Order the start again, unless the query is on its way, or the slots are gone meanwhile."""
+        """Order the start again, unless the query is on its way, or lacks the slots for a first start."""
         if info.phase == "running":
             self.unheard = True
-        elif context.may_start:
+        elif context.may_start or context.record.gate == "stopped":
             self.enter(context)
         else:
             context.wait_for_resources()

@@ -132,6 +132,8 @@ class Restarting(State):
         context.record.gate = "stopped"
         if self.target is not None and context.choose_start().partitions == self.target:
             context.create_execution_graph(planned=self.target)
+        elif self.target is not None and not context.may_start:
+            context.create_execution_graph()  # it ran until now: no lower bound is to keep it from that
         else:
             context.wait_for_resources()
 

@@ -31,7 +31,10 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         CREATING_EXECUTION_GRAPH: "There are enough slots, or the query has waited as long as it may.",
         EXECUTING: "The shim had no start in time and let the query run as it was.",
         RESTARTING: "A run that the shim had started by itself has failed, and is started again.",
-        FAILING: "The slots have stayed below the lower bounds for as long as the query may wait.",
+        FAILING: (
+            "The slots have stayed below the lower bounds for as long as the query may wait; one that was "
+            "only stopped for a while starts instead."
+        ),
         CANCELING: "Somebody wants the query to end.",
         FINISHED: "The application stopped the query while it was held.",
     },
@@ -62,7 +65,10 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         FINISHED: "The query has ended, with its savepoint or by its application.",
     },
     RESTARTING: {
-        CREATING_EXECUTION_GRAPH: "The query has stopped, and the slots still call for the planned count.",
+        CREATING_EXECUTION_GRAPH: (
+            "The query has stopped, and the slots still call for the planned count, or do not meet its lower "
+            "bounds: then it starts as it was."
+        ),
         WAITING_FOR_RESOURCES: (
             "The query has stopped, and meanwhile the slots have changed; or the backoff after its failure "
             "is over."

@@ -68,10 +68,13 @@ class WaitingForResources(State):
             self._say(context)
 
     def due_reached(self, context: Context) -> None:
-        """Go on, with what there is by now: below its lower bounds an adaptive query fails."""
+        """Go on, with what there is by now: below its lower bounds an adaptive query fails.
+
+        One that we have stopped ourselves does not: it would run if it had been left alone.
+        """
         if self.deadline is not None and context.now >= self.deadline:
             waited_ms = context.now - self.entered
-            if context.may_start:
+            if context.may_start or context.record.gate == "stopped":
                 context.create_execution_graph(waited_ms=waited_ms)
             else:
                 context.fail_without_resources(waited_ms)

@@ -182,6 +182,11 @@ class Scheduler:
         return codec().encode(self)
 
     @property
+    def now(self) -> int:
+        """The time of the latest event (epoch ms), 0 before the first."""
+        return self._now
+
+    @property
     def policy_file(self) -> PolicyFileChanged | None:
         """What the policy file said when it was last right, None before that."""
         return self._declarations.file

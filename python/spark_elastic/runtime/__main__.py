@@ -18,7 +18,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from functools import partial
 
 from spark_elastic.gateway.client import Py4JGateway
@@ -26,6 +25,7 @@ from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handsh
 from spark_elastic.gateway.port import GatewayError, Mismatch
 from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.resume import resume
@@ -35,11 +35,6 @@ _STDIN = 0
 # Planning waits for the thread that answers it: it must not wait for the loop's, Python's 5 ms, too.
 _SWITCH_S = 0.0005
 _log = logging.getLogger("spark_elastic.runtime")
-
-
-class _SystemClock:
-    def now(self) -> int:
-        return time.time_ns() // 1_000_000
 
 
 def main() -> int:
@@ -76,7 +71,7 @@ def main() -> int:
 def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
     board = Board(handshake.restarts)
     goes_on = partial(resume, watch=board.watch)
-    loop = Loop(gateway, _SystemClock(), board.scheduler, open_journal, board, goes_on)
+    loop = Loop(gateway, SteadyClock(), board.scheduler, open_journal, board, goes_on)
     if not handshake.requests:
         loop.run()
         return

@@ -13,6 +13,7 @@ from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
 from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerFired
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
+from spark_elastic.runtime.clock import Clock
 from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.timers import Timers
@@ -45,21 +46,15 @@ class Policy(Protocol):
 class Resumed:
     """What a policy process that has died has left: its policy, as it was, and what goes on with it.
 
-    `own_events` counts the events that came from the runtime, `last_event` is the last one's id, `file` what
-    the policy file said when it was last right.
+    `own_events` counts the events that came from the runtime, `last_event` is the last one's id, `last_at`
+    its time (epoch ms), `file` what the policy file said when it was last right.
     """
 
     policy: Policy
     own_events: int
     last_event: str
+    last_at: int
     file: PolicyFileChanged | None
-
-
-class Clock(Protocol):
-    """The only source of the time."""
-
-    def now(self) -> int:
-        """Return the time in epoch ms."""
 
 
 class Loop:
@@ -142,7 +137,7 @@ class Loop:
                 self._skip(f"{type(event).__name__} came before the first snapshot")
                 return
             self._begin(event)
-        self._handle(event)
+        self._handle(self._clock.shifted(event))
         if isinstance(event, Snapshot):
             self._look_at_policy_file()  # before any query that comes in the same batch
 
@@ -161,6 +156,7 @@ class Loop:
             self._policy = self._make_policy(settings.core())
         else:
             self._policy = resumed.policy
+            self._clock.advance_to(resumed.last_at)
             self._own_events, self._last_event = resumed.own_events, resumed.last_event
             self._journal.goes_on_from(self._state())
         if self._board is not None:

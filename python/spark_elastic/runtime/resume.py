@@ -135,10 +135,14 @@ def _read(
                 driver_event = max(driver_event, _number("s", last_event))
     if _number("s", snapshot.id) <= driver_event:
         raise Unreadable("it is that of another driver")  # which has counted its events from 1
-    return (
-        Resumed(policy=watch(policy), own_events=own_events, last_event=last_event, file=policy.policy_file),
-        events,
+    resumed = Resumed(
+        policy=watch(policy),
+        own_events=own_events,
+        last_event=last_event,
+        last_at=policy.now,
+        file=policy.policy_file,
     )
+    return resumed, events
 
 
 def _entries(lines: list[bytes]) -> Iterator[Header | StateEntry | EventEntry | None]:

@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
+from spark_elastic.gateway.memory import SteppedClock
 from spark_elastic.gateway.port import Exchange, JsonObject
 from spark_elastic.rest.app import make_application
 from spark_elastic.rest.messages import HttpRequest
@@ -36,11 +37,6 @@ API = "/elastic/api/v1"
 REQUIREMENTS = f"{API}/queries/{ID}/resource-requirements"
 PATIENCE_S = 20.0
 A = TypeVar("A", bound=ac.Action)
-
-
-class Clock:
-    def now(self) -> int:
-        return NOW
 
 
 @frozen(kw_only=True)
@@ -207,7 +203,7 @@ def world(
     """Give a policy with two executors of two cores; without `begun` it knows nothing yet."""
     shim, board = Shim(), Board(restarts=3)
     board.wake = shim.wake
-    loop = Loop(shim, Clock(), board.scheduler, lambda _settings, _first: journal(), board)
+    loop = Loop(shim, SteppedClock(NOW), board.scheduler, lambda _settings, _first: journal(), board)
     failed: list[BaseException] = []
 
     def run() -> None:

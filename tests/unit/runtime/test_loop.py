@@ -13,10 +13,12 @@ from spark_elastic.core.events import ActionDone, Event, ExecutorRemoved, QueryI
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.gateway.port import Exchange
+from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.entries import EventEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.settings import Settings
+from spark_elastic.wire import encode_event
 from tests.unit.runtime.support import START, CountingPolicy, added, snapshot
 
 
@@ -64,6 +66,29 @@ def test_a_timer_fires_with_the_time_that_it_was_set_for(tmp_path: Path) -> None
     Scene(snapshot(), added(1, START + 100), journal=journal).run()
     events = [entry.event for _, entry in read_journal(journal) if isinstance(entry, EventEntry)]
     assert events[-1] == TimerFired(id="r1", at=START + 1_100, timer="settle")
+
+
+def test_a_clock_that_is_set_back_is_set_back_for_nobody(tmp_path: Path) -> None:
+    """Driver and policy process are on one machine."""
+    wall, monotonic = START, 0
+
+    class Driver:
+        def exchange(self, actions: object, wait_ms: int) -> Exchange:
+            nonlocal wall, monotonic
+            wall, monotonic = wall + 600, monotonic + 600
+            if monotonic == 600:
+                return Exchange(events=(encode_event(snapshot(at=wall)),))
+            if monotonic == 1_200:
+                wall -= 3_600_000
+                return Exchange(events=(encode_event(added(1, wall)),))
+            return Exchange(stop=monotonic > 3_000)
+
+    journal = tmp_path / "j.jsonl"
+    clock = SteadyClock(lambda: wall, lambda: monotonic)
+    Loop(Driver(), clock, CountingPolicy, lambda _settings, _first: Journal(journal, max_size=1 << 20)).run()
+    events = [entry.event for _, entry in read_journal(journal) if isinstance(entry, EventEntry)]
+    assert [event.at - START for event in events] == [600, 1_200, 2_400]
+    assert isinstance(events[-1], TimerFired)
 
 
 def test_a_cancelled_timer_stays_silent() -> None:

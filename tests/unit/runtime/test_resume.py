@@ -120,6 +120,15 @@ def test_a_cooldown_ends_when_it_would_have_ended(tmp_path: Path) -> None:
     assert anew.stop_ordered() > alone.stop_ordered() + 6_000
 
 
+def test_a_clock_that_was_set_back_meanwhile_does_not_hold_it_up(tmp_path: Path) -> None:
+    application = in_cooldown(tmp_path)
+    clock = SteppedClock(START - 3_600_000)
+    gateway = MemoryGateway(clock, end=clock.now() + 1)
+    gateway.offer(application.goes_on(clock.now()))
+    Loop(gateway, clock, Scheduler, open_journal, resume=resume).run()
+    assert clock.now() == START + 5_000
+
+
 def test_ids_and_numbers_go_on_and_timers_are_set_again(tmp_path: Path) -> None:
     application = in_cooldown(tmp_path)
     before = application.written()

@@ -1,0 +1,96 @@
+"""The time that the loop goes by, while the wall clock is set back and forth and the machine sleeps."""
+
+from __future__ import annotations
+
+from spark_elastic.core.events import QueryIdle, QueryProgress
+from spark_elastic.runtime.clock import SteadyClock
+from tests.unit.runtime.support import START, added
+
+HOUR_MS = 3_600_000
+
+
+class Machine:
+    """A machine with both its clocks."""
+
+    def __init__(self) -> None:
+        self.wall = START
+        self.monotonic = 7_000
+        self.clock = SteadyClock(lambda: self.wall, lambda: self.monotonic)
+
+    def passes(self, ms: int) -> int:
+        """Let time pass, and return what the loop takes for the time."""
+        self.wall += ms
+        self.monotonic += ms
+        return self.clock.now()
+
+
+def test_it_is_wall_time() -> None:
+    machine = Machine()
+    assert machine.passes(0) == START
+    assert machine.passes(500) == START + 500
+
+
+def test_a_clock_that_is_set_back_stops_nothing() -> None:
+    machine = Machine()
+    machine.passes(10_000)
+    machine.wall -= HOUR_MS
+    assert machine.passes(2_000) == START + 12_000
+    assert machine.passes(500) == START + 12_500
+
+
+def test_a_clock_that_is_set_right_again_leaves_no_leap() -> None:
+    machine = Machine()
+    machine.wall -= HOUR_MS
+    machine.passes(1_000)
+    machine.wall += HOUR_MS
+    assert machine.passes(1_000) == START + 2_000
+    # From here on it is wall time as before: a machine that has slept is not behind.
+    machine.wall += HOUR_MS
+    assert machine.passes(0) == START + 2_000 + HOUR_MS
+
+
+def test_what_is_within_the_tolerance_is_the_wall_clocks() -> None:
+    machine = Machine()
+    machine.wall -= 800
+    assert machine.passes(0) == START
+    assert machine.passes(1_000) == START + 200
+
+
+def test_events_of_the_driver_are_shifted_by_as_much() -> None:
+    machine = Machine()
+    machine.passes(10_000)
+    machine.wall -= HOUR_MS
+    machine.passes(2_000)
+    idle = QueryIdle(id="s1", at=machine.wall - 5, query="q", run="r")
+    assert machine.clock.shifted(idle).at == START + 12_000 - 5
+    batch = QueryProgress(
+        id="s2", at=machine.wall - 5, query="q", run="r", batch=1, started=machine.wall - 405,
+        duration_ms=400, partitions=2,
+    )  # fmt: skip
+    shifted = machine.clock.shifted(batch)
+    assert isinstance(shifted, QueryProgress)
+    assert (shifted.at, shifted.started) == (START + 12_000 - 5, START + 12_000 - 405)
+
+
+def test_an_event_from_before_the_leap_is_not_from_the_future() -> None:
+    machine = Machine()
+    machine.passes(10_000)
+    event = added(1, machine.wall - 5)
+    machine.wall -= HOUR_MS
+    assert machine.clock.shifted(event).at == START + 10_000
+
+
+def test_events_are_as_they_are_while_nothing_leaps() -> None:
+    machine = Machine()
+    event = added(1, START)
+    machine.passes(10_000)
+    assert machine.clock.shifted(event) is event
+
+
+def test_it_goes_on_from_a_later_time() -> None:
+    machine = Machine()
+    machine.clock.advance_to(START + HOUR_MS)
+    assert machine.passes(500) == START + HOUR_MS + 500
+    machine.clock.advance_to(START)
+    assert machine.passes(500) == START + HOUR_MS + 1_000
+    assert machine.clock.shifted(added(1, machine.wall)).at == START + HOUR_MS + 1_000

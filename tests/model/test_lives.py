@@ -245,7 +245,7 @@ class Lives(RuleBasedStateMachine):
         if self.phase.pop(query, None) is not None:
             self.partitions.pop(query, None)
             self.failures.pop(query, None)
-            self.see(self.scene.terminated(query, error))
+            self.see(self.scene.terminated(query, error, f"r{query}"))
 
     @rule(query=QUERIES, failure=FAILURES)
     def run_fails(self, query: str, failure: ev.Failure) -> None:

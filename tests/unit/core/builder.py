@@ -148,8 +148,13 @@ class Scene:
             actions += self.batch(duration_ms, partitions, query)
         return actions
 
-    def terminated(self, query: str = "counts", error: str | None = None) -> tuple[Action, ...]:
-        return self.send(ev.QueryTerminated, query=query, run="r1", error=error)
+    def terminated(
+        self, query: str = "counts", error: str | None = None, run: str | None = None
+    ) -> tuple[Action, ...]:
+        """End a query, by default the run of it that is known."""
+        if run is None:
+            run = self.query(query).run if query in self.scheduler.queries else "r1"
+        return self.send(ev.QueryTerminated, query=query, run=run, error=error)
 
     def run_fails(
         self, error: str = "disk full", query: str = "counts", offsets: str = "[7]", **fields: Any

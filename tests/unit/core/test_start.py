@@ -9,7 +9,14 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.actions import Configure, HoldQuery, StartQuery
-from spark_elastic.core.events import ExecutorInfo, QueryInfo
+from spark_elastic.core.events import (
+    ExecutorInfo,
+    Failure,
+    QueryEvent,
+    QueryFailed,
+    QueryInfo,
+    QueryTerminated,
+)
 from spark_elastic.core.failures.strategy import FixedDelay
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, decisions, only, orders, reasons
 
@@ -364,6 +371,17 @@ def test_a_new_run_ends_the_old_one(scene: Scene) -> None:
     scene.running(2)
     actions = scene.submit(run="r2")
     assert reasons(actions) == ["superseded", "start_per_slot"]
+
+
+@pytest.mark.parametrize("kind", [QueryTerminated, QueryFailed])
+def test_the_late_end_of_an_old_run_is_not_that_of_the_new_one(scene: Scene, kind: type[QueryEvent]) -> None:
+    scene.start(2)
+    scene.running(2)
+    scene.submit(run="r2")
+    fields = {"failure": Failure(error="disk full")} if kind is QueryFailed else {}
+    assert scene.send(kind, query="counts", run="r1", **fields) == ()
+    scene.started(2, run="r2")
+    assert scene.query().state == "Executing"
 
 
 def test_a_repeated_question_while_it_waits_is_answered_again(scene: Scene) -> None:

@@ -126,7 +126,7 @@ class Executing(State):
                 self.batches = 0
             case CancelRequested():
                 context.cancel(event.by)
-            case QueryFailed() if event.run == context.record.run:
+            case QueryFailed():
                 context.run_failed(event.failure)
             case QueryTerminated():
                 context.finish(event)

@@ -11,7 +11,9 @@ from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
     Event,
+    QueryFailed,
     QueryInfo,
+    QueryTerminated,
     SavepointRequested,
     SavepointTaken,
 )
@@ -31,6 +33,7 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
 
 _OUTCOMES = (ActionDone, ActionFailed)
+_ENDS = (QueryFailed, QueryTerminated)
 
 
 @frozen
@@ -87,6 +90,8 @@ class QueryMachine:
         """React to an event about this query."""
         step = Step(self, turn)
         step.catch_up()
+        if isinstance(event, _ENDS) and event.run != self.record.run:
+            return  # a run that is over: its end came late, and another one is there by now
         if isinstance(event, _OUTCOMES):
             step.order = self.record.orders.pop(event.action, None)
             if isinstance(event, ActionFailed) and step.order is not None:

@@ -64,8 +64,7 @@ class Script:
     def handle(self, event: dict[str, Any], now: dict[str, Any]) -> None:
         query, every = event.get("query", ""), now["every"]
         if event["type"] == "Snapshot":
-            times = {"grace_ms": 60_000, "hang_ms": 60_000, "start_wait_ms": 60_000}
-            self.order("Configure", advise_only=False, **times)
+            self.order("Configure", hang_ms=60_000, start_wait_ms=60_000)
             for known in event["queries"]:
                 self.submitted(known["facts"])
         elif event["type"] == "QuerySubmitted" and not now["hold"]:
@@ -73,7 +72,7 @@ class Script:
         elif event["type"] == "QueryProgress":
             self.reports[query] = self.reports.get(query, 0) + 1
             if every and self.reports[query] % every == 0 and query in self.facts:
-                self.order("StopQuery", query=query)
+                self.order("StopQuery", query=query, grace_ms=60_000)
         elif event["type"] == "QueryStopped":
             self.paused.append(query)
         elif event["type"] == "QueryTerminated":

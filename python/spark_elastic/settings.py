@@ -119,7 +119,8 @@ class Settings:
         "gracefulStopTimeout",
         duration(),
         30_000,
-        "How long a query may take to end its micro-batch before it is interrupted for a rescale.",
+        "How long a query may take to end its micro-batch before it is interrupted for a rescale, or "
+        "twice as long as its last one took, if that is longer.",
     )
     start_timeout_ms: int = _key(
         "startTimeout",

@@ -65,11 +65,9 @@ class Configure(Action):
     """
 
     warm_up_ms: int
-    grace_ms: int
     hang_ms: int
     start_wait_ms: int
     decision_wait_ms: int
-    advise_only: bool
     restarts: bool
 
 
@@ -104,9 +102,13 @@ class HoldQuery(Action):
 
 @frozen(kw_only=True)
 class StopQuery(Action):
-    """Stop a query at its next micro-batch boundary; its handle lives, and waits for a start or an end."""
+    """Stop a query at its next micro-batch boundary; its handle lives, and waits for a start or an end.
+
+    A micro-batch that has not ended after `grace_ms` is interrupted.
+    """
 
     query: str
+    grace_ms: int
 
 
 @frozen(kw_only=True)

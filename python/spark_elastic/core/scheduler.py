@@ -257,11 +257,9 @@ class Scheduler:
                 id=turn.next_action(),
                 cause=event.id,
                 warm_up_ms=0 if settings.advise_only else settings.warm_up_ms,
-                grace_ms=settings.grace_ms,
                 hang_ms=settings.hang_ms,
                 start_wait_ms=settings.start_wait_ms,
                 decision_wait_ms=settings.decision_wait_ms,
-                advise_only=settings.advise_only,
                 restarts=not (settings.advise_only or isinstance(settings.restart, NoRestart)),
             )
         )

@@ -14,6 +14,7 @@ from spark_elastic.core.events import (
     ExecutorUnexcluded,
     QueryIdle,
     QueryStarted,
+    SavepointRequested,
 )
 from tests.unit.core.builder import OLD, STATELESS, Scene, decisions, only, orders, reasons
 
@@ -188,6 +189,17 @@ class TestRestart:
         assert (decision.reason, decision.until) == ("cooldown", began + 30_000)
         # What has settled by then need not settle again.
         assert type(orders(scene.advance(28_500))[-1]) is StopQuery
+
+    @pytest.mark.parametrize(("batch_ms", "grace_ms"), [(300, 30_000), (15_001, 30_002), (60_000, 120_000)])
+    def test_a_query_has_the_time_that_its_batches_take_to_stop(
+        self, scene: Scene, batch_ms: int, grace_ms: int
+    ) -> None:
+        scene.start(2)
+        scene.running(2)
+        scene.advance(600_000)
+        scene.batches(batch_ms, batch_ms, partitions=2)
+        asked = scene.send(SavepointRequested, query="counts", by="somebody", target="/s", stop=True)
+        assert only(asked, StopQuery).grace_ms == grace_ms
 
     def test_executors_one_by_one_lead_to_one_restart(self, scene: Scene) -> None:
         scene.start(1)

@@ -27,10 +27,8 @@ class CountingPolicy:
                 limits = self.settings
                 return (
                     Configure(
-                        id=self._next(), cause=event.id, warm_up_ms=0, grace_ms=limits.grace_ms,
-                        hang_ms=limits.hang_ms,
-                        start_wait_ms=limits.start_wait_ms, decision_wait_ms=0,
-                        advise_only=limits.advise_only, restarts=False,
+                        id=self._next(), cause=event.id, warm_up_ms=0, hang_ms=limits.hang_ms,
+                        start_wait_ms=limits.start_wait_ms, decision_wait_ms=0, restarts=False,
                     ),
                 )  # fmt: skip
             case ExecutorAdded():

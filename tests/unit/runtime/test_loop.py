@@ -46,10 +46,10 @@ class Scene:
 
 
 def test_settings_of_the_snapshot_reach_the_policy_and_its_answer_the_driver() -> None:
-    scene = Scene(snapshot({"spark.elastic.graceful-stop-timeout": "7s", "spark.master": "local"}))
+    scene = Scene(snapshot({"spark.elastic.start-timeout": "7s", "spark.master": "local"}))
     (configure,) = scene.run()
     assert isinstance(configure, Configure)
-    assert configure.grace_ms == 7_000
+    assert configure.start_wait_ms == 7_000
     assert len(scene.policies) == 1
 
 

@@ -368,8 +368,21 @@ class Step:
         if target is not None:
             self.record.target = target
             self.record.paused_since = self.now
-        action = StopQuery(id=self.turn.next_action(), cause=self.turn.cause, query=self.record.facts.query)
+        action = StopQuery(
+            id=self.turn.next_action(),
+            cause=self.turn.cause,
+            query=self.record.facts.query,
+            grace_ms=self._grace_ms(),
+        )
         self._ordered("stop", action, target)
+
+    def _grace_ms(self) -> int:
+        """Give a query with long micro-batches the time to end one.
+
+        Interrupted, it leaves a batch that has to run again before its state can be re-partitioned.
+        """
+        last = self.record.last_progress
+        return max(self.settings.grace_ms, 0 if last is None else 2 * last.duration_ms)
 
     def end_failed(self, message: str | None) -> None:
         self._ordered(

@@ -127,11 +127,9 @@ private[spark] sealed trait Action { def id: String }
 private[spark] case class Configure(
     id: String,
     warmUpMs: Long,
-    graceMs: Long,
     hangMs: Long,
     startWaitMs: Long,
     decisionWaitMs: Long,
-    adviseOnly: Boolean,
     restarts: Boolean)
     extends Action
 private[spark] case class TurnOff(id: String, message: String) extends Action
@@ -143,7 +141,7 @@ private[spark] case class StartQuery(
     rescalable: Boolean)
     extends Action
 private[spark] case class HoldQuery(id: String, query: String, message: String) extends Action
-private[spark] case class StopQuery(id: String, query: String) extends Action
+private[spark] case class StopQuery(id: String, query: String, graceMs: Long) extends Action
 private[spark] case class FailQuery(id: String, query: String, message: Option[String]) extends Action
 private[spark] case class CancelQuery(id: String, query: String) extends Action
 private[spark] case class TakeSavepoint(id: String, query: String, target: String) extends Action

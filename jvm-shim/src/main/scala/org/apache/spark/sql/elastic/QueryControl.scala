@@ -17,7 +17,6 @@ private[spark] final class QueryControl(val events: EventStream) {
   @volatile private var on = true
   @volatile private var waitMs = 10000L
   @volatile private var warmUpMs = 0L
-  @volatile private var graceMs = 30000L
   @volatile private var restarts = false
 
   /** Whether there is a policy to ask. Without one, queries run as in plain Spark, those under way as they are. */
@@ -32,7 +31,6 @@ private[spark] final class QueryControl(val events: EventStream) {
   def configure(c: Configure): Unit = {
     waitMs = c.startWaitMs
     warmUpMs = c.warmUpMs
-    graceMs = c.graceMs
     restarts = c.restarts
   }
 
@@ -44,7 +42,7 @@ private[spark] final class QueryControl(val events: EventStream) {
     events.offer(ActionDone(a.id, 0L))
   }
 
-  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, graceMs)
+  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, a.graceMs)
 
   def fail(a: FailQuery): Unit = find(a.query).fail(a.message)
 

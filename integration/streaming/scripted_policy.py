@@ -4,8 +4,8 @@ Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argu
 
     orders.json   {"every": n, "now": bool, "pause": bool, "hold": bool, "grace_ms": n}: each query is stopped
                   for a restart after every n-th progress report (0: never), or once with `now`, with that
-                  grace, alternately with 3 and 2 partitions, state re-partitioned; while `pause` is true, what
-                  was stopped is not started again; with `hold`, a query that is submitted gets no answer
+                  grace, alternately with 3 and 2 partitions, its state re-partitioned; while `pause` is true,
+                  what was stopped is not started again; with `hold`, a new query gets no answer
     seen.jsonl    what it has seen and ordered, a JSON object a line
 
 Plain Py4J, nothing of the package: what is tested is the shim alone.
@@ -56,10 +56,11 @@ class Script:
         self.partitions[query] = 5 - self.partitions[query]
         self.start(query, repartition=self.facts[query]["stateful"])
 
-    def stop_now(self, wanted: bool) -> None:
-        for query in self.facts if wanted and not self.stopped_now else ():
-            self.order("StopQuery", query=query)
-        self.stopped_now = wanted
+    def stop_now(self, now: dict[str, Any]) -> None:
+        if now["now"] and not self.stopped_now:
+            for query in self.facts:
+                self.order("StopQuery", query=query, grace_ms=now["grace_ms"])
+        self.stopped_now = now["now"]
 
     def handle(self, event: dict[str, Any], now: dict[str, Any]) -> None:
         query, every = event.get("query", ""), now["every"]
@@ -72,7 +73,7 @@ class Script:
         elif event["type"] == "QueryProgress":
             self.reports[query] = self.reports.get(query, 0) + 1
             if every and self.reports[query] % every == 0 and query in self.facts:
-                self.order("StopQuery", query=query, grace_ms=60_000)
+                self.order("StopQuery", query=query, grace_ms=now["grace_ms"])
         elif event["type"] == "QueryStopped":
             self.paused.append(query)
         elif event["type"] == "QueryTerminated":
@@ -128,7 +129,7 @@ def main() -> None:
         for event in reply["events"]:
             note(event)
             script.handle(event, now)
-        script.stop_now(now["now"])
+        script.stop_now(now)
         while script.paused and not now["pause"]:
             script.restart(script.paused.pop(0))
 

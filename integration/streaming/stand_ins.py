@@ -50,9 +50,9 @@ class ScriptedPolicy:
         `pause` keeps it stopped, `hold` leaves new queries without an answer.
         """
         fresh = self._orders.with_suffix(".new")
-        fresh.write_text(json.dumps(
-            {"every": every, "now": now, "pause": pause, "hold": hold, "grace_ms": grace_ms}
-        ))
+        fresh.write_text(
+            json.dumps({"every": every, "now": now, "pause": pause, "hold": hold, "grace_ms": grace_ms})
+        )
         os.replace(fresh, self._orders)
 
     def seen(self, kind: str, query: str) -> list[dict[str, Any]]:

@@ -139,19 +139,19 @@ def threads_in(world: World, place: str) -> list[Any]:
 
 def test_a_batch_that_fails_for_our_interrupt_does_not_end_the_query(world: World, inbox: Inbox) -> None:
     batches: list[int] = []
+    held = threading.Event()
 
     def note(batch: DataFrame, number: int) -> None:
-        if number == 1 and number not in batches:
-            batches.append(number)
+        batches.append(number)
+        if batches == [0, 1]:
+            held.set()
             eventually(lambda: any("is interrupted" in line for line in world.driver.said()), "the interrupt")
             raise ValueError("the connection was interrupted")
-        batches.append(number)
 
-    world.policy.order(every=1, grace_ms=500)
     query = stream(world.spark, inbox).writeStream.foreachBatch(note).start()
     inbox.put(2)
-    eventually(lambda: 1 in batches, "the second batch")
-    world.policy.order()
+    assert held.wait(PATIENCE_S)
+    world.policy.order(now=True, grace_ms=300)
     eventually(lambda: world.policy.restarts(query.id) == 1, "it runs again")
     query.processAllAvailable()
     assert query.isActive
@@ -160,14 +160,19 @@ def test_a_batch_that_fails_for_our_interrupt_does_not_end_the_query(world: Worl
 
 
 def test_a_query_that_fails_by_itself_while_it_is_to_stop_ends(world: World, inbox: Inbox) -> None:
-    def fail(batch: DataFrame, number: int) -> None:
-        if number == 1:
-            eventually(lambda: world.policy.seen("StopQuery", query.id), "the stop is ordered")
-            raise ValueError("the application's own mistake")
+    held, release = threading.Event(), threading.Event()
 
-    world.policy.order(every=1)
+    def fail(batch: DataFrame, number: int) -> None:
+        held.set()
+        assert release.wait(PATIENCE_S)
+        raise ValueError("the application's own mistake")
+
     query = stream(world.spark, inbox).writeStream.foreachBatch(fail).start()
-    inbox.put(2)
+    inbox.put()
+    assert held.wait(PATIENCE_S)
+    world.policy.order(now=True)
+    eventually(lambda: threads_in(world, "GracefulStop"), "the stop waits for the batch")
+    release.set()
     with pytest.raises(StreamingQueryException, match="the application's own mistake"):
         query.awaitTermination(int(PATIENCE_S))
 

@@ -9,13 +9,20 @@ from spark_elastic.core.requirements import Bounds, Requirements, source_vertex
 from spark_elastic.core.turn import Number, Turn
 
 
-def bound_sources(facts: QueryFacts, before: Requirements | None, now: Requirements, turn: Turn) -> None:
-    """Put the bounds of the sources in force where they have changed; `before` None: there were none."""
+def bound_sources(
+    facts: QueryFacts, before: Requirements | None, now: Requirements, turn: Turn, *, shown: bool = False
+) -> None:
+    """Put the bounds of the sources in force where they have changed; `before` None: there were none.
+
+    A query that was `shown` by a snapshot may have those that a policy process before this one has ordered.
+    """
     old = dict(enumerate(before.sources)) if before else {}
     new = dict(enumerate(now.sources))
     open_ = Bounds(upper=turn.settings.max_parallelism)
     changed = {number: bounds for number, bounds in new.items() if old.get(number, open_) != bounds}
     if not changed:
+        if shown:
+            repeat_bounds(facts, now, turn)
         return
     shown = ", ".join(
         f"{source_vertex(number)} is read in {bounds.lower} to {bounds.upper} tasks"
@@ -43,8 +50,11 @@ def bound_sources(facts: QueryFacts, before: Requirements | None, now: Requireme
 
 
 def repeat_bounds(facts: QueryFacts, now: Requirements, turn: Turn) -> None:
-    """Order the bounds again where nobody knows whether that has arrived; nothing is said twice."""
-    if any(bounds != Bounds(upper=turn.settings.max_parallelism) for bounds in now.sources):
+    """Order the bounds again where nobody knows which are in force; nothing is said twice.
+
+    Open ones, too: they lift what was ordered before.
+    """
+    if now.sources:
         _order(facts, now, turn)
 
 

@@ -130,6 +130,27 @@ class TestOrders:
         assert only(actions, BoundSources).sources[0] == SourceBounds(least=1, most=4)
         assert "source_bounds" not in reasons(actions)
 
+    @pytest.mark.parametrize("anew", [True, False])
+    def test_those_of_an_earlier_process_are_lifted(
+        self, adaptive: Callable[..., Scene], anew: bool
+    ) -> None:
+        scene = adaptive()
+        if not anew:
+            scene.start(4)
+            scene.running(4, FACTS)
+        info = ev.QueryInfo(facts=FACTS, run="r1", phase="running", partitions=4)
+        actions = scene.start(4, queries=[info])
+        assert only(actions, BoundSources).sources == (OPEN, OPEN)
+        assert "source_bounds" not in reasons(actions)
+
+    @pytest.mark.parametrize("settings", [{"mode": "adaptive", "advise_only": True}, {"mode": "reactive"}])
+    def test_where_nothing_may_be_ordered_nothing_is_lifted(
+        self, stage: Callable[..., Scene], settings: dict[str, Any]
+    ) -> None:
+        info = ev.QueryInfo(facts=FACTS, run="r1", phase="running", partitions=4)
+        actions = stage(**settings).start(4, queries=[info])
+        assert not [action for action in actions if isinstance(action, BoundSources)]
+
     def test_a_source_that_is_not_there_is_refused(self, adaptive: Callable[..., Scene]) -> None:
         scene = adaptive(source_bounds={"counts": {"source-2": pair(upper=4)}})
         scene.start(4)

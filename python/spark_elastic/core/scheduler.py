@@ -331,7 +331,7 @@ class Scheduler:
     def _tell_slots(self, turn: _Turn) -> None:
         if self.slots.total == turn.slots_before:
             return
-        for query, machine in self._machines.items():
+        for query, machine in tuple(self._machines.items()):
             if not machine.is_finished:
                 machine.resources_changed(turn)
                 self._settle(query, machine, turn)
@@ -357,6 +357,10 @@ class Scheduler:
 
     def _forget_finished(self) -> None:
         finished = [query for query, machine in self._machines.items() if machine.is_finished]
+        if len(finished) <= _FINISHED_KEPT:
+            return
+        # By when they finished: one that began long ago may be the one that is looked for.
+        finished.sort(key=lambda query: self._machines[query].state.entered)
         for query in finished[:-_FINISHED_KEPT]:
             del self._machines[query]
             self._declarations.forget(query)

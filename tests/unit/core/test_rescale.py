@@ -526,3 +526,22 @@ class TestLoss:
         scene.batches(300, 300, 300, partitions=4)
         assert orders(scene.advance(60_000)) == []
         assert scene.query().state == "Executing"
+
+
+def test_a_query_that_has_run_for_long_is_kept_when_it_finishes(scene: Scene) -> None:
+    scene.start(2)
+    scene.submit(query="old")
+    for number in range(100):
+        scene.now += 10
+        scene.submit(query=f"q{number}")
+        scene.terminated(f"q{number}")
+    scene.now += 10
+    assert reasons(scene.terminated("old", "boom")) == ["query_failed"]
+    scene.terminated("q1")  # a late event makes nothing younger
+    assert len(scene.scheduler.queries) == 100
+    assert "old" in scene.scheduler.queries
+    assert "q0" not in scene.scheduler.queries
+    scene.now += 10
+    scene.submit(query="new")
+    scene.terminated("new")
+    assert "q1" not in scene.scheduler.queries

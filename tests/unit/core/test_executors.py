@@ -280,6 +280,42 @@ class TestBounds:
         assert orders(world.batches(300, 300, partitions=4)) == []
         assert world.query().state == "Executing"
 
+    def changed_in(self, stage: Stage, state: str) -> Scene:
+        """Bring a query into a restart, and change its bounds in a state of it."""
+        world = self.running(stage, rescale_policy="always")
+        world.lose("3")
+        world.batches(300, 300, partitions=4)
+        if state != "Restarting":
+            world.now += 1_000
+            world.stopped()
+        assert world.query().state == state
+        self.change(world, 1, 8)
+        world.now += 2_000
+        return world
+
+    @pytest.mark.parametrize("state", ["Restarting", "CreatingExecutionGraph"])
+    def test_bounds_that_change_in_a_restart_begin_a_record_of_it(self, stage: Stage, state: str) -> None:
+        world = self.changed_in(stage, state)
+        if state == "Restarting":
+            world.stopped()
+        world.started(3)
+        new, old = world.query().history[:2]
+        assert (new.cause, new.status, new.paused_ms) == ("update_requirement", "completed", 2_000)
+        assert (old.status, old.reason) == ("ignored", "resource_requirements_updated")
+        # What the restart has cost is the whole pause.
+        took_ms = [d.numbers["took_ms"] for d in decisions(world.actions) if d.reason == "rescaled"]
+        assert took_ms == [2_000 if state == "Restarting" else 3_000]
+
+    def test_bounds_that_let_a_waiting_query_start_begin_a_record_of_that(self, stage: Stage) -> None:
+        world = scene(stage, lower=3)
+        world.start(1, 1)
+        world.submit()
+        self.change(world, 1, 8)
+        world.started(2)
+        new, old = world.query().history
+        assert (new.cause, new.status, new.paused_ms) == ("initial_schedule", "completed", 0)
+        assert (old.cause, old.reason) == ("initial_schedule", "resource_requirements_updated")
+
     def stopping(self, stage: Stage) -> Scene:
         """Bring a query to its stop for a rescale, and then below its lower bound."""
         world = self.running(stage, lower=2, rescale_policy="always", resource_wait_ms=60_000)

@@ -131,9 +131,7 @@ class TestOrders:
         assert "source_bounds" not in reasons(actions)
 
     @pytest.mark.parametrize("anew", [True, False])
-    def test_those_of_an_earlier_process_are_lifted(
-        self, adaptive: Callable[..., Scene], anew: bool
-    ) -> None:
+    def test_those_of_an_earlier_process_are_lifted(self, adaptive: Callable[..., Scene], anew: bool) -> None:
         scene = adaptive()
         if not anew:
             scene.start(4)

@@ -522,6 +522,10 @@ class Step:
             partitions=None if first else self.record.partitions,
         )
 
+    def open_rescale_for_bounds(self) -> None:
+        # A query that has not run yet is still to be scheduled for the first time.
+        self.open_rescale("initial_schedule" if self.record.gate == "held" else "update_requirement")
+
     def close_rescale(self, reason: TerminatedReason) -> None:
         self.record.history.close(reason, at=self.now, slots=self.slots, partitions=self.record.partitions)
 

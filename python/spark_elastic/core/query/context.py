@@ -169,6 +169,10 @@ class Context(Protocol):
         """Open a record of the history, unless one is open."""
         ...
 
+    def open_rescale_for_bounds(self) -> None:
+        """Open a record for a start under way that the bounds before had one for."""
+        ...
+
     def close_rescale(self, reason: TerminatedReason) -> None:
         """Close the open record of the history, if any."""
         ...

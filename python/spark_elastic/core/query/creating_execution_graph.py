@@ -62,6 +62,10 @@ class CreatingExecutionGraph(State):
     def resources_changed(self, context: Context) -> None:
         """Leave it out: the slots are looked at again as soon as the query runs."""
 
+    def requirements_changed(self, context: Context) -> None:
+        """Go on, in the history under the new bounds; they are looked at as soon as the query runs."""
+        context.open_rescale_for_bounds()
+
     def on(self, event: Event, context: Context) -> None:
         """Wait until the query runs, with the count that was ordered or another one."""
         match event:

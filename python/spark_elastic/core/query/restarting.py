@@ -77,6 +77,10 @@ class Restarting(State):
     def resources_changed(self, context: Context) -> None:
         """Leave it out: the slots are looked at again when the query may start."""
 
+    def requirements_changed(self, context: Context) -> None:
+        """Go on, in the history under the new bounds."""
+        context.open_rescale_for_bounds()
+
     def found_again(self, info: QueryInfo, context: Context) -> None:
         """Order the stop again, or say again until when the query waits."""
         record = context.record

@@ -67,6 +67,11 @@ class WaitingForResources(State):
         else:
             self._say(context)
 
+    def requirements_changed(self, context: Context) -> None:
+        """Look again, in the history under the new bounds."""
+        context.open_rescale_for_bounds()
+        self.resources_changed(context)
+
     def due_reached(self, context: Context) -> None:
         """Go on, with what there is by now: below its lower bounds an adaptive query fails.
 

@@ -281,7 +281,7 @@ class Scheduler:
         for query, info in shown.items():
             machine_now = self._machines.get(query)
             if machine_now is None or machine_now.is_finished:
-                self._take_up(info, turn, shown=True)
+                self._take_up(info, turn, found=True)
 
     def _submitted(self, event: QuerySubmitted, turn: _Turn) -> None:
         machine = self._machines.get(event.query)
@@ -294,14 +294,14 @@ class Scheduler:
         info = QueryInfo(facts=event.facts, run=event.run, phase="held")
         self._take_up(info, turn)
 
-    def _take_up(self, info: QueryInfo, turn: _Turn, *, shown: bool = False) -> None:
+    def _take_up(self, info: QueryInfo, turn: _Turn, *, found: bool = False) -> None:
         query = info.facts.query
         requirements = self._requirements(info.facts, turn)
         machine = QueryMachine.found(info, self._now, self.settings, requirements)
         self._machines.pop(query, None)
         self._machines[query] = machine
         self._supply.stale = True
-        bound_sources(info.facts, None, requirements, turn, shown=shown)
+        bound_sources(info.facts, None, requirements, turn, found=found)
         machine.begin(turn)
         self._settle(query, machine, turn)
 

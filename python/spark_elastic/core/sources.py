@@ -10,18 +10,18 @@ from spark_elastic.core.turn import Number, Turn
 
 
 def bound_sources(
-    facts: QueryFacts, before: Requirements | None, now: Requirements, turn: Turn, *, shown: bool = False
+    facts: QueryFacts, before: Requirements | None, now: Requirements, turn: Turn, *, found: bool = False
 ) -> None:
     """Put the bounds of the sources in force where they have changed; `before` None: there were none.
 
-    A query that was `shown` by a snapshot may have those that a policy process before this one has ordered.
+    A query that was `found` in a snapshot may have those that a policy process before this one has ordered.
     """
     old = dict(enumerate(before.sources)) if before else {}
     new = dict(enumerate(now.sources))
     open_ = Bounds(upper=turn.settings.max_parallelism)
     changed = {number: bounds for number, bounds in new.items() if old.get(number, open_) != bounds}
     if not changed:
-        if shown:
+        if found:
             repeat_bounds(facts, now, turn)
         return
     shown = ", ".join(

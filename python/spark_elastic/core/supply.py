@@ -51,8 +51,8 @@ class Supply:
             self.orders.clear()
             self.demand.lost()
         self.demand.usual_slots = max(1, task.slots(int(conf.get("spark.executor.cores", "1"))))
-        self.decommissions = conf.get("spark.decommission.enabled", "false") == "true"
-        self.allowed = conf.get("spark.dynamicAllocation.enabled", "false") != "true"
+        self.decommissions = _is_on(conf, "spark.decommission.enabled")
+        self.allowed = not _is_on(conf, "spark.dynamicAllocation.enabled")
         self.stale = True
         if self.settings.mode == "adaptive" and not self.allowed:
             turn.report("executors_left_alone")
@@ -139,3 +139,8 @@ class Supply:
         if self.settings.mode != "adaptive":
             assert not self.orders
             assert self.timer is None
+
+
+def _is_on(conf: Mapping[str, str], key: str) -> bool:
+    """Read one of Spark's own settings as Spark does: whatever its case."""
+    return conf.get(key, "false").strip().lower() == "true"

@@ -67,6 +67,13 @@ def test_surplus_is_given_back_when_it_has_lasted(stage: Stage) -> None:
     assert executor_orders(world.advance(600_000)) == []
 
 
+def test_settings_are_read_whatever_their_case(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1, spark_decommission_enabled="TRUE")
+    world.submit()
+    assert only(world.advance(IDLE_MS), ac.DecommissionExecutors).executors == ("2",)
+
+
 def test_where_nothing_can_be_decommissioned_executors_are_killed(stage: Stage) -> None:
     world = scene(stage, upper=2)
     world.start(1, 1, 1)
@@ -205,16 +212,16 @@ def test_for_a_query_without_a_bound_nothing_is_requested_or_released(stage: Sta
     assert executor_orders(actions + world.advance(600_000)) == []
 
 
-@pytest.mark.parametrize("mode", ["reactive", "dynamic allocation", "advice"])
+@pytest.mark.parametrize("mode", ["reactive", "dynamic allocation", "Dynamic Allocation", "advice"])
 def test_nobody_is_asked(stage: Stage, mode: str) -> None:
     world = stage(
         mode="reactive" if mode == "reactive" else "adaptive",
         advise_only=mode == "advice",
         bounds={"counts": WantedBounds(upper=4)},
     )
-    allocation = str(mode == "dynamic allocation").lower()
+    allocation = {"dynamic allocation": "true", "Dynamic Allocation": "True"}.get(mode, "false")
     said = reasons(world.start(1, spark_dynamicAllocation_enabled=allocation))
-    assert ("executors_left_alone" in said) == (mode == "dynamic allocation")
+    assert ("executors_left_alone" in said) == (mode.lower() == "dynamic allocation")
     assert executor_orders(world.submit() + world.advance(600_000)) == []
 
 

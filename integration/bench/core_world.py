@@ -221,7 +221,7 @@ class World:
             provider="rocksdb" if stateful else "hdfs",
             checkpoint_format=2,
             in_place=not stateful,
-            repartition=True,
+            restartable=True,
         )
         # From a query that one core could do in its trigger's time to one that needs a hundred.
         work_ms = self.size.trigger_ms * 10 ** self._random.uniform(-1, 2)

@@ -182,10 +182,10 @@ def test_a_source_that_forgets_is_not_restarted_for_a_rescale(world: World, inbo
     with pytest.raises(StreamingQueryException):  # nobody listens there
         reader.load().writeStream.format("noop").queryName("forgets").start().awaitTermination()
     submitted = world.policy.all("QuerySubmitted")
-    by_name = {event["facts"]["name"]: event["facts"]["repartition"] for event in submitted}
+    by_name = {event["facts"]["name"]: event["facts"]["restartable"] for event in submitted}
     assert by_name["forgets"] is False
     rows = world.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
     query = rows.writeStream.format("noop").queryName("remembers").start()
     submitted = world.policy.all("QuerySubmitted")
-    assert [e["facts"]["repartition"] for e in submitted if e["facts"]["name"] == "remembers"] == [True]
+    assert [e["facts"]["restartable"] for e in submitted if e["facts"]["name"] == "remembers"] == [True]
     query.stop()

@@ -47,8 +47,9 @@ class QueryFacts:
     `trigger_ms` is 0 when the query runs as fast as it can. `explicit_partitions` is the user's own
     ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` and
     `checkpoint_batch` are None for a new checkpoint, which is `pending` if its last batch was started and not
-    committed: that batch has to run before the state can be re-partitioned. `sources` are in the order in
-    which its checkpoint numbers them.
+    committed: that batch has to run before the state can be re-partitioned. A query is not `restartable` if
+    one of its sources cannot go on where a run has ended. `sources` are in the order in which its checkpoint
+    numbers them.
     """
 
     query: str
@@ -65,7 +66,7 @@ class QueryFacts:
     checkpoint_batch: int | None = None
     pending: bool = False
     in_place: bool
-    repartition: bool
+    restartable: bool
     sources: tuple[SourceFacts, ...] = ()
 
 

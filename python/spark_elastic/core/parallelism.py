@@ -110,7 +110,7 @@ def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
     return (
         settings.state_store == "rescalable"
         and facts.stateful
-        and facts.repartition
+        and facts.restartable
         and facts.checkpoint_partitions is None
         and not facts.provider_chosen
         and facts.trigger not in _UNTOUCHED_TRIGGERS
@@ -174,8 +174,8 @@ def _untouched(now: Situation) -> str | None:
 
 def _repartition_obstacle(now: Situation) -> str | None:
     """Name the reason for which the state of this query cannot be re-partitioned."""
-    if not now.facts.repartition:
-        return "no_repartition_in_spark"
+    if not now.facts.restartable:
+        return "no_repartition_source"
     if now.provider != "rocksdb":
         return "no_repartition_provider"
     if now.checkpoint_format < REPARTITIONED_FORMAT:

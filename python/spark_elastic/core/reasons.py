@@ -93,10 +93,10 @@ REASONS: Mapping[str, Reason] = {
         "restarted, it ends by itself.",
         once=True,
     ),
-    "no_repartition_in_spark": Reason(
+    "no_repartition_source": Reason(
         "nothing_to_do",
-        "Keeps the {before:partition} of its checkpoint: this Spark cannot re-partition state; Spark 4.2 "
-        "and later can.",
+        "Keeps its {before:partition}: a restart would end it, since Spark's socket source begins anew with "
+        "each run. Read from files or Kafka instead.",
         once=True,
     ),
     "no_repartition_provider": Reason(

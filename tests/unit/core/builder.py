@@ -32,7 +32,7 @@ STATEFUL = ev.QueryFacts(
     provider="rocksdb",
     checkpoint_format=2,
     in_place=False,
-    repartition=True,
+    restartable=True,
 )
 """A small windowed count with a new checkpoint."""
 

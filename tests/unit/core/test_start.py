@@ -126,7 +126,7 @@ def test_excluded_and_decommissioning_executors_do_not_count(scene: Scene) -> No
     ("change", "settings"),
     [
         ({"provider_chosen": True}, {}),
-        ({"repartition": False}, {}),
+        ({"restartable": False}, {}),
         ({"stateful": False, "in_place": True}, {}),
         ({}, {"state_store": "unchanged"}),
         ({"checkpoint_partitions": 2}, {}),
@@ -241,7 +241,7 @@ class TestOldCheckpoint:
         ("change", "reason", "names"),
         [
             ({"pending": True}, "start_checkpoint_pending", "has to run before"),
-            ({"repartition": False}, "no_repartition_in_spark", "Spark 4.2"),
+            ({"restartable": False}, "no_repartition_source", "begins anew"),
             ({"provider": "hdfs"}, "no_repartition_provider", "stateStore.providerClass"),
             ({"checkpoint_format": 1}, "no_repartition_format", "checkpointFormatVersion=2"),
         ],

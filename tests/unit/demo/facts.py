@@ -45,7 +45,7 @@ def submitted(query: str, at: int = 0, *, stateful: bool = False) -> QuerySubmit
         provider="hdfs",
         checkpoint_format=1,
         in_place=not stateful,
-        repartition=True,
+        restartable=True,
     )
     return QuerySubmitted(id=f"s{at}", at=at, facts=facts, run="run-1")
 

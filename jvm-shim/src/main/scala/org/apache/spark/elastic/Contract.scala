@@ -39,7 +39,7 @@ private[spark] case class QueryFacts(
     checkpointBatch: Option[Long],
     pending: Boolean,
     inPlace: Boolean,
-    repartition: Boolean,
+    restartable: Boolean,
     sources: Seq[SourceFacts])
 
 /** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */

@@ -55,7 +55,7 @@ private[elastic] final class Gate(execution: StreamExecution, stateful: Boolean)
       checkpointBatch = found.flatMap(_.batch),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
       pending = found.exists(_.pending),
-      repartition = StreamSources.outlastRuns(execution.analyzedPlan),
+      restartable = StreamSources.outlastRuns(execution.analyzedPlan),
       sources = StreamSources.facts(execution.analyzedPlan))
   }
 

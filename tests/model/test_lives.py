@@ -331,11 +331,12 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_for_what_is_there(self) -> None:
-        if self.scene.settings.submission_stabilization_ms > 0 or self.scene.settings.advise_only:
+        given = self.scene.settings
+        if given.submission_stabilization_ms > 0 and not given.advise_only:
             return
         for query in self.phase:
             machine = self.scene.scheduler._machines[query]
-            if self.scene.scheduler.slots.total >= machine.requirements.lower:
+            if given.advise_only or self.scene.scheduler.slots.total >= machine.requirements.lower:
                 assert machine.state.name != "WaitingForResources"
 
     def teardown(self) -> None:

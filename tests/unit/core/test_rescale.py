@@ -460,6 +460,12 @@ class TestAdviseOnly:
         assert advice[0].message.endswith("Only advice (spark.elastic.adviseOnly): nothing was changed.")
         assert "restart_pays" not in reasons(scene.advance(600_000) + scene.batch(8000, 200))
 
+    @pytest.mark.parametrize("executors", [[], [1], [2]])
+    def test_a_start_is_not_delayed(self, stage: Stage, executors: list[int]) -> None:
+        scene = stage(mode="adaptive", advise_only=True, submission_stabilization_ms=10_000)
+        scene.start(*executors)
+        assert only(scene.submit(), StartQuery).partitions is None
+
     def test_in_place(self, stage: Stage) -> None:
         scene = stage(advise_only=True)
         scene.start(2)

@@ -534,11 +534,13 @@ class Step:
     def wait_for_resources(self) -> None:
         # Waiting for resources is not what a restart costs.
         self.record.paused_since = None
-        wait_ms = self.settings.resource_wait_ms
+        settings = self.settings
+        wait_ms = settings.resource_wait_ms
         manager = TransitionManager(
             created=self.now,
             cooldown_ms=0,
-            stabilization_ms=self.settings.submission_stabilization_ms,
+            # Who only advises delays no start.
+            stabilization_ms=0 if settings.advise_only else settings.submission_stabilization_ms,
             max_delay_ms=0,
         )
         deadline = None if wait_ms < 0 else self.now + wait_ms

@@ -3,7 +3,8 @@
 The room is bounded. A journal that has filled half of it becomes ``NAME.1``, replacing the one that was
 there, and a new part begins, with the state of the scheduler: each part can be replayed by itself. The state
 is also written down now and then, so that a policy process that is started again has little to read before
-it goes on (`resume.py`), with a run of its own, which begins with that state.
+it goes on (`resume.py`), with a run of its own, which begins with that state. A journal that cannot be
+written any more is set aside as ``NAME.ended``: nobody is to go on from what it knew last.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _FOLDER_BESIDE_EVENT_LOGS = "spark-elastic"
 class Journal:
     """Where a run is written down; without a `path` it is not.
 
-    Disk errors never reach the policy: they are said once, the journal ends there, and has `failed`.
+    Disk errors never reach the policy: they are said once, the journal ends there, is set aside, and has
+    `failed`.
     """
 
     def __init__(
@@ -172,9 +174,37 @@ class Journal:
         _log.warning("no decision journal from here on: %s: %s", self._path, error.strerror or error)
         self.failed = True
         file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):  # said already
+        with suppress(OSError):  # said already
+            if file is not None:
                 file.close()
+        if self._path is not None:
+            with suppress(OSError):
+                _set_aside(self._path)
+
+
+def _set_aside(path: Path) -> None:
+    """Give a journal another name, its older part too. Raises OSError.
+
+    Of two that have ended the larger is kept: where the disk is full the next process writes next to nothing.
+    """
+    ended = path.with_name(path.name + ".ended")
+    parts, earlier = _parts(path), _parts(ended)
+    gone = earlier if _size(parts) > _size(earlier) else parts
+    for part in gone:
+        part.unlink()
+    if gone is not parts:
+        # Between two parts there is only the older one, which then is the whole.
+        for part, suffix in zip(parts, (".1", "")[-len(parts) :], strict=False):
+            part.replace(ended.with_name(ended.name + suffix))
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return the files of a journal that are there; what is no plain file is left alone."""
+    return [part for part in (path.with_name(path.name + ".1"), path) if part.is_file()]
+
+
+def _size(parts: list[Path]) -> int:
+    return sum(part.stat().st_size for part in parts)
 
 
 def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:

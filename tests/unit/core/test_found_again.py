@@ -222,6 +222,16 @@ def test_a_count_in_place_is_what_the_snapshot_shows(stage: Stage, in_force: int
     assert scene.query("enrich").history[0].reason == "succeeded"
 
 
+def test_a_count_in_place_of_which_nobody_has_heard_is_what_the_snapshot_shows(stage: Stage) -> None:
+    scene = stage()
+    scene.start(2)
+    scene.running(2, STATELESS)
+    (again,) = goes_on(scene, "running", 4, facts=STATELESS)
+    assert matches(again, ac.SetParallelism, partitions=2)
+    scene.send(ev.ActionDone, action=again.id, took_ms=0)
+    assert scene.query("enrich").partitions == 2
+
+
 def test_another_run_is_another_query(stage: Stage) -> None:
     scene = stage()
     executing(scene)

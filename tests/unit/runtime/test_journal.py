@@ -268,6 +268,69 @@ def test_a_full_disk_ends_the_journal_with_one_warning(caplog: pytest.LogCapture
     assert journal.path is None
 
 
+class Full:
+    """A file on a disk that has no room left."""
+
+    def write(self, line: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        pass
+
+
+def give_up(journal: Journal) -> None:
+    assert journal._file is not None
+    journal._file.close()
+    journal._file = Full()  # type: ignore[assignment]
+    journal.event(encode_event(added(1, START)))
+    assert journal.failed
+
+
+def reopened(path: Path) -> Journal:
+    return Journal(path, application="app-1", settings=Settings(), max_size=1 << 20)
+
+
+def test_a_journal_that_is_given_up_is_set_aside_and_can_be_read_there(tmp_path: Path) -> None:
+    path = long_journal(tmp_path)
+    before = entries(path)
+    give_up(reopened(path))
+    ended = path.with_name(path.name + ".ended")
+    assert sorted(tmp_path.iterdir()) == [ended, ended.with_name(ended.name + ".1")]
+    assert entries(ended)[: len(before)] == before
+    assert replay(read_journal(ended), CountingPolicy).difference is None
+
+
+def test_one_that_is_given_up_between_two_parts_can_be_read_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = long_journal(tmp_path)
+    journal = Journal(path, application="app-1", settings=Settings(), max_size=1 << 10)
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Journal, "_open", fails)
+    journal.end_batch(lambda: StateEntry(state={}, own_events=0, last_event="s1"))
+    assert journal.failed
+    ended = path.with_name(path.name + ".ended")
+    assert list(tmp_path.iterdir()) == [ended]
+    assert isinstance(entries(ended)[-1], Header)
+
+
+def test_of_two_that_are_given_up_the_larger_is_kept(tmp_path: Path) -> None:
+    path = long_journal(tmp_path)
+    give_up(reopened(path))
+    ended = path.with_name(path.name + ".ended")
+    kept = entries(ended)
+    give_up(reopened(path))
+    assert sorted(tmp_path.iterdir()) == [ended, ended.with_name(ended.name + ".1")]
+    assert entries(ended) == kept
+    path.write_bytes(b"x" * (1 << 20))
+    give_up(reopened(path))
+    assert list(tmp_path.iterdir()) == [ended]
+    assert ended.stat().st_size > 1 << 20
+
+
 @pytest.mark.parametrize(
     ("conf", "folder"),
     [

@@ -312,6 +312,24 @@ def test_what_takes_too_long_is_given_up(
     assert "longer than" in refused(caplog, application)
 
 
+def test_nobody_goes_on_from_a_journal_that_was_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it knew last is long past."""
+    application = in_cooldown(tmp_path)
+    assert resume_of(application) is not None
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journal_module.Journal, "_open", fails)
+    assert journal_module.open_journal(
+        journal_settings(application),
+        application.goes_on(START + 12_000),  # type: ignore[arg-type]
+    ).failed
+    assert resume_of(application) is None
+
+
 def test_without_a_journal_a_process_begins_anew(tmp_path: Path) -> None:
     application = Application(tmp_path)
     assert resume_of(application) is None

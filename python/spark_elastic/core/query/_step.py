@@ -444,7 +444,10 @@ class Step:
     def set_orders_lost(self, partitions: int | None) -> None:
         """Take `partitions` for what is in force, whatever was ordered; None where that is not known."""
         record = self.record
-        for order in self._give_up_all("set"):
+        lost = self._give_up_all("set")
+        if not lost and partitions is not None and record.gate == "running" and not record.facts.stateful:
+            record.partitions = partitions  # whoever knew another count had not heard of a change in place
+        for order in lost:
             if record.target == order.target:
                 record.target = None
             if partitions == order.target:

@@ -61,8 +61,7 @@ class Loop:
     """Runs a policy until the application ends.
 
     The settings come with the first snapshot; if they cannot be used, the policy is turned off with all that
-    is wrong with them. `skipped` counts events that could not be understood and were left out, `handled`
-    those that reached the policy.
+    is wrong with them. `skipped` counts events that could not be understood and were left out.
     """
 
     def __init__(
@@ -89,7 +88,6 @@ class Loop:
         self._last_event = ""
         self._watch: PolicyWatch | None = None
         self._lost_logged = 0
-        self.handled = 0
         self.skipped = 0
 
     def run(self) -> None:
@@ -186,7 +184,6 @@ class Loop:
     def _decide(self, event: Event, policy: Policy, journal: Journal) -> None:
         actions = policy.handle(event)
         self._last_event = event.id
-        self.handled += 1
         written = [encode_action(action) for action in actions]
         journal.actions(written)
         for action, value in zip(actions, written, strict=True):

@@ -13,9 +13,12 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import (
     Action,
     CancelQuery,
+    DecommissionExecutors,
     FailQuery,
     HoldQuery,
+    KillExecutors,
     Report,
+    RequestExecutors,
     SetParallelism,
     StartQuery,
     StopQuery,
@@ -64,7 +67,8 @@ SETTINGS = st.builds(
 )
 
 
-ORDERS = StartQuery | StopQuery | SetParallelism | FailQuery | CancelQuery | TakeSavepoint
+ABOUT_EXECUTORS = RequestExecutors | KillExecutors | DecommissionExecutors
+ORDERS = StartQuery | StopQuery | SetParallelism | FailQuery | CancelQuery | TakeSavepoint | ABOUT_EXECUTORS
 FAILURES = st.builds(
     ev.Failure,
     error=st.sampled_from(["disk full", "no route to host"]),
@@ -210,6 +214,12 @@ class Lives(RuleBasedStateMachine):
             case SetParallelism(query=query) if well:
                 self.partitions[query] = order.partitions
                 self.outcome(order, well)
+            case RequestExecutors():
+                self.outcome(order, well)  # who comes, comes by itself
+            case KillExecutors(executors=executors) | DecommissionExecutors(executors=executors) if well:
+                self.outcome(order, well)
+                for executor in executors:
+                    self.executor_goes(executor)
             case _:
                 self.outcome(order, False)
 

@@ -129,11 +129,10 @@ class TestAnExecutorThatJoins:
         }
         said = Said(jvm)
         with application({**WITH_PLUGIN, **at_once}) as executors:
-            executors.add()
             query = start(rows_of(executors, inbox), tmp_path / "stateless", "append")
             assert said.lines() == []
             executors.add()
-            assert said.next().startswith("the new executors 2 are warm, ")
+            assert said.next().startswith("the new executors 1 are warm, ")
             query.stop()
 
             since = len(jvm.said())
@@ -144,10 +143,10 @@ class TestAnExecutorThatJoins:
 
             query = start(counted(executors, inbox), tmp_path / "stateful", "update")
             executors.add()
-            eventually(lambda: place("Runs with 4 partitions instead of 3") > 0, "it has been restarted")
+            eventually(lambda: place("Runs with 3 partitions instead of 2") > 0, "it has been restarted")
             query.stop()
-        ordered, warm = place("Restarts with 4 partitions"), place("the new executors 3 are warm")
-        assert 0 < ordered < warm < place("Runs with 4 partitions")
+        ordered, warm = place("Restarts with 3 partitions"), place("the new executors 2 are warm")
+        assert 0 < ordered < warm < place("Runs with 3 partitions")
 
     @pytest.mark.slow
     def test_is_left_cold_if_that_is_wanted(

@@ -205,6 +205,7 @@ def test_plain_spark_refuses_a_checkpoint_in_the_middle(outcome: Outcome, step: 
         assert "REPARTITION" in error
 
 
+@pytest.mark.slow
 def test_between_the_metadata_of_an_operator_and_the_commit(tmp_path: Path) -> None:
     work = Workplace(tmp_path, JOIN)
     work.values.put(1)

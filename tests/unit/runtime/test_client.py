@@ -143,7 +143,7 @@ def test_a_bad_line_from_the_driver_is_refused_without_showing_it(line: bytes) -
 
 
 def test_unknown_fields_of_the_line_are_ignored_and_the_token_is_not_shown() -> None:
-    line = b'{"port": 5, "token": "secret-1", "version": "1", "heartbeat_ms": 1000}\n'
+    line = b'{"port": 5, "token": "secret-1", "version": "1", "later": 1000}\n'
     handshake = read(line)
     assert handshake == Handshake(port=5, token="secret-1", version="1")
     more = read(line.replace(b"}", b', "restarts": 2, "requests": true}'))

@@ -221,7 +221,7 @@ private[spark] case class HelloReply(proof: String, version: String, contract: I
 
 private[spark] object Contract {
 
-  /** Raised by one whenever a field changes its meaning; both sides refuse another number. */
+  /** Raised by one whenever a field changes its meaning; the policy process refuses another number. */
   val Number = 1
 
   private val actions: Map[String, Class[_ <: Action]] = Seq[Class[_ <: Action]](

@@ -98,7 +98,6 @@ private[spark] final class PolicyProcess(
       .put("port", gateway.port)
       .put("token", gateway.token)
       .put("version", version)
-      .put("heartbeat_ms", 1000)
       .put("restarts", restarts)
       .put("requests", true)
     val stdin: OutputStream = started.getOutputStream

@@ -96,12 +96,11 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
         (committed, commit) <- now.commitLog.getLatest() if committed == batch
       } {
         val time = execution.triggerClock.getTimeMillis()
+        val watermark = math.max(offsets.metadataOpt.fold(0L)(_.batchWatermarkMs), commit.nextBatchWatermarkMs)
         val next = offsets match {
           case OffsetSeq(ends, Some(m)) =>
-            val watermark = math.max(m.batchWatermarkMs, commit.nextBatchWatermarkMs)
             Some(OffsetSeq(ends, Some(m.copy(batchWatermarkMs = watermark, batchTimestampMs = time))))
           case OffsetMap(ends, m) =>
-            val watermark = math.max(m.batchWatermarkMs, commit.nextBatchWatermarkMs)
             val without = m.copy(batchWatermarkMs = watermark, batchTimestampMs = time, controlBatchInfo = None)
             Some(OffsetMap(ends, without))
           case _ => None

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from attrs import frozen
 
 from spark_elastic import __version__
+from spark_elastic.core.flags import is_on
 from spark_elastic.demo.prerequisites import java_problem, java_version
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.policy_file import PolicyFileError, load_policy
@@ -167,7 +168,7 @@ def class_path(conf: Mapping[str, str], version: str | None) -> list[Check]:
 def dynamic_allocation(conf: Mapping[str, str]) -> Check:
     """Check that nobody else scales."""
     name = "spark.dynamicAllocation.enabled"
-    if conf.get(name, "false").lower() == "true":
+    if is_on(conf, name):
         return Check.warn(
             "conflicts",
             f"{name} is true: Spark takes idle executors away and the queries shrink with them",

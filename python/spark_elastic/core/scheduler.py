@@ -70,7 +70,7 @@ from spark_elastic.core.events import (
 from spark_elastic.core.failures.exponential_delay import SeededJitter
 from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, NoRestart, RestartStrategy
 from spark_elastic.core.history import Rescale
-from spark_elastic.core.query.machine import QueryMachine, Timer
+from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
@@ -79,7 +79,7 @@ from spark_elastic.core.slots import SlotPool
 from spark_elastic.core.sources import bound_sources, repeat_bounds
 from spark_elastic.core.supply import Supply
 from spark_elastic.core.task_size import TaskSize
-from spark_elastic.core.turn import Number
+from spark_elastic.core.turn import Number, Timer
 
 _EXECUTOR_EVENTS = (
     ExecutorAdded,

@@ -16,11 +16,12 @@ from spark_elastic.core.actions import (
 )
 from spark_elastic.core.events import ActionFailed, ActionOutcome
 from spark_elastic.core.executors import ExecutorDemand, Order
+from spark_elastic.core.flags import is_on
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.slots import SlotPool
 from spark_elastic.core.task_size import TaskSize
-from spark_elastic.core.turn import Turn
+from spark_elastic.core.turn import Timer, Turn
 
 
 @define
@@ -28,8 +29,8 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet, `timer` is the one that is set, for `timer_at` (epoch ms). `stale` says that the
-    executors, the bounds or the queries are not those of the last look.
+    been answered yet, `timer` is the one that is set. `stale` says that the executors, the bounds or the
+    queries are not those of the last look.
     """
 
     settings: CoreSettings
@@ -37,8 +38,7 @@ class Supply:
     allowed: bool = True
     decommissions: bool = False
     orders: set[str] = field(factory=set)
-    timer: str | None = None
-    timer_at: int | None = None
+    timer: Timer | None = None
     stale: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -46,13 +46,13 @@ class Supply:
 
     def begin(self, conf: Mapping[str, str], task: TaskSize, turn: Turn) -> None:
         """Take in what Spark's own settings say about executors; what is not answered by now is lost."""
-        self.timer = self.timer_at = None
+        self.timer = None
         if self.orders:
             self.orders.clear()
             self.demand.lost()
         self.demand.usual_slots = max(1, task.slots(int(conf.get("spark.executor.cores", "1"))))
-        self.decommissions = _is_on(conf, "spark.decommission.enabled")
-        self.allowed = not _is_on(conf, "spark.dynamicAllocation.enabled")
+        self.decommissions = is_on(conf, "spark.decommission.enabled")
+        self.allowed = not is_on(conf, "spark.dynamicAllocation.enabled")
         self.stale = True
         if self.settings.mode == "adaptive" and not self.allowed:
             turn.report("executors_left_alone")
@@ -89,9 +89,9 @@ class Supply:
 
     def timer_fired(self, timer: str) -> bool:
         """Return whether it was this one's timer: what is due is done at the end of every turn."""
-        if timer != self.timer:
+        if self.timer is None or timer != self.timer.id:
             return False
-        self.timer = self.timer_at = None
+        self.timer = None
         self.stale = True
         return True
 
@@ -99,12 +99,12 @@ class Supply:
         due = self.demand.due
         if due is None:
             return  # one that is set is in vain, and nothing comes of it
-        if self.timer is not None and self.timer_at is not None and due < self.timer_at:
-            turn.emit(CancelTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer))
+        if self.timer is not None and due < self.timer.at:
+            turn.emit(CancelTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer.id))
             self.timer = None
         if self.timer is None:
-            self.timer, self.timer_at = turn.next_timer(), due
-            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer, at=due))
+            self.timer = Timer(id=turn.next_timer(), at=due)
+            turn.emit(SetTimer(id=turn.next_action(), cause=turn.cause, timer=self.timer.id, at=due))
 
     def _order(self, order: Order, here: int, turn: Turn) -> None:
         released = ", ".join(order.release)
@@ -131,7 +131,6 @@ class Supply:
         Raises AssertionError.
         """
         self.demand.validate()
-        assert (self.timer is None) == (self.timer_at is None)
         if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
             again = evolve(self.demand)
             assert again.reconcile(now, pool, queries, self.settings.max_parallelism) is None
@@ -139,8 +138,3 @@ class Supply:
         if self.settings.mode != "adaptive":
             assert not self.orders
             assert self.timer is None
-
-
-def _is_on(conf: Mapping[str, str], key: str) -> bool:
-    """Read one of Spark's own settings as Spark does: whatever its case."""
-    return conf.get(key, "false").strip().lower() == "true"

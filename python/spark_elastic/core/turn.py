@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from attrs import frozen
+
 from spark_elastic.core.actions import Action, Decision
 from spark_elastic.core.settings import CoreSettings
 
 Number = float | int | str
+
+
+@frozen
+class Timer:
+    """A timer that is set, for `at` (epoch ms)."""
+
+    id: str
+    at: int
 
 
 class Turn(Protocol):

@@ -22,6 +22,7 @@ import attrs
 
 from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
+from spark_elastic.core.flags import is_on
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.entries import FORMAT, StateEntry
 from spark_elastic.settings import Settings
@@ -235,7 +236,7 @@ def journal_folder(settings: Settings, snapshot: Snapshot) -> Path | None:
     """Return where the journal goes, None for nowhere."""
     if settings.journal_dir is not None:
         return _local(settings.journal_dir)
-    if snapshot.conf.get("spark.eventLog.enabled", "false").lower() != "true":
+    if not is_on(snapshot.conf, "spark.eventLog.enabled"):
         return None
     logs = _local(snapshot.conf.get("spark.eventLog.dir", _SPARK_EVENT_LOGS))
     return logs / _FOLDER_BESIDE_EVENT_LOGS if logs is not None else None

@@ -5,7 +5,7 @@ Whatever time has brought due is done before the event at hand.
 
 from __future__ import annotations
 
-from attrs import define, frozen
+from attrs import define
 
 from spark_elastic.core.events import (
     ActionDone,
@@ -30,18 +30,10 @@ from spark_elastic.core.query.state import State
 from spark_elastic.core.query.transitions import TRANSITIONS
 from spark_elastic.core.requirements import Requirements
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.turn import Turn
+from spark_elastic.core.turn import Timer, Turn
 
 _OUTCOMES = (ActionDone, ActionFailed)
 _ENDS = (QueryFailed, QueryTerminated)
-
-
-@frozen
-class Timer:
-    """The one timer of a query."""
-
-    id: str
-    at: int
 
 
 @define

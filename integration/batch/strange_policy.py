@@ -23,7 +23,7 @@ def _late(self: Stages, request: JsonObject) -> JsonObject:
 
 
 def _nonsense(self: Stages, request: JsonObject) -> JsonObject:
-    specs = [{"start": 0, "end": 1, "maps": []}, {"start": 2, "end": 4, "maps": []}]
+    specs = [{"start": 0, "end": 1}, {"start": 2, "end": 4}]
     return {"id": request["id"], "answer": {"partitions": 0, "specs": specs}}
 
 

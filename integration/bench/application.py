@@ -15,6 +15,7 @@ import attrs
 from integration.bench.batches import Batch, batches_in
 from integration.bench.growing_file import GrowingFile
 from integration.bench.policy_journal import UNBOUNDED, PolicyJournal
+from integration.bench.task_log import TaskLog, event_log_conf
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.jar import jar_path
@@ -57,16 +58,19 @@ class Application:
         progress = folder / f"{variant.name}.progress"
         journal = folder / f"{variant.name}.journal"
         checkpoint = folder / f"{variant.name}.checkpoint"
+        events = folder / f"{variant.name}.events"
+        events.mkdir()
         arguments = [variant.kind, checkpoint, progress, TRIGGER_MS, variant.state_keys]
         journaled = {"spark.elastic.journal.dir": str(journal), **UNBOUNDED}
         plugin = plugin_conf() | journaled if variant.plugin else {}
         self._progress = GrowingFile(progress)
         self._batches: list[Batch] = []
         self.journal = PolicyJournal(journal)
+        self.tasks = TaskLog(events)
         self.driver: LoggedProcess = cluster.submit(
             _APPLICATION,
             [str(argument) for argument in arguments],
-            conf={**variant.conf, **plugin},
+            conf={**event_log_conf(events), **variant.conf, **plugin},
             name=variant.name,
         )
 

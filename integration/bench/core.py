@@ -19,25 +19,15 @@ from attrs import evolve
 
 from integration.bench.core_meter import Meter
 from integration.bench.core_world import Size, World
-from spark_elastic.core.failures.strategy import ExponentialDelay
+from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.core.settings import CoreSettings
+from spark_elastic.settings import load
 
 _RESULT = Path(__file__).parent / "results" / "core.json"
 _SECOND = 1_000
 _HOUR = 3_600 * _SECOND
 _DAY = 24 * _HOUR
-_SETTINGS = {
-    "reactive": CoreSettings(),
-    # As spark_elastic.settings has it for this mode.
-    "adaptive": CoreSettings(
-        mode="adaptive",
-        resource_wait_ms=300 * _SECOND,
-        submission_stabilization_ms=10 * _SECOND,
-        explicit_parallelism="upperBound",
-        restart=ExponentialDelay(),
-    ),
-}
+_SETTINGS = {mode: load({MODE.full_name: mode}).core() for mode in ("reactive", "adaptive")}
 _LARGE = Size(
     executors=10_000,
     queries=1_000,
@@ -60,7 +50,7 @@ _SMALL = Size(
     bounds_pause_ms=_HOUR,
 )
 _DAYS = 7
-# All queries start at once, and are restarted at once where that pays: no measure of what comes after.
+# All queries start at once, and are rescaled at once where that pays: no measure of what comes after.
 _SETTLE_MS = 90 * _SECOND
 _GOALS = {"events_per_s": 100_000, "decision_p99_ms": 5.0, "rss_growth_mb": 5.0}
 

@@ -3,7 +3,8 @@
 Every query commits a micro-batch per trigger (one stage; two if it has state) or, one time in twenty, finds
 nothing to do; every executor tells its usage every 10 s. Besides, executors are lost, replaced, excluded
 and decommissioned; queries fail, and are stopped by their users and submitted anew under another id; in
-adaptive mode bounds change. Orders are carried out after the time that they take, one in fifty fails.
+adaptive mode bounds change. Orders are carried out after the time that they take, the state is moved
+between two micro-batches, one order in fifty fails.
 Timers fire at their time, after the events of the same batch, as in the runtime's loop.
 """
 
@@ -19,7 +20,7 @@ from attrs import define, field, frozen
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.core.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.runtime.timers import Timers
 
 _SECOND = 1_000
@@ -30,6 +31,7 @@ _BATCH_EVENTS = 1_000
 _IDLE = 0.05
 _REFUSED = 0.02
 _CORES = 2
+_MOVE_MS = 1 * _SECOND
 _BASE_MS, _OVERHEAD_MS = 100, 80
 
 
@@ -48,7 +50,11 @@ class Size:
 
 @define(kw_only=True)
 class _Query:
-    """One query; `start` counts its starts, so that what was due in an earlier run is dropped."""
+    """One query.
+
+    `start` counts its starts, so that what was due before a failure is dropped. `rescale` is an order that
+    waits for the next boundary.
+    """
 
     facts: ev.QueryFacts
     number: int
@@ -57,6 +63,7 @@ class _Query:
     start: int = 0
     running: bool = False
     batch: int = 0
+    rescale: ac.Rescale | None = None
 
     @property
     def run(self) -> str:
@@ -135,12 +142,11 @@ class World:
                 case ac.HoldQuery():
                     self._after(1, partial(self._done, action.id))
                 case ac.StartQuery():
-                    took_ms = 5 * _SECOND if action.repartition else _SECOND
-                    self._after(took_ms, partial(self._start, action))
-                case ac.StopQuery() | ac.CancelQuery() | ac.FailQuery():
+                    self._after(_SECOND, partial(self._start, action))
+                case ac.CancelQuery() | ac.FailQuery():
                     self._after(500, partial(self._stop, action))
-                case ac.SetParallelism():
-                    self._after(20, partial(self._set, action))
+                case ac.Rescale():
+                    self._after(20, partial(self._rescale, action))
                 case ac.RequestExecutors():
                     self._after(100, partial(self._request, action))
                 case ac.KillExecutors() | ac.DecommissionExecutors():
@@ -221,7 +227,6 @@ class World:
             provider="rocksdb" if stateful else "hdfs",
             checkpoint_format=2,
             in_place=not stateful,
-            restartable=True,
         )
         # From a query that one core could do in its trigger's time to one that needs a hundred.
         work_ms = self.size.trigger_ms * 10 ** self._random.uniform(-1, 2)
@@ -235,10 +240,13 @@ class World:
         query = self._queries.get(order.query)
         if query is None:
             return
-        query.partitions = order.partitions or query.partitions
         query.start += 1
         query.running = True
-        yield from self._outcome(order)
+        if self._is_refused():
+            yield self._failed(order)
+        else:
+            query.partitions = order.partitions or query.partitions
+            yield from self._done(order.id)
         yield ev.QueryStarted(**self._stamp(), query=order.query, run=query.run, partitions=query.partitions)
         start = query.start
         self._after(self._random.randrange(self.size.trigger_ms), partial(self._micro_batch, query, start))
@@ -247,8 +255,10 @@ class World:
         if not query.running or query.start != start:
             return
         facts = query.facts
+        if query.rescale is not None:
+            self._after(_MOVE_MS, partial(self._move, query, start))
+            return
         if self._random.random() < _IDLE:
-            yield ev.QueryIdle(**self._stamp(), query=facts.query, run=query.run)
             self._after(self.size.trigger_ms, partial(self._micro_batch, query, start))
             return
         slots = max(1, _CORES * len(self._executors))
@@ -289,6 +299,7 @@ class World:
     def _fail(self, query: _Query) -> Iterator[ev.Event]:
         if query.running and query.facts.query in self._queries:
             query.running = False
+            query.rescale = None  # what is heard next of this query says so
             error = f"disk full on host-{self._random.randrange(100)}"
             if self._restarts:
                 failure = ev.Failure(error=error, causes=("java.io.IOException",), offsets=f"[{query.batch}]")
@@ -305,23 +316,38 @@ class World:
             yield ev.QueryTerminated(**self._stamp(), query=query.facts.query, run=query.run, error=error)
             self._after(10 * _SECOND, partial(self._submit, query.number))
 
-    def _stop(self, order: ac.StopQuery | ac.CancelQuery | ac.FailQuery) -> Iterator[ev.Event]:
-        query = self._queries.get(order.query)
-        if query is None:
-            return
-        if not isinstance(order, ac.StopQuery):
-            yield from self._outcome(order)
-            yield from self._end(query, "boom" if isinstance(order, ac.FailQuery) else None)
-        elif query.running:
-            query.running = False
-            yield ev.QueryStopped(**self._stamp(), query=order.query, run=query.run, action=order.id)
-            yield from self._outcome(order)
-
-    def _set(self, order: ac.SetParallelism) -> Iterator[ev.Event]:
+    def _stop(self, order: ac.CancelQuery | ac.FailQuery) -> Iterator[ev.Event]:
         query = self._queries.get(order.query)
         if query is not None:
-            query.partitions = order.partitions
             yield from self._outcome(order)
+            yield from self._end(query, "boom" if isinstance(order, ac.FailQuery) else None)
+
+    def _rescale(self, order: ac.Rescale) -> Iterator[ev.Event]:
+        query = self._queries.get(order.query)
+        if query is None or not query.running:
+            yield self._failed(order)
+        elif query.facts.stateful:
+            if query.rescale is not None:
+                yield self._failed(query.rescale)
+            query.rescale = order
+        elif self._is_refused():
+            yield self._failed(order)
+        else:
+            query.partitions = order.partitions
+            yield from self._done(order.id)
+
+    def _move(self, query: _Query, start: int) -> Iterator[ev.Event]:
+        """Carry out the rescale that waits for this boundary, and go on with the next micro-batch."""
+        order, query.rescale = query.rescale, None
+        if order is None or not query.running or query.start != start:
+            return
+        if self._is_refused():
+            yield self._failed(order)
+        else:
+            took_ms = 0 if order.partitions == query.partitions else _MOVE_MS
+            query.partitions = order.partitions
+            yield from self._done(order.id, took_ms)
+        yield from self._micro_batch(query, start)
 
     def _bounds_change(self) -> Iterator[ev.Event]:
         assert self.size.bounds_pause_ms is not None
@@ -350,11 +376,17 @@ class World:
         self._events += 1
         return {"id": f"s{self._events}", "at": self.now}
 
+    def _is_refused(self) -> bool:
+        return self._random.random() < _REFUSED
+
     def _outcome(self, order: ac.Action) -> Iterator[ev.Event]:
-        if self._random.random() < _REFUSED:
-            yield ev.ActionFailed(**self._stamp(), action=order.id, error="refused")
+        if self._is_refused():
+            yield self._failed(order)
         else:
             yield from self._done(order.id)
 
-    def _done(self, action: str) -> Iterator[ev.Event]:
-        yield ev.ActionDone(**self._stamp(), action=action, took_ms=10)
+    def _failed(self, order: ac.Action) -> ev.Event:
+        return ev.ActionFailed(**self._stamp(), action=order.id, error="refused")
+
+    def _done(self, action: str, took_ms: int = 10) -> Iterator[ev.Event]:
+        yield ev.ActionDone(**self._stamp(), action=action, took_ms=took_ms)

@@ -12,6 +12,7 @@ import attrs
 from integration.bench.application import TRIGGER_MS, Application, Variant, now_ms
 from integration.bench.batches import Batch, first_output_after, missed_triggers, output_gap_ms
 from integration.bench.figures import p50_max
+from spark_elastic.core.events import ExecutorAdded
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import ProcessFailure
 
@@ -24,7 +25,11 @@ _WARM_UP_BATCHES = 100
 
 @attrs.frozen(kw_only=True)
 class Round:
-    """The moments of one round, in epoch ms; `grown` and `shrunk` are None if it did not come into force."""
+    """The moments of one round, in epoch ms; `grown` and `shrunk` are None if it did not come into force.
+
+    It has `grown` when a task of a micro-batch with the new count begins on the new executor, and `shrunk`
+    when a micro-batch with the smaller count begins.
+    """
 
     registered: int
     grown: int | None
@@ -95,8 +100,11 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
 def _round(cluster: Cluster, application: Application, number: int, patience_s: float, part: float) -> Round:
     worker = cluster.add_worker()
     application.wait_for_executors(3)
-    registered = _registration(application, number) if patience_s else now_ms()
-    grown = _in_force(application, 3, registered, patience_s)
+    if patience_s:
+        joined = _registration(application, number)
+        registered, grown = joined.at, _used(application, joined, patience_s)
+    else:
+        registered, grown = now_ms(), None
     _settle(application)
     killed = _into_interval(part)
     cluster.kill_worker(worker)
@@ -117,15 +125,21 @@ def _into_interval(part: float) -> int:
     return now_ms()
 
 
-def _registration(application: Application, number: int) -> int:
-    def third() -> int | None:
+def _registration(application: Application, number: int) -> ExecutorAdded:
+    def third() -> ExecutorAdded | None:
         added = application.journal.executors_added()
-        return added[2 + number].at if len(added) > 2 + number else None
+        return added[2 + number] if len(added) > 2 + number else None
 
     found = application.poll(third, timeout_s=10)
     if found is None:
         raise ProcessFailure("the journal does not tell of an executor that registered")
     return found
+
+
+def _used(application: Application, joined: ExecutorAdded, patience_s: float) -> int | None:
+    """Return when a task of a micro-batch with the new count began on the new executor (epoch ms)."""
+    since = _in_force(application, 3, joined.at, patience_s)
+    return since and application.poll(lambda: application.tasks.first_on(joined.executor, since), patience_s)
 
 
 def _settle(application: Application) -> None:

@@ -165,13 +165,13 @@ def test_it_says_what_a_query_waits_for(app: Application, totals: Watched) -> No
 
 def test_a_decision_opens_to_its_full_record(app: Application, totals: Watched) -> None:
     decisions = totals.page.get_by_role("table", name="Decisions")
-    restart = decisions.locator("tbody").filter(has_text="rescale restart").last
-    opener = restart.get_by_role("button")
+    move = decisions.locator("tbody").filter(has_text="rescale state").last
+    opener = move.get_by_role("button")
     expect(opener).to_have_attribute("aria-expanded", "false")
     opener.press("Enter")
     expect(opener).to_have_attribute("aria-expanded", "true")
-    for shown in ("Rule", "restart_into_bounds", "Compared", "slots", "before ms"):
-        expect(restart.locator(".elastic-record")).to_contain_text(shown)
+    for shown in ("Rule", "rescale_into_bounds", "Compared", "slots", "before ms"):
+        expect(move.locator(".elastic-record")).to_contain_text(shown)
 
 
 def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, overview: Watched) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.actions import Action, Decision, Report, StartQuery
+from spark_elastic.core.actions import Action, Decision, Report, Rescale, StartQuery
 from spark_elastic.core.events import Event, ExecutorRemoved
 from spark_elastic.demo.chronicle import Batch, Chronicle, QueryChronicle
 
@@ -49,8 +49,12 @@ class Story(Chronicle):
         query = self.named(name).query
         return [order for order in self.orders if isinstance(order, kind) and _query(order) == query]
 
+    def rescaled_to(self, name: str) -> list[int]:
+        """Return the counts that rescales of a query were ordered to."""
+        return [order.partitions for order in self.orders_about(name, Rescale) if isinstance(order, Rescale)]
+
     def starts(self, name: str) -> list[StartQuery]:
-        """Return the orders to start a query, the first one and those of its restarts."""
+        """Return the orders to start a query, the first one and those after failures."""
         return [order for order in self.orders_about(name, StartQuery) if isinstance(order, StartQuery)]
 
     def batches_over_a_loss(self, since: int) -> list[tuple[str, Batch]]:

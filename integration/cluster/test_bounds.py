@@ -71,7 +71,7 @@ def test_bounds_that_are_raised_while_they_run_bring_executors_and_parallelism(
     app.wait_in_force(2, QUERIES, raised)
     requests = [order.total for order in app.story.orders if isinstance(order, RequestExecutors)]
     assert requests[-1] == 4
-    assert "restart_into_bounds" in app.story.reasons("totals", raised)
+    assert "rescale_into_bounds" in app.story.reasons("totals", raised)
 
 
 def test_a_lower_bound_that_cannot_be_met_stops_no_running_query(app: Application, policy: Path) -> None:

@@ -23,7 +23,7 @@ from integration.streaming.launch import AT_ONCE, WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import Requests
 from integration.streaming.upserts import Values, last_values
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.core.actions import StartQuery, StopQuery, TakeSavepoint
+from spark_elastic.core.actions import Rescale, StartQuery, TakeSavepoint
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.processes import LoggedProcess
@@ -185,11 +185,11 @@ def test_while_it_executes(lives: Lives) -> None:
     lives.die_in("Executing", runs)
 
 
-def test_while_it_is_stopped_for_a_rescale(lives: Lives) -> None:
+def test_while_a_rescale_is_ordered(lives: Lives) -> None:
     def rescaled(life: Life) -> None:
         runs(life)
         lives.allow(upper=1)
-        life.wait_for(ordered(StopQuery), "a stop")
+        life.wait_for(ordered(Rescale), "a rescale")
 
     lives.allow(upper=WORKERS)
     lives.die_in("Restarting", rescaled)
@@ -198,7 +198,8 @@ def test_while_it_is_stopped_for_a_rescale(lives: Lives) -> None:
 def test_while_its_state_is_moved(lives: Lives) -> None:
     def moved(life: Life) -> None:
         life.wait_for(
-            lambda story: any(isinstance(o, StartQuery) and o.repartition for o in story.orders), "a move"
+            lambda story: any(isinstance(o, StartQuery) and o.partitions == other for o in story.orders),
+            "a start with another count",
         )
 
     for _ in range(ATTEMPTS):

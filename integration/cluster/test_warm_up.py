@@ -83,7 +83,7 @@ class TestAJob:
         """Warm the last executor up, and return what is said of it."""
         said = Said(jvm)
         scala, spark = jvm.jvm.scala, jvm.jvm.org.apache.spark
-        newest = spark.elastic.ExecutorFacts(max(executors.tasks()), "127.0.0.1", 1, False, False)
+        newest = spark.elastic.ExecutorInfo(max(executors.tasks()), "127.0.0.1", 1, False, False)
         spark.sql.elastic.WarmUp.apply(
             executors.spark._jsparkSession,
             scala.Option.apply(str(checkpoint)),
@@ -119,7 +119,7 @@ class TestAJob:
 class TestAnExecutorThatJoins:
     """What the plugin does."""
 
-    def test_is_warmed_up_if_a_query_runs_and_a_restart_waits_for_it(
+    def test_is_warmed_up_if_a_query_runs_and_a_rescale_waits_for_it(
         self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
         at_once = {
@@ -143,9 +143,12 @@ class TestAnExecutorThatJoins:
 
             query = start(counted(executors, inbox), tmp_path / "stateful", "update")
             executors.add()
-            eventually(lambda: place("Runs with 3 partitions instead of 2") > 0, "it has been restarted")
+            eventually(lambda: place("Runs with 3 partitions instead of 2") > 0, "it has been rescaled")
             query.stop()
-        ordered, warm = place("Restarts with 3 partitions"), place("the new executors 2 are warm")
+        ordered, warm = (
+            place("Goes from 2 partitions to 3 partitions on"),
+            place("the new executors 2 are warm"),
+        )
         assert 0 < ordered < warm < place("Runs with 3 partitions")
 
     @pytest.mark.slow

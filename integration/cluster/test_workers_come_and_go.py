@@ -15,7 +15,6 @@ from integration.cluster.application import Application, application, executors,
 from integration.cluster.queries import start_enrichment, start_suppliers, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.core.actions import SetParallelism, StopQuery
 from spark_elastic.core.events import ExecutorDecommissioning, ExecutorRemoved
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
@@ -72,12 +71,12 @@ def test_workers_that_join_are_used(app: Application) -> None:
     app.have_workers(3)
     app.wait_in_force(3, ALL, joined)
 
-    assert app.story.orders_about("enrichment", SetParallelism)
-    assert not app.story.orders_about("enrichment", StopQuery)
+    assert app.story.rescaled_to("enrichment")
+    assert app.story.named("enrichment").rescales == 0
     for name in RESCALED:
-        restart = app.story.starts(name)[-1]
-        assert (restart.partitions, restart.repartition) == (3, True)
-        assert "restart_always" in app.story.reasons(name, joined)
+        assert app.story.rescaled_to(name)[-1] == 3
+        assert app.story.named(name).rescales >= 1
+        assert "rescale_always" in app.story.reasons(name, joined)
         progress = app.queries[name].lastProgress
         assert progress is not None
         assert progress.stateOperators[0].numShufflePartitions == 3
@@ -110,7 +109,7 @@ def test_a_killed_worker_is_done_without(app: Application) -> None:
     app.wait_for_slots(2)
     app.wait_in_force(2, ALL, killed)
     assert all(app.story.named(name).batches[-1].partitions == 2 for name in RESCALED)
-    assert not app.story.orders_about("enrichment", StopQuery)
+    assert app.story.named("enrichment").rescales == 0
     app.check_alive()
 
 

@@ -17,7 +17,6 @@ from integration.cluster.queries import start_enrichment, start_suppliers
 from integration.kafka.token_provider import kafka_jars
 from integration.streaming.driver import driver
 from integration.streaming.waiting import eventually
-from spark_elastic.core.actions import SetParallelism, StopQuery
 from spark_elastic.core.events import OffsetsBehind, QueryProgress
 from spark_elastic.demo.apps.lineitem_stream import arrived
 from spark_elastic.demo.broker import Broker
@@ -102,10 +101,9 @@ def test_partitions_are_added_while_a_worker_joins(app: Application, broker: Bro
     app.wait_in_force(2, BOTH, joined)
     for name, query in app.queries.items():
         eventually(partial(has_read, query, 4), f"{name} reads all partitions")
-    assert app.story.orders_about("enrichment", SetParallelism)
-    assert not app.story.orders_about("enrichment", StopQuery)
-    restart = app.story.starts("suppliers")[-1]
-    assert (restart.partitions, restart.repartition) == (2, True)
+    assert app.story.rescaled_to("enrichment")
+    assert app.story.named("enrichment").rescales == 0
+    assert app.story.rescaled_to("suppliers")[-1] == 2
 
 
 def test_a_worker_is_killed_while_the_broker_is_away(app: Application, broker: Broker) -> None:

@@ -28,7 +28,7 @@ def inbox(tmp_path: Path) -> Inbox:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Give a driver and the policy that restarts its queries when it is told to."""
+    """Give a driver and the policy that rescales its queries when it is told to."""
     folder = tmp_path_factory.mktemp("handle")
     policy = ScriptedPolicy(folder / "policy")
     conf = {**PLUGIN, "spark.elastic.python": policy.python, "spark.sql.shuffle.partitions": "2"}

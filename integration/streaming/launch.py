@@ -1,7 +1,8 @@
-"""Start an application as a user does: spark-submit, whose process is the driver's JVM."""
+"""Start an application as a user does: spark-submit, whose process is the driver's JVM, or Python."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,7 +47,23 @@ def launched(
     env: Mapping[str, str] | None = None,
 ) -> Iterator[LoggedProcess]:
     """Run what spark-submit is told to run; it ends with the block, with all it started."""
-    folder.mkdir(parents=True, exist_ok=True)
+    command = [str(spark_home() / "bin" / "spark-submit"), *_flags(conf, master), *program]
+    with _running(name, command, folder, env or {}) as process:
+        yield process
+
+
+@contextmanager
+def run_by_python(
+    application: str, arguments: Sequence[str], folder: Path, conf: Mapping[str, str]
+) -> Iterator[LoggedProcess]:
+    """Run an application of `apps` with `python`, which starts the driver's JVM; it ends with the block."""
+    command = [sys.executable, str(APPS / application), *arguments]
+    env = {"PYSPARK_SUBMIT_ARGS": shlex.join([*_flags(conf, "local[2]"), "pyspark-shell"])}
+    with _running(application, command, folder, env) as process:
+        yield process
+
+
+def _flags(conf: Mapping[str, str], master: str) -> list[str]:
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -56,12 +73,19 @@ def launched(
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         **conf,
     }
-    command = [str(spark_home() / "bin" / "spark-submit"), "--master", master]
+    flags = ["--master", master]
     for key, value in settings.items():
-        command += ["--conf", f"{key}={value}"]
-    environment = {**isolated_environment(folder / "conf", folder / "local"), **(env or {})}
-    log = folder / "driver.log"
-    process = LoggedProcess(name, [*command, *program], env=environment, log=log, cwd=folder)
+        flags += ["--conf", f"{key}={value}"]
+    return flags
+
+
+@contextmanager
+def _running(
+    name: str, command: Sequence[str], folder: Path, env: Mapping[str, str]
+) -> Iterator[LoggedProcess]:
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {**isolated_environment(folder / "conf", folder / "local"), **env}
+    process = LoggedProcess(name, command, env=environment, log=folder / "driver.log", cwd=folder)
     try:
         yield process
     finally:

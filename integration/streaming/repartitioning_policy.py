@@ -27,8 +27,8 @@ def answer(event: dict[str, Any], number: int) -> dict[str, Any]:
         "id": f"a{number}",
         "cause": event["id"],
         "query": event["facts"]["query"],
+        "run": event["run"],
         "partitions": int(sys.argv[1]),
-        "repartition": event["facts"]["checkpoint_partitions"] is not None,
         "rescalable": False,
     }
 

@@ -1,12 +1,11 @@
-"""A stand-in for the policy, so that restarts come at known moments: it decides nothing, it follows orders.
+"""A stand-in for the policy, so that rescales come at known moments: it decides nothing, it follows orders.
 
 Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
-    orders.json   {"every": n, "now": bool, "pause": bool, "hold": bool, "grace_ms": n}: each query is stopped
-                  for a restart after every n-th progress report (0: never), or once with `now`, with that
-                  grace, alternately with 3 and 2 partitions, its state re-partitioned; while `pause` is true,
-                  what was stopped is not started again; with `hold`, a new query gets no answer
-    seen.jsonl    what it has seen and ordered, a JSON object a line
+    orders.json   {"every": n, "now": m, "counts": [c, ...], "hold": bool}: each query is rescaled after every
+                  n-th progress report (0: never), or once with each new `now` (0: never), to these counts by
+                  turns; with `hold`, a new query has to wait for its first micro-batch until `hold` is false
+    seen.jsonl    what it has seen, ordered and sent, a JSON object a line
 
 Plain Py4J, nothing of the package: what is tested is the shim alone.
 """
@@ -32,10 +31,11 @@ class Script:
         self.actions: list[dict[str, Any]] = []
         self.facts: dict[str, dict[str, Any]] = {}
         self.reports: dict[str, int] = {}
-        self.partitions: dict[str, int] = {}
-        self.paused: list[str] = []
+        self.runs: dict[str, str] = {}
+        self.rescales: dict[str, int] = {}
+        self.held: list[str] = []
         self.ordered = 0
-        self.stopped_now = False
+        self.rescaled_now = 0
 
     def order(self, kind: str, **fields: Any) -> None:
         self.ordered += 1
@@ -43,50 +43,56 @@ class Script:
         self.actions.append(action)
         note(action)
 
-    def start(self, query: str, *, repartition: bool) -> None:
-        self.order(
-            "StartQuery",
-            query=query,
-            partitions=self.partitions[query],
-            repartition=repartition,
-            rescalable=not repartition,
-        )
+    def start(self, query: str) -> None:
+        rescalable = self.makes_rescalable(query)
+        self.order("StartQuery", query=query, run=self.runs[query], partitions=2, rescalable=rescalable)
 
-    def restart(self, query: str) -> None:
-        self.partitions[query] = 5 - self.partitions[query]
-        self.start(query, repartition=self.facts[query]["stateful"])
+    def makes_rescalable(self, query: str) -> bool:
+        facts = self.facts[query]
+        return bool(facts["stateful"]) and facts["checkpoint_partitions"] is None
 
-    def stop_now(self, now: dict[str, Any]) -> None:
-        if now["now"] and not self.stopped_now:
+    def rescale(self, query: str, counts: list[int]) -> None:
+        count = counts[self.rescales[query] % len(counts)]
+        self.rescales[query] += 1
+        self.order("Rescale", query=query, run=self.runs[query], partitions=count)
+
+    def follow(self, now: dict[str, Any]) -> None:
+        if now["now"] not in (0, self.rescaled_now):
             for query in self.facts:
-                self.order("StopQuery", query=query, grace_ms=now["grace_ms"])
-        self.stopped_now = now["now"]
+                self.rescale(query, now["counts"])
+        self.rescaled_now = now["now"]
+        while self.held and not now["hold"]:
+            self.start(self.held.pop(0))
 
     def handle(self, event: dict[str, Any], now: dict[str, Any]) -> None:
         query, every = event.get("query", ""), now["every"]
         if event["type"] == "Snapshot":
             self.order("Configure", hang_ms=60_000, start_wait_ms=60_000)
             for known in event["queries"]:
-                self.submitted(known["facts"])
-        elif event["type"] == "QuerySubmitted" and not now["hold"]:
-            self.submitted(event["facts"])
+                self.submitted(known, now)
+        elif event["type"] == "QuerySubmitted":
+            self.submitted(event, now)
         elif event["type"] == "QueryProgress":
             self.reports[query] = self.reports.get(query, 0) + 1
             if every and self.reports[query] % every == 0 and query in self.facts:
-                self.order("StopQuery", query=query, grace_ms=now["grace_ms"])
-        elif event["type"] == "QueryStopped":
-            self.paused.append(query)
+                self.rescale(query, now["counts"])
         elif event["type"] == "QueryTerminated":
             self.facts.pop(query, None)
-            if query in self.paused:
-                self.paused.remove(query)
+            if query in self.held:
+                self.held.remove(query)
 
-    def submitted(self, facts: dict[str, Any]) -> None:
+    def submitted(self, told: dict[str, Any], now: dict[str, Any]) -> None:
+        facts = told["facts"]
         query = facts["query"]
-        self.facts[query] = facts
-        self.partitions[query] = 2
-        old = facts["checkpoint_partitions"]
-        self.start(query, repartition=old is not None and old != 2)
+        self.facts[query], self.runs[query] = facts, told["run"]
+        self.rescales[query] = 0
+        if now["hold"]:
+            self.held.append(query)
+            rescalable = self.makes_rescalable(query)
+            run, message = self.runs[query], "Is told to wait."
+            self.order("HoldQuery", query=query, run=run, message=message, rescalable=rescalable)
+        else:
+            self.start(query)
 
 
 def note(line: dict[str, Any]) -> None:
@@ -124,14 +130,14 @@ def main() -> None:
     while not stop:
         actions, script.actions = script.actions, []
         reply = json.loads(entry.exchange(json.dumps({"actions": actions, "wait_ms": 50})))
+        for action in actions:
+            note({"type": "Sent", "query": action.get("query", ""), "kind": action["type"]})
         stop = reply["stop"]
         now = orders()
         for event in reply["events"]:
             note(event)
             script.handle(event, now)
-        script.stop_now(now)
-        while script.paused and not now["pause"]:
-            script.restart(script.paused.pop(0))
+        script.follow(now)
 
 
 if __name__ == "__main__":

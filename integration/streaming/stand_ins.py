@@ -37,22 +37,14 @@ class ScriptedPolicy:
         self.python = program(folder / "policy", our_script("scripted_policy.py", str(folder)))
 
     def order(
-        self,
-        *,
-        every: int = 0,
-        now: bool = False,
-        pause: bool = False,
-        hold: bool = False,
-        grace_ms: int = 60_000,
+        self, *, every: int = 0, now: int = 0, counts: Sequence[int] = (3, 2), hold: bool = False
     ) -> None:
-        """Restart each query after every so many progress reports (0: never), or once, `now`.
+        """Rescale each query after every so many progress reports (0: never), or once with each new `now`.
 
-        `pause` keeps it stopped, `hold` leaves new queries without an answer.
+        It goes to these `counts` by turns. `hold` lets new queries wait.
         """
         fresh = self._orders.with_suffix(".new")
-        fresh.write_text(
-            json.dumps({"every": every, "now": now, "pause": pause, "hold": hold, "grace_ms": grace_ms})
-        )
+        fresh.write_text(json.dumps({"every": every, "now": now, "counts": counts, "hold": hold}))
         os.replace(fresh, self._orders)
 
     def seen(self, kind: str, query: str) -> list[dict[str, Any]]:
@@ -64,9 +56,14 @@ class ScriptedPolicy:
         lines = self._seen.read_text().split("\n")[:-1] if self._seen.exists() else []
         return [value for value in map(json.loads, lines) if value["type"] == kind]
 
-    def restarts(self, query: str) -> int:
-        """Count the restarts of a query that have come up again."""
-        return len(self.seen("QueryStarted", query)) - 1
+    def rescales(self, query: str) -> int:
+        """Count the rescales of a query that have been carried out."""
+        ordered = {order["id"] for order in self.seen("Rescale", query)}
+        return sum(done["action"] in ordered for done in self.all("ActionDone"))
+
+    def sent(self, kind: str, query: str) -> int:
+        """Count the orders of a type about a query that the shim has taken."""
+        return sum(order["kind"] == kind for order in self.seen("Sent", query))
 
 
 class Requests:

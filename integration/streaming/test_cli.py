@@ -101,7 +101,7 @@ def test_a_rescale_is_in_force_soon_and_explained(application: Application) -> N
         eventually(partial(application.ran_with, query, 2), "it runs with two")
     told = application.run("explain", "counts")
     assert "why it was rescaled" in told
-    assert "Restarts with 2 partitions instead of 1 on 2 slots" in told
+    assert "Goes from 1 partition to 2 partitions on 2 slots" in told
     assert "what came of it: completed" in told
     newest = json.loads(application.run("history", "counts", "--json"))["rescales"][0]
     assert (newest["cause"], newest["status"], newest["partitionsAfter"]) == (

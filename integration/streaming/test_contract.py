@@ -139,5 +139,5 @@ def test_an_action_that_is_none_of_the_shims_is_refused_with_the_list_of_those(
 
 
 def test_fields_that_are_not_known_are_ignored(shim: Shim) -> None:
-    known = {"type": "CancelQuery", "id": "a1", "query": "q"}
+    known = {"type": "CancelQuery", "id": "a1", "query": "q", "run": "r"}
     assert shim.read_action({**known, "colour": "green"}) == known

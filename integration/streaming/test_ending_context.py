@@ -10,7 +10,7 @@ import pytest
 from integration.streaming.driver import driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN
-from integration.streaming.waiting import PATIENCE_S, eventually
+from integration.streaming.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -32,4 +32,3 @@ def test_who_waits_for_a_query_hears_of_its_end(tmp_path: Path, inbox: Inbox) ->
             assert not thread.is_alive()
         assert not query.isActive
         assert spark.streams.active == []
-        eventually(lambda: any("could not put away" in line for line in jvm.said()), "it is said")

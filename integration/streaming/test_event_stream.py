@@ -35,7 +35,7 @@ def test_a_lesser_event_waits_a_moment_for_company_and_not_for_the_end_of_the_ca
     waiting.start()
     eventually(lambda: is_waiting(jvm), "somebody waits for events")
     offered = time.monotonic()
-    stream.offer(jvm.org.apache.spark.elastic.QueryIdle("q", "r"))
+    stream.offer(jvm.org.apache.spark.elastic.ExecutorUsage("1", 0, 0))
     waiting.join()
     ((events, at),) = taken
     assert events == 1

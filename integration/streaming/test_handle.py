@@ -1,6 +1,6 @@
-"""A query's handle behaves as plain Spark's while the runs beneath it come and go.
+"""What an application sees of its queries is as in plain Spark while they are rescaled.
 
-The policy is a stand-in that restarts queries at known moments: see scripted_policy.py.
+The policy is a stand-in that rescales queries at known moments: see scripted_policy.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.files import Inbox
 from integration.streaming.waiting import PATIENCE_S, eventually
-from integration.streaming.world import World, feed_until_restarted, stream, totals
+from integration.streaming.world import World, feed_until_rescaled, stream, totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -44,7 +44,7 @@ def failure(call: Callable[[], Any]) -> str:
     return str(raised.value)
 
 
-def test_three_restarts_look_like_one_run(world: World, inbox: Inbox) -> None:
+def test_three_rescales_happen_within_one_run(world: World, inbox: Inbox) -> None:
     world.policy.order(every=2)
     query = (
         totals(world.spark, inbox)
@@ -55,7 +55,7 @@ def test_three_restarts_look_like_one_run(world: World, inbox: Inbox) -> None:
     )
     identity = (query.id, query.runId, query.name)
     mine = world.temporary_checkpoints()
-    feed_until_restarted(world, inbox, query, 3)
+    feed_until_rescaled(world, inbox, query, 3)
 
     assert (query.id, query.runId, query.name) == identity
     assert query.name == "one_run"
@@ -108,7 +108,7 @@ def test_streams_of_a_new_session_are_its_own(world: World, inbox: Inbox, tmp_pa
         .trigger(processingTime="100 milliseconds")
         .start()
     )
-    feed_until_restarted(world, inbox, query, 3)
+    feed_until_rescaled(world, inbox, query, 3)
     assert [q.id for q in other.streams.active] == [query.id]
     assert world.spark.streams.active == []
     assert other.streams.awaitAnyTermination(1) is False
@@ -121,23 +121,24 @@ def test_streams_of_a_new_session_are_its_own(world: World, inbox: Inbox, tmp_pa
     assert other.streams.awaitAnyTermination(1) is False
 
 
-def test_a_query_of_a_cloned_session_is_restarted_too(world: World, inbox: Inbox) -> None:
+def test_a_query_of_a_cloned_session_is_rescaled_too(world: World, inbox: Inbox) -> None:
     world.policy.order(every=1)
     clone = SparkSession(world.spark.sparkContext, world.spark._jsparkSession.cloneSession())
     query = totals(clone, inbox).writeStream.format("noop").outputMode("update").start()
-    feed_until_restarted(world, inbox, query, 1)
+    feed_until_rescaled(world, inbox, query, 1)
     assert is_active(query)
     query.stop()
     assert not is_active(query)
 
 
+@pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
 @pytest.mark.parametrize(
     ("interval", "batch_s", "files"),
-    [("0 seconds", 2.0, 7), ("100 milliseconds", 0.05, 16)],
+    [("0 seconds", 1.0, 6), ("100 milliseconds", 0.05, 16)],
     ids=["long_batches", "short_sleeps_between"],
 )
 def test_no_batch_is_interrupted_or_repeated(
-    world: World, inbox: Inbox, interval: str, batch_s: float, files: int
+    world: World, inbox: Inbox, interval: str, batch_s: float, files: int, stateful: bool
 ) -> None:
     begun: list[int] = []
     ended: list[int] = []
@@ -151,13 +152,15 @@ def test_no_batch_is_interrupted_or_repeated(
 
     inbox.put(files)
     world.policy.order(every=1)
-    query = (
-        stream(world.spark, inbox).writeStream.foreachBatch(slowly).trigger(processingTime=interval).start()
-    )
+    rows = stream(world.spark, inbox)
+    if stateful:
+        rows = rows.dropDuplicates(["value"])
+    query = rows.writeStream.foreachBatch(slowly).trigger(processingTime=interval).start()
     query.processAllAvailable()
-    assert world.policy.restarts(query.id) >= 3
+    assert world.policy.rescales(query.id) >= 3
     query.stop()
-    assert begun == ended == list(range(files))
+    assert begun == ended == sorted(set(begun))
+    assert len(begun) == files
     assert sorted(values) == inbox.values()
     assert query.exception() is None
 
@@ -186,7 +189,7 @@ def test_a_console_sink_prints_batch_after_batch(world: World, inbox: Inbox) -> 
     world.policy.order(every=1)
     before = len(world.driver.printed())
     query = stream(world.spark, inbox).writeStream.format("console").start()
-    feed_until_restarted(world, inbox, query, 2)
+    feed_until_rescaled(world, inbox, query, 2)
     query.processAllAvailable()
     assert is_active(query)
     query.explain()
@@ -204,18 +207,18 @@ def start_twice(
     return (writer.queryName(name) if name else writer).start()
 
 
-@pytest.mark.parametrize("between_runs", [False, True], ids=["running", "between_runs"])
+@pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
 def test_a_second_query_on_one_checkpoint_is_refused(
-    world: World, inbox: Inbox, tmp_path: Path, between_runs: bool
+    world: World, inbox: Inbox, tmp_path: Path, held: bool
 ) -> None:
     key = "spark.sql.streaming.stopActiveRunOnRestart"
     world.spark.conf.set(key, "false")
     try:
+        world.policy.order(hold=held)
         first = start_twice(world, inbox, tmp_path / "checkpoint", world.spark)
         inbox.put()
-        first.processAllAvailable()
-        if between_runs:
-            stop_between_runs(world, inbox, first)
+        if not held:
+            first.processAllAvailable()
         text = failure(lambda: start_twice(world, inbox, tmp_path / "checkpoint", world.spark))
         assert "another query with same id is already active" in text
         assert is_active(first)
@@ -227,15 +230,15 @@ def test_a_second_query_on_one_checkpoint_is_refused(
         world.spark.conf.unset(key)
 
 
-@pytest.mark.parametrize("between_runs", [False, True], ids=["running", "between_runs"])
+@pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
 def test_as_spark_does_by_default_a_second_query_on_one_checkpoint_ends_the_first(
-    world: World, inbox: Inbox, tmp_path: Path, between_runs: bool
+    world: World, inbox: Inbox, tmp_path: Path, held: bool
 ) -> None:
+    world.policy.order(hold=held)
     first = start_twice(world, inbox, tmp_path / "checkpoint", world.spark)
     inbox.put()
-    first.processAllAvailable()
-    if between_runs:
-        stop_between_runs(world, inbox, first)
+    if not held:
+        first.processAllAvailable()
     second = start_twice(world, inbox, tmp_path / "checkpoint", world.spark)
     assert second.id == first.id
     assert second.runId != first.runId
@@ -248,26 +251,16 @@ def test_as_spark_does_by_default_a_second_query_on_one_checkpoint_ends_the_firs
     assert [q.runId for q in world.spark.streams.active] == [second.runId]
 
 
-@pytest.mark.parametrize("between_runs", [False, True], ids=["running", "between_runs"])
-def test_a_name_that_is_taken_is_refused(
-    world: World, inbox: Inbox, tmp_path: Path, between_runs: bool
-) -> None:
+@pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
+def test_a_name_that_is_taken_is_refused(world: World, inbox: Inbox, tmp_path: Path, held: bool) -> None:
+    world.policy.order(hold=held)
     first = start_twice(world, inbox, tmp_path / "one", world.spark, name="taken")
     inbox.put()
-    first.processAllAvailable()
-    if between_runs:
-        stop_between_runs(world, inbox, first)
+    if not held:
+        first.processAllAvailable()
     text = failure(lambda: start_twice(world, inbox, tmp_path / "two", world.spark, name="taken"))
     assert "Cannot start query with name taken" in text
     assert is_active(first)
-
-
-def stop_between_runs(world: World, inbox: Inbox, query: StreamingQuery) -> None:
-    """Have a query stopped for a restart and not started again."""
-    before = len(world.policy.seen("QueryStopped", query.id))
-    world.policy.order(every=1, pause=True)
-    inbox.put()
-    eventually(lambda: len(world.policy.seen("QueryStopped", query.id)) > before, "it is between two runs")
 
 
 def test_a_batch_that_fails_fails_the_query_as_in_plain_spark(world: World, inbox: Inbox) -> None:
@@ -284,7 +277,7 @@ def test_a_batch_that_fails_fails_the_query_as_in_plain_spark(world: World, inbo
     run = query.runId
     with pytest.raises(StreamingQueryException, match="the application's own mistake"):
         query.awaitTermination()
-    assert world.policy.restarts(query.id) >= 2
+    assert world.policy.rescales(query.id) >= 2
     assert not is_active(query)
     error = query.exception()
     assert isinstance(error, StreamingQueryException)
@@ -302,18 +295,15 @@ def test_a_batch_that_fails_fails_the_query_as_in_plain_spark(world: World, inbo
     assert len(world.temporary_checkpoints() - before) == 1
 
 
-def test_a_query_can_be_stopped_between_two_runs(world: World, inbox: Inbox) -> None:
+def test_a_query_can_be_stopped_while_it_waits_for_its_first_batch(world: World, inbox: Inbox) -> None:
     before = world.temporary_checkpoints()
+    world.policy.order(hold=True)
     query = totals(world.spark, inbox).writeStream.format("noop").outputMode("update").start()
-    inbox.put()
-    query.processAllAvailable()
-    stop_between_runs(world, inbox, query)
+    eventually(lambda: query.status["message"] == "Is told to wait.", "it says what it waits for")
     assert is_active(query)
     assert query.awaitTermination(1) is False
-    reported = [(p["batchId"], p["timestamp"]) for p in query.recentProgress]
+    assert query.recentProgress == []
     query.stop()
-    assert [(p["batchId"], p["timestamp"]) for p in query.recentProgress] == reported
-    assert len(set(reported)) == len(reported) > 0
     assert not is_active(query)
     assert query.awaitTermination(1) is True
     assert query.exception() is None
@@ -324,21 +314,49 @@ def test_a_query_can_be_stopped_between_two_runs(world: World, inbox: Inbox) -> 
 
 
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
-def test_a_query_can_be_stopped_while_its_next_run_comes_up(
+def test_a_query_that_waits_for_its_first_batch_begins_with_the_count_of_its_start(
     world: World, inbox: Inbox, stateful: bool
 ) -> None:
+    key = "spark.sql.shuffle.partitions"
+    world.spark.conf.set(key, "7")
+    counts: list[str | None] = []
+
+    def look(batch: DataFrame, number: int) -> None:
+        batch.count()
+        counts.append(batch.sparkSession.conf.get(key))
+
+    try:
+        world.policy.order(hold=True)
+        rows = totals(world.spark, inbox) if stateful else stream(world.spark, inbox).repartition("key")
+        writer = rows.writeStream.foreachBatch(look).outputMode("update" if stateful else "append")
+        query = writer.start()
+        inbox.put()
+        world.policy.order()
+        query.processAllAvailable()
+    finally:
+        world.spark.conf.unset(key)
+    assert counts == ["2"]
+    if stateful:
+        assert query.lastProgress is not None
+        (operator,) = query.lastProgress["stateOperators"]
+        assert operator["numShufflePartitions"] == 2
+        world.policy.order(every=1)
+        feed_until_rescaled(world, inbox, query, 1)  # so store and format are those of a rescalable query
+    query.stop()
+
+
+@pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
+def test_a_query_can_be_stopped_while_it_is_rescaled(world: World, inbox: Inbox, stateful: bool) -> None:
     for _ in range(3):
         world.policy.order()
         rows = totals(world.spark, inbox) if stateful else stream(world.spark, inbox)
         query = rows.writeStream.format("noop").outputMode("update" if stateful else "append").start()
         inbox.put()
         query.processAllAvailable()
-        stop_between_runs(world, inbox, query)
-        started = len(world.policy.seen("StartQuery", query.id))
-        world.policy.order()
+        world.policy.order(now=1)
         eventually(
-            lambda q=query, n=started: len(world.policy.seen("StartQuery", q.id)) > n,  # type: ignore[misc]
-            "it is ordered to start again",
+            lambda q=query: world.policy.sent("Rescale", q.id),  # type: ignore[misc]
+            "the shim has the order",
             every_s=0.001,
         )
         query.stop()
@@ -348,32 +366,72 @@ def test_a_query_can_be_stopped_while_its_next_run_comes_up(
         assert world.spark.streams.active == []
 
 
-@pytest.mark.parametrize("restarting", [False, True], ids=["running", "being_restarted"])
-def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox, restarting: bool) -> None:
-    inside, release = threading.Event(), threading.Event()
-    query_id = ""
+def test_between_two_moves_of_state_a_batch_is_committed(world: World, inbox: Inbox) -> None:
+    query = totals(world.spark, inbox).writeStream.format("noop").outputMode("update").start()
+    inbox.put()
+    query.processAllAvailable()
+    world.policy.order(now=1)
+    eventually(lambda: world.policy.rescales(query.id) == 1, "the first move")
+    world.policy.order(now=2)
+    eventually(lambda: world.policy.sent("Rescale", query.id) == 2, "the shim has the second order")
+    seen = len(world.policy.seen("QueryProgress", query.id))
+    inbox.put()
+    query.processAllAvailable()
+    eventually(lambda: world.policy.rescales(query.id) == 2, "the second move")
+    counts = [batch["partitions"] for batch in world.policy.seen("QueryProgress", query.id)]
+    assert counts[seen:] == [3]
+    query.stop()
 
-    def in_time_to_die(number: int) -> bool:
-        if not restarting:
-            return number == 1
-        # The order to stop for a restart came within this batch, and waits for its end.
-        stops, stopped = (world.policy.seen(what, query_id) for what in ("StopQuery", "QueryStopped"))
-        return number > 0 and len(stops) > len(stopped)
+
+def test_what_keeps_state_without_keys_is_said(world: World, inbox: Inbox) -> None:
+    keyed, every = totals(world.spark, inbox), stream(world.spark, inbox)
+    queries = {
+        "by_key": (keyed, "complete"),
+        "largest": (keyed.orderBy("total").limit(3), "complete"),
+        "all_rows": (every.groupBy().count(), "complete"),
+        "first_rows": (every.limit(3), "append"),
+    }
+    for name, (rows, mode) in queries.items():
+        rows.writeStream.format("noop").queryName(name).outputMode(mode).start().stop()
+    told = [event["facts"] for event in world.policy.all("QuerySubmitted")]
+    found = {facts["name"]: facts["global_state"] for facts in told if facts["name"] in queries}
+    assert found == {"by_key": False, "largest": False, "all_rows": True, "first_rows": True}
+
+
+def test_after_a_failed_first_batch_state_can_still_be_moved(
+    world: World, inbox: Inbox, tmp_path: Path
+) -> None:
+    def fail(_batch: DataFrame, _number: int) -> None:
+        raise RuntimeError("the sink is not there yet")
+
+    writer = totals(world.spark, inbox).writeStream.outputMode("update")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    inbox.put()
+    failed = writer.foreachBatch(fail).start()
+    with pytest.raises(StreamingQueryException, match="not there yet"):
+        failed.awaitTermination()
+    query = writer.format("noop").start()
+    query.processAllAvailable()
+    world.policy.order(now=1)
+    eventually(lambda: world.policy.rescales(query.id) == 1, "its state is moved")
+    inbox.put()
+    query.processAllAvailable()
+    assert query.lastProgress is not None
+    assert query.lastProgress["stateOperators"][0]["numShufflePartitions"] == 3
+    query.stop()
+
+
+def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox) -> None:
+    inside, release = threading.Event(), threading.Event()
 
     def die(_: DataFrame, number: int) -> None:
-        deadline = time.monotonic() + 1
-        while number > 0 and time.monotonic() < deadline:
-            if in_time_to_die(number):
-                inside.set()
-                release.wait(PATIENCE_S)
-                raise RuntimeError(FATAL_TEXT)
-            time.sleep(0.02)
+        if number == 1:
+            inside.set()
+            release.wait(PATIENCE_S)
+            raise RuntimeError(FATAL_TEXT)
 
     deaths = world.driver.printed().count("StackOverflowError")
     query = stream(world.spark, inbox).writeStream.foreachBatch(die).start()
-    query_id = query.id
-    if restarting:
-        world.policy.order(every=1)
     inbox.put(6)
     assert inside.wait(PATIENCE_S)
     run = query._jsq.streamingQuery()
@@ -390,14 +448,13 @@ def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox, r
     assert query.awaitTermination(1) is True
     assert not is_active(query)
     assert world.spark.streams.active == []
-    eventually(lambda: world.listener.of(query, "terminated"), "the listener heard of the end")
-    assert len(world.listener.of(query, "terminated")) == 1
+    eventually(lambda: world.policy.seen("QueryTerminated", query.id), "the policy heard of the end")
 
 
 def test_what_a_query_reads_as_json_is_one_run_too(world: World, inbox: Inbox) -> None:
     world.policy.order(every=1)
     query = stream(world.spark, inbox).writeStream.format("noop").start()
-    feed_until_restarted(world, inbox, query, 3)
+    feed_until_rescaled(world, inbox, query, 3)
     query.processAllAvailable()
     assert query.lastProgress is not None
     assert json.loads(query.lastProgress.json)["runId"] == query.runId

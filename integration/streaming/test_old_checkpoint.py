@@ -58,6 +58,29 @@ def test_its_state_gets_as_many_partitions_as_there_are_slots(
     assert totals.now == inbox.totals()
 
 
+def test_state_without_keys_stays_where_spark_looks_for_it(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    """Spark's re-partitioning moves it by the hash of no key: to a partition that is never read again."""
+    counts: list[int] = []
+
+    def count(spark: SparkSession) -> None:
+        rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder)).groupBy().count()
+        writer = rows.writeStream.outputMode("complete").option("checkpointLocation", str(tmp_path / "cp"))
+        query = writer.foreachBatch(lambda batch, _: counts.append(batch.collect()[0][0])).start()
+        query.processAllAvailable()
+        query.stop()
+
+    inbox.put()
+    with jvm.session({**REPARTITIONABLE, "spark.sql.shuffle.partitions": "2"}) as spark:
+        count(spark)
+    inbox.put()
+    said = len(jvm.said())
+    always = {"spark.elastic.adaptiveScheduler.rescalePolicy": "always", "spark.master": "local[4]"}
+    with jvm.session({**PLUGIN, **PATIENT, **always}) as spark:
+        count(spark)
+    assert counts == [counts[0], 2 * counts[0]]
+    assert any("an operator without keys" in line for line in jvm.said()[said:])
+
+
 def test_what_cannot_be_repartitioned_goes_on_as_it_is_and_says_why(
     jvm: Driver, inbox: Inbox, tmp_path: Path
 ) -> None:

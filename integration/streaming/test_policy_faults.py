@@ -209,14 +209,16 @@ def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp
     assert nowhere in line
 
 
-def test_a_query_between_two_runs_ends_with_its_context(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+def test_a_query_that_waits_for_its_start_ends_with_its_context(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
     since = len(jvm.said())
     policy = ScriptedPolicy(tmp_path / "policy")
-    policy.order(every=1, pause=True)
+    policy.order(hold=True)
     with jvm.session({**PLUGIN, "spark.elastic.python": policy.python}) as spark:
         rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
         query = rows.writeStream.format("noop").start()
-        eventually(lambda: policy.seen("QueryStopped", query.id), "it is between two runs")
+        eventually(lambda: query.status["message"] == "Is told to wait.", "it is held")
         handle = query._jsq
     assert not handle.isActive()
     assert handle.exception().isEmpty()

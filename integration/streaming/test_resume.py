@@ -17,16 +17,16 @@ from integration.streaming.files import Inbox
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.test_failures import PREFIX, Flaky, start
 from integration.streaming.waiting import eventually
-from spark_elastic.core.actions import Action, SetTimer, StartQuery, StopQuery
+from spark_elastic.core.actions import Action, Rescale, SetTimer, StartQuery
 from spark_elastic.core.events import (
     Event,
     PolicyFileChanged,
     QueryFailed,
     QueryStarted,
-    QueryStopped,
     Snapshot,
 )
-from spark_elastic.core.scheduler import QueryView, Scheduler
+from spark_elastic.core.query.view import QueryView
+from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, StateEntry, read_journal
 from spark_elastic.runtime.replay import replay
 
@@ -179,7 +179,7 @@ def test_attempts_that_are_used_up_stay_so(jvm: Driver, inbox: Inbox, tmp_path: 
 
 
 def test_a_cooldown_ends_when_it_would_have_ended(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
-    """Bounds that shrink under a running query call for a restart, which the cooldown holds up."""
+    """Bounds that shrink under a running query call for a rescale, which the cooldown holds up."""
     file = tmp_path / "policy.yaml"
     conf = {
         **fixed_delay(1, 100),
@@ -203,16 +203,15 @@ def test_a_cooldown_ends_when_it_would_have_ended(jvm: Driver, inbox: Inbox, tmp
         def rescaled() -> bool:
             inbox.put(1)
             query.processAllAvailable()
-            return bool(running.times(QueryStopped))
+            return running.query().partitions == 1
 
-        eventually(rescaled, "the restart into the bounds", every_s=0.2)
-        began, stopped = running.times(QueryStarted)[0], running.times(StopQuery)[0]
-        assert stopped - began >= COOLDOWN_MS
+        eventually(rescaled, "the rescale into the bounds", every_s=0.2)
+        began, ordered = running.times(QueryStarted)[0], running.times(Rescale)[0]
+        assert ordered - began >= COOLDOWN_MS
         # Both processes have begun with the same end of the cooldown.
         assert [at[0] for at in running.timers_of_each_process()] == [began + COOLDOWN_MS] * 2
         # The file says nothing new, and so it is not said again.
         assert len(running.times(PolicyFileChanged)) == 2
-        eventually(lambda: running.query().partitions == 1, "one partition")
         query.processAllAvailable()
         assert sink.result() == inbox.totals()
         assert running.query().history[0].cause == "update_requirement"

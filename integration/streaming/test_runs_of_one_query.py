@@ -1,9 +1,9 @@
-"""What a run takes over from the run before, so that a restart is nothing but a pause."""
+"""What a query keeps when it is rescaled, so that a rescale is nothing but a pause."""
 
 from __future__ import annotations
 
+import socket
 import threading
-from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -11,24 +11,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.files import Inbox
 from integration.streaming.waiting import PATIENCE_S, eventually
-from integration.streaming.world import World, feed_until_restarted, stream, totals
+from integration.streaming.world import World, feed_until_rescaled, stream, totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
-def restart_once(world: World, query: StreamingQuery) -> None:
-    """Restart a query that has nothing to read."""
-    world.policy.order(now=True)
-    eventually(lambda: world.policy.restarts(query.id) == 1, "it runs again")
+def rescale_once(world: World, query: StreamingQuery) -> None:
+    """Rescale a query that has nothing to read."""
+    world.policy.order(now=1)
+    eventually(lambda: world.policy.rescales(query.id) == 1, "it is rescaled")
 
 
-def test_settings_views_and_functions_are_those_of_the_first_run(world: World, inbox: Inbox) -> None:
+def test_settings_views_and_functions_are_those_of_the_start(world: World, inbox: Inbox) -> None:
     found: list[tuple[str | None, str | None, int]] = []
 
     def look(batch: DataFrame, number: int) -> None:
         session = batch.sparkSession
+        batch.count()
         if number == 0:
             session.conf.set("app.batches", "of the first batch")
             batch.createOrReplaceTempView("first_batch")
@@ -38,20 +39,21 @@ def test_settings_views_and_functions_are_those_of_the_first_run(world: World, i
     world.spark.conf.set("app.own", "at the start")
     world.spark.sql("CREATE DATABASE IF NOT EXISTS elsewhere")
     try:
-        query = stream(world.spark, inbox).writeStream.foreachBatch(look).start()
+        rows = stream(world.spark, inbox).dropDuplicates(["value"])
+        query = rows.writeStream.foreachBatch(look).start()
         inbox.put()
         query.processAllAvailable()
         world.spark.conf.set("app.own", "later")
         world.spark.sql("USE elsewhere")
         world.policy.order(every=1)
-        feed_until_restarted(world, inbox, query, 2)
+        feed_until_rescaled(world, inbox, query, 2)
         world.policy.order()
         inbox.put()
         query.processAllAvailable()
     finally:
         world.spark.sql("USE default")
         world.spark.conf.unset("app.own")
-    assert len(found) >= 4
+    assert len(found) >= 3
     assert set(found) == {("at the start", "of the first batch", 10)}
 
 
@@ -72,13 +74,12 @@ def test_windows_that_have_closed_do_not_wait_for_new_data(world: World, inbox: 
     query = starts.writeStream.outputMode("append").foreachBatch(note).start()
     inbox.put(2)
     assert held.wait(PATIENCE_S)
-    world.policy.order(now=True)
-    # With its lock taken, the batch ends in the boundary that the stop waits for.
-    eventually(lambda: threads_in(world, "GracefulStop"), "the stop waits for the batch")
+    world.policy.order(now=1)
+    eventually(lambda: world.policy.sent("Rescale", query.id), "the order waits for the end of the batch")
     release.set()
-    eventually(lambda: world.policy.restarts(query.id) == 1, "it runs again")
+    eventually(lambda: world.policy.rescales(query.id) == 1, "it is rescaled")
     query.processAllAvailable()
-    assert sorted(windows) == [0, 5, 10]
+    eventually(lambda: sorted(windows) == [0, 5, 10], "the batch without data")
     inbox.put()
     query.processAllAvailable()
     assert sorted(windows) == [0, 5, 10, 15, 20]
@@ -88,7 +89,7 @@ def test_an_idle_query_explains_what_it_has_run(world: World, inbox: Inbox) -> N
     query = totals(world.spark, inbox).writeStream.format("noop").outputMode("update").start()
     inbox.put()
     query.processAllAvailable()
-    restart_once(world, query)
+    rescale_once(world, query)
     assert "StateStoreSave" in query._jsq.explainInternal(False)
 
 
@@ -96,7 +97,7 @@ def test_jobs_are_named_after_the_call_that_has_started_the_query(world: World, 
     query = totals(world.spark, inbox).writeStream.format("noop").outputMode("update").start()
     inbox.put()
     query.processAllAvailable()
-    restart_once(world, query)
+    rescale_once(world, query)
     inbox.put()
     query.processAllAvailable()
     jobs = world.spark._jsparkSession.sparkContext().statusStore().jobsList(None)
@@ -105,61 +106,9 @@ def test_jobs_are_named_after_the_call_that_has_started_the_query(world: World, 
     assert names == {"start at NativeMethodAccessorImpl.java:0"}
 
 
-def test_a_start_that_is_interrupted_leaves_no_query_and_no_checkpoint(world: World, inbox: Inbox) -> None:
-    before = world.temporary_checkpoints()
-    failures: list[BaseException] = []
-    world.policy.order(hold=True)
-
-    def start() -> None:
-        try:
-            totals(world.spark, inbox).writeStream.format("noop").outputMode("update").start()
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=start)
-    thread.start()
-    waiting = eventually(lambda: threads_in(world, "startFirst"), "it waits for the policy")
-    waiting[0].interrupt()
-    thread.join(PATIENCE_S)
-    assert len(failures) == 1
-    world.policy.order()
-    eventually(lambda: world.temporary_checkpoints() == before, "its checkpoint is gone")
-    assert world.spark.streams.active == []
-
-
-def threads_in(world: World, place: str) -> list[Any]:
-    """Return the JVM's threads that are in this method or object of the plugin's."""
-    stacks = world.driver.jvm.java.lang.Thread.getAllStackTraces()
-    return [
-        thread
-        for thread in stacks.keySet()
-        if any("elastic" in str(at) and place in str(at) for at in stacks[thread])
-    ]
-
-
-def test_a_batch_that_fails_for_our_interrupt_does_not_end_the_query(world: World, inbox: Inbox) -> None:
-    batches: list[int] = []
-    held = threading.Event()
-
-    def note(batch: DataFrame, number: int) -> None:
-        batches.append(number)
-        if batches == [0, 1]:
-            held.set()
-            eventually(lambda: any("is interrupted" in line for line in world.driver.said()), "the interrupt")
-            raise ValueError("the connection was interrupted")
-
-    query = stream(world.spark, inbox).writeStream.foreachBatch(note).start()
-    inbox.put(2)
-    assert held.wait(PATIENCE_S)
-    world.policy.order(now=True, grace_ms=300)
-    eventually(lambda: world.policy.restarts(query.id) == 1, "it runs again")
-    query.processAllAvailable()
-    assert query.isActive
-    assert query.exception() is None
-    assert batches == [0, 1, 1]
-
-
-def test_a_query_that_fails_by_itself_while_it_is_to_stop_ends(world: World, inbox: Inbox) -> None:
+def test_a_query_that_fails_while_a_rescale_is_ordered_ends_as_in_plain_spark(
+    world: World, inbox: Inbox
+) -> None:
     held, release = threading.Event(), threading.Event()
 
     def fail(batch: DataFrame, number: int) -> None:
@@ -170,22 +119,52 @@ def test_a_query_that_fails_by_itself_while_it_is_to_stop_ends(world: World, inb
     query = stream(world.spark, inbox).writeStream.foreachBatch(fail).start()
     inbox.put()
     assert held.wait(PATIENCE_S)
-    world.policy.order(now=True)
-    eventually(lambda: threads_in(world, "GracefulStop"), "the stop waits for the batch")
+    world.policy.order(now=1)
+    eventually(lambda: world.policy.sent("Rescale", query.id), "the order waits for the end of the batch")
     release.set()
     with pytest.raises(StreamingQueryException, match="the application's own mistake"):
         query.awaitTermination(int(PATIENCE_S))
 
 
-def test_a_source_that_forgets_is_not_restarted_for_a_rescale(world: World, inbox: Inbox) -> None:
-    reader = world.spark.readStream.format("socket").option("host", "127.0.0.1").option("port", 9)
-    with pytest.raises(StreamingQueryException):  # nobody listens there
-        reader.load().writeStream.format("noop").queryName("forgets").start().awaitTermination()
-    submitted = world.policy.all("QuerySubmitted")
-    by_name = {event["facts"]["name"]: event["facts"]["restartable"] for event in submitted}
-    assert by_name["forgets"] is False
-    rows = world.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
-    query = rows.writeStream.format("noop").queryName("remembers").start()
-    submitted = world.policy.all("QuerySubmitted")
-    assert [e["facts"]["restartable"] for e in submitted if e["facts"]["name"] == "remembers"] == [True]
-    query.stop()
+class Lines:
+    """A server of lines, for one client."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        self._client: socket.socket | None = None
+
+    def send(self, *lines: str) -> None:
+        if self._client is None:
+            self._client, _ = self._server.accept()
+        self._client.sendall("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._server.close()
+
+
+def test_a_source_that_cannot_begin_anew_goes_on(world: World) -> None:
+    words: dict[str, int] = {}
+
+    def note(batch: DataFrame, number: int) -> None:
+        words.update({row.value: row["count"] for row in batch.collect()})
+
+    lines = Lines()
+    try:
+        reader = (
+            world.spark.readStream.format("socket").option("host", "127.0.0.1").option("port", lines.port)
+        )
+        counts = reader.load().groupBy("value").count()
+        query = counts.writeStream.outputMode("update").foreachBatch(note).start()
+        lines.send("one", "two")
+        eventually(lambda: words == {"one": 1, "two": 1}, "the first words")
+        rescale_once(world, query)
+        lines.send("two", "three")
+        eventually(lambda: words == {"one": 1, "two": 2, "three": 1}, "all words")
+        assert query.isActive
+        query.stop()
+        assert query.exception() is None
+    finally:
+        lines.close()

@@ -42,7 +42,7 @@ public class Users {
 """
 
 
-def test_a_query_that_is_restarted_runs_as_the_user_who_has_started_it(tmp_path: Path) -> None:
+def test_a_query_that_is_rescaled_runs_as_the_user_who_has_started_it(tmp_path: Path) -> None:
     source, classes = tmp_path / "Users.java", tmp_path / "classes"
     source.write_text(_JAVA)
     spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
@@ -55,12 +55,12 @@ def test_a_query_that_is_restarted_runs_as_the_user_who_has_started_it(tmp_path:
         rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
         query = jvm.jvm.Users.start(rows.writeStream._jwrite, SOMEBODY)
 
-        def restarted() -> bool:
+        def rescaled() -> bool:
             inbox.put()
             query.processAllAvailable()
-            return policy.restarts(str(query.id().toString())) >= 2
+            return policy.rescales(str(query.id().toString())) >= 2
 
-        eventually(restarted, "it is restarted twice")
+        eventually(rescaled, "it is rescaled twice")
         query.stop()
         seen = list(jvm.jvm.Users.seen)
     assert len(seen) >= 3

@@ -1,4 +1,4 @@
-"""A driver with a stand-in for the policy that restarts queries at known moments: see scripted_policy.py."""
+"""A driver with a stand-in for the policy that rescales queries at known moments: see scripted_policy.py."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def totals(spark: SparkSession, inbox: Inbox) -> DataFrame:
     return stream(spark, inbox).groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
 
 
-def feed_until_restarted(world: World, inbox: Inbox, query: StreamingQuery, times: int) -> None:
-    """Put in a file and wait for it to be processed until the query has been restarted so often."""
+def feed_until_rescaled(world: World, inbox: Inbox, query: StreamingQuery, times: int) -> None:
+    """Put in a file and wait for it to be processed until the query has been rescaled so often."""
 
     def look() -> bool:
-        if world.policy.restarts(query.id) < times:
+        if world.policy.rescales(query.id) < times:
             inbox.put()
             query.processAllAvailable()
-        return world.policy.restarts(query.id) >= times
+        return world.policy.rescales(query.id) >= times
 
-    eventually(look, f"{times} restarts")
+    eventually(look, f"{times} rescales")

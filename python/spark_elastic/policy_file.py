@@ -26,8 +26,8 @@ from typing import Any, Literal
 import yaml
 from attrs import evolve, field, frozen
 
-from spark_elastic.core.declared import NO_BOUND, WantedBounds
-from spark_elastic.core.requirements import MAX_PARALLELISM, SHUFFLE
+from spark_elastic.core.bounds.declared import NO_BOUND, WantedBounds
+from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE
 
 __all__ = ["MAX_SIZE", "PolicyFile", "PolicyFileError", "load_policy"]
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from spark_elastic.core.declared import NO_BOUND, WantedBounds
+from spark_elastic.core.bounds.declared import NO_BOUND, WantedBounds
+from spark_elastic.core.keys import key
 
-PREFIX = "spark.elastic.query."
+PREFIX = f"{key.PREFIX}query."
 EXAMPLES = ("query.NAME.lowerBound", "upperBound")
 DOC = (
     "Fewest and most partitions of the query with this name (adaptive mode); -1: no bound. With `.source-0` "

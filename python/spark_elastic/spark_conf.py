@@ -8,15 +8,14 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
+from spark_elastic.core.keys.rescaling import MODE, PYTHON
+from spark_elastic.settings import SettingsError, load, spellings
 
 PLUGIN = "org.apache.spark.elastic.ElasticPlugin"
 PLUGINS = "spark.plugins"
 JARS = "spark.jars"
 DRIVER_CLASS_PATH = "spark.driver.extraClassPath"
 
-_MODE = PREFIX + "schedulerMode"
-_PYTHON = PREFIX + "python"
 _OUR_JAR = re.compile(r"spark-elastic_[^/\\]*\.jar")
 _FLAGS = {"--jars": JARS, "--driver-class-path": DRIVER_CLASS_PATH}
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -39,15 +38,15 @@ def plugin_conf(
     """
     try:
         settings = load(existing)
-        load({_MODE: mode} if mode is not None else {})
+        load({MODE.full_name: mode} if mode is not None else {})
     except SettingsError as error:
         raise ConflictError(str(error)) from error
     if "," in str(jar):
         raise ConflictError(
             f"{jar} has a comma in its path, which {JARS} takes for its end: install elsewhere"
         )
-    modes = spellings(existing, _MODE)
-    if mode is not None and modes and settings.scheduler_mode != load({_MODE: mode}).scheduler_mode:
+    modes = spellings(existing, MODE)
+    if mode is not None and modes and settings[MODE] != load({MODE.full_name: mode})[MODE]:
         raise ConflictError(f"{modes[0]} is '{existing[modes[0]]}' already: remove it, or ask for that mode")
     added = {
         PLUGINS: _append(existing.get(PLUGINS, ""), PLUGIN, ","),
@@ -55,9 +54,9 @@ def plugin_conf(
         DRIVER_CLASS_PATH: _append_jar(existing, DRIVER_CLASS_PATH, jar, os.pathsep),
     }
     if not modes:
-        added[_MODE] = mode or Settings().scheduler_mode
-    if not spellings(existing, _PYTHON):
-        added[_PYTHON] = python
+        added[MODE.full_name] = mode or MODE.default
+    if not spellings(existing, PYTHON):
+        added[PYTHON.full_name] = python
     return added
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from spark_elastic import wire
 from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.batch.questions import QUESTION_TYPES, LargePartition, Ranges
+from spark_elastic.core.batch.questions import QUESTION_TYPES, PlannedExchange, Ranges, WrittenExchange
+
+CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
 
 COUNT = {
     "type": "InitialCount",
@@ -24,11 +29,8 @@ RANGES = {
     "type": "Ranges",
     "group": "7",
     "slots": 2,
-    "join": "inner",
-    "exchanges": [
-        {"id": "5", "bytes": [70, 900], "side": "left", "large": [{"partition": 1, "maps": [450, 450]}]},
-        {"id": "6", "bytes": [70, 20], "side": "right"},
-    ],
+    "left": None,
+    "exchanges": [{"id": "5", "bytes": [70, 900]}, {"id": "6", "bytes": [70, 20]}],
 }
 SPLIT = {
     "type": "SplitSize",
@@ -61,13 +63,18 @@ def test_every_kind_of_question_has_an_example() -> None:
     assert {value["type"] for value in EXAMPLES} == {cls.__name__ for cls in QUESTION_TYPES}
 
 
+@pytest.mark.parametrize("cls", [*QUESTION_TYPES, PlannedExchange, WrittenExchange])
+def test_a_question_has_the_fields_that_the_shim_sends(cls: type) -> None:
+    (fields,) = re.findall(rf"case class {cls.__name__}\((.*?)\)\s", CONTRACT.read_text(), re.DOTALL)
+    sent = {re.sub("([A-Z])", r"_\1", name).lower() for name in re.findall(r"(\w+):", fields)}
+    assert sent == {field.name for field in attrs.fields(cls)}
+
+
 def test_sizes_may_be_packed() -> None:
     exchange: dict[str, Any] = {"id": "5", "bytes": packed(1, -1, 1 << 40)}
-    exchange["large"] = [{"partition": 2, "maps": packed(7, 8)}]
     question = wire.decode_question({**RANGES, "exchanges": [exchange]})
     assert isinstance(question, Ranges)
     assert question.exchanges[0].bytes == (1, -1, 1 << 40)
-    assert question.exchanges[0].large == (LargePartition(partition=2, maps=(7, 8)),)
 
 
 @pytest.mark.parametrize("wrong", ["x", "AAAA", [1.5], [True], None, 7, b64encode(array("b", [1])).decode()])
@@ -76,8 +83,8 @@ def test_other_sizes_are_refused(wrong: Any) -> None:
         wire.decode_question({**RANGES, "exchanges": [{"id": "5", "bytes": wrong}]})
 
 
-def test_an_unknown_question_or_join_is_refused() -> None:
+def test_an_unknown_question_or_reason_to_leave_a_group_is_refused() -> None:
     with pytest.raises(wire.WireError, match="unknown question type 'Sizes'"):
         wire.decode_question({"type": "Sizes"})
-    with pytest.raises(wire.WireError, match=r"@ \$\.join"):
-        wire.decode_question({**RANGES, "join": "outer"})
+    with pytest.raises(wire.WireError, match=r"@ \$\.left"):
+        wire.decode_question({**RANGES, "left": "outer"})

@@ -19,9 +19,8 @@ from spark_elastic.core.actions import (
     KillExecutors,
     Report,
     RequestExecutors,
-    SetParallelism,
+    Rescale,
     StartQuery,
-    StopQuery,
     TakeSavepoint,
 )
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
@@ -37,6 +36,7 @@ FACTS = st.sampled_from(
         STATELESS,
         OLD,
         evolve(OLD, provider="hdfs"),
+        evolve(STATEFUL, provider="hdfs", checkpoint_format=1),
         evolve(STATEFUL, trigger="available_now", trigger_ms=0),
         evolve(STATEFUL, explicit_partitions=4, session_partitions=4),
     ]
@@ -68,7 +68,7 @@ SETTINGS = st.builds(
 
 
 ABOUT_EXECUTORS = RequestExecutors | KillExecutors | DecommissionExecutors
-ORDERS = StartQuery | StopQuery | SetParallelism | FailQuery | CancelQuery | TakeSavepoint | ABOUT_EXECUTORS
+ORDERS = StartQuery | Rescale | FailQuery | CancelQuery | TakeSavepoint | ABOUT_EXECUTORS
 FAILURES = st.builds(
     ev.Failure,
     error=st.sampled_from(["disk full", "no route to host"]),
@@ -78,9 +78,13 @@ FAILURES = st.builds(
 
 
 class Lives(RuleBasedStateMachine):
-    """The shim's side: where each query is, which orders are open, how many partitions are in force."""
+    """The shim's side: where each query is, which orders are open, how many partitions are in force.
+
+    `fresh` are the queries of which the policy knows that their state was moved, and of no batch since.
+    """
 
     new_scene = Scene
+    forgets = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,6 +94,7 @@ class Lives(RuleBasedStateMachine):
         self.partitions: dict[str, int] = {}
         self.open: list[Action] = []
         self.failures: dict[str, ev.Failure] = {}
+        self.fresh: set[str] = set()
         self.bounds: dict[str, tuple[int, int]] = {}
         self.changes: set[str] = set()
         self.runs = 0
@@ -104,38 +109,59 @@ class Lives(RuleBasedStateMachine):
 
     def see(self, actions: tuple[Action, ...]) -> None:
         reported: set[str | None] = set()
-        ending: set[str | None] = set()
+        settled: set[str | None] = set()
         slots = self.scene.scheduler.slots.total
         for action in actions:
             match action:
                 case Report(decision=decision):
                     assert decision.message
-                    assert decision.cause == action.cause == self.scene.log[-1][0].id
-                    if decision.kind == "rescale_restart":
+                    if decision.kind in ("rescale_state", "rescale_in_place"):
                         reported.add(decision.query)
-                    if decision.reason in ("stop_with_savepoint", "stopping_again", "stopped_again"):
-                        # To end it, or once more what was decided when there were slots.
+                    if decision.reason in ("rescale_called_off", "rescaled_again"):
+                        # Nothing is moved, or once more what was decided when there were slots.
                         reported.add(decision.query)
-                        ending.add(decision.query)
-                case StopQuery():
-                    assert action.query in reported, "a stop without a reason"
-                    assert action.query in ending or slots > 0, "stopped without a slot to start on"
-                case StartQuery() | SetParallelism():
-                    self.check_bounds(action)
+                        settled.add(decision.query)
+                case Rescale():
+                    assert action.query in reported, "a rescale without a reason"
+                    assert action.query in settled or slots > 0, "rescaled without a slot to do it on"
                 case HoldQuery():
                     assert action.message
-            if isinstance(action, ORDERS):
-                if isinstance(action, StopQuery | SetParallelism):
-                    # What somebody asks for is no advice.
-                    assert not self.scene.settings.advise_only or action.query in ending
-                self.open.append(action)
+                    self.hears_how_to_begin(action)
+            self.take(action)
 
-    def check_bounds(self, action: StartQuery | SetParallelism) -> None:
+    def take(self, action: Action) -> None:
+        """Take an order, if it is one."""
+        match action:
+            case StartQuery():
+                self.check_bounds(action)
+            case Rescale():
+                self.check_bounds(action)
+                self.check_rescale(action)
+        if isinstance(action, ORDERS):
+            self.open.append(action)
+
+    def check_rescale(self, order: Rescale) -> None:
+        facts = self.facts[order.query]
+        assert not self.scene.settings.advise_only
+        assert self.phase[order.query] == "running", "rescaled while it stands still"
+        if facts.stateful:
+            assert (facts.provider, facts.checkpoint_format) == ("rocksdb", 2)
+            in_force = self.partitions[order.query]
+            assert order.query not in self.fresh or order.partitions == in_force, "moved without a batch"
+
+    def hears_how_to_begin(self, order: StartQuery | HoldQuery) -> None:
+        if order.rescalable and self.phase.get(order.query) == "held":
+            facts = self.facts[order.query]
+            assert facts.stateful
+            assert facts.checkpoint_partitions is None
+            self.facts[order.query] = evolve(facts, provider="rocksdb", checkpoint_format=2)
+
+    def check_bounds(self, action: StartQuery | Rescale) -> None:
         given = self.scene.settings
         # What was due before the bounds changed is done first, by the old ones.
         held = given.mode == "adaptive" and not given.advise_only
         if held and isinstance(action, StartQuery) and action.cause not in self.changes:
-            lower = self.scene.scheduler._machines[action.query].requirements.lower
+            lower = self.scene.scheduler._machines[action.query].record.requirements.lower
             assert self.scene.scheduler.slots.total >= lower, "started below its lower bound"
         if action.partitions is not None:
             facts = self.facts[action.query]
@@ -177,6 +203,8 @@ class Lives(RuleBasedStateMachine):
     def submitted(self, query: str, facts: ev.QueryFacts) -> None:
         if query not in self.phase:
             self.runs += 1
+            # The orders for a run of before find nobody.
+            self.open = [order for order in self.open if getattr(order, "query", None) != query]
             self.facts[query] = evolve(facts, query=query)
             self.phase[query] = "held"
             self.send(ev.QuerySubmitted, facts=self.facts[query], run=f"r{query}")
@@ -190,19 +218,20 @@ class Lives(RuleBasedStateMachine):
         self.open.remove(order)
         self.scene.now += 100
         match order:
-            case StartQuery(query=query):
-                if self.phase.get(query) in ("held", "stopped", "failed"):
-                    if well and order.partitions is not None:
-                        self.partitions[query] = order.partitions
-                    self.outcome(order, well)
+            case StartQuery(query=query) if self.phase.get(query) in ("held", "failed"):
+                self.hears_how_to_begin(order)
+                if well and order.partitions is not None:
+                    self.use(query, order.partitions)
+                self.outcome(order, well)
+                self.runs_now(query)
+            case Rescale(query=query):
+                self.answer_rescale(order, well)
+            case FailQuery(query=query) if self.phase.get(query) in ("held", "failed"):
+                self.outcome(order, well)
+                if well:
+                    self.ends(query, "boom")
+                else:
                     self.runs_now(query)
-            case StopQuery(query=query) if self.phase.get(query) == "running" and well:
-                self.phase[query] = "stopped"
-                self.send(ev.QueryStopped, query=query, run=f"r{query}", action=order.id)
-                self.outcome(order, well)
-            case FailQuery(query=query) if self.phase.get(query) in ("held", "stopped", "failed") and well:
-                self.outcome(order, well)
-                self.ends(query, "boom")
             case CancelQuery(query=query) if query in self.phase:
                 # A stop that takes long is answered late, and the query ends all the same.
                 self.outcome(order, well)
@@ -211,9 +240,8 @@ class Lives(RuleBasedStateMachine):
                 taken = {"path": f"{target}/savepoint", "batch": 7, "bytes": 1}
                 self.send(ev.SavepointTaken, query=query, run=f"r{query}", action=order.id, **taken)
                 self.outcome(order, well)
-            case SetParallelism(query=query) if well:
-                self.partitions[query] = order.partitions
-                self.outcome(order, well)
+                if order.stop and self.phase.get(query) == "running":
+                    self.ends(query, None)
             case RequestExecutors():
                 self.outcome(order, well)  # who comes, comes by itself
             case KillExecutors(executors=executors) | DecommissionExecutors(executors=executors) if well:
@@ -222,6 +250,37 @@ class Lives(RuleBasedStateMachine):
                     self.executor_goes(executor)
             case _:
                 self.outcome(order, False)
+
+    def answer_rescale(self, order: Rescale, well: bool) -> None:
+        query = order.query
+        runs = self.phase.get(query) == "running"
+        older = self.rescales(query, before=order)
+        if runs and older and self.facts[query].stateful:
+            # It takes their place, and is still to be carried out.
+            self.open.append(order)
+            for replaced in older:
+                self.open.remove(replaced)
+                self.outcome(replaced, False)
+            return
+        for earlier in older:
+            self.answer(earlier, well)
+        if runs and well:
+            self.use(query, order.partitions)
+        self.outcome(order, runs and well)
+
+    def rescales(self, query: str, before: Rescale | None = None) -> list[Rescale]:
+        """Give the open ones of a query in their order."""
+        found = [order for order in self.open if isinstance(order, Rescale) and order.query == query]
+        found.sort(key=lambda order: int(order.id[1:]))
+        return [order for order in found if before is None or int(order.id[1:]) < int(before.id[1:])]
+
+    def use(self, query: str, count: int) -> None:
+        """Bring another count into force; the policy is about to hear of it."""
+        facts = self.facts[query]
+        before = self.partitions.get(query, facts.checkpoint_partitions)
+        if facts.stateful and before not in (None, count):
+            self.fresh.add(query)
+        self.partitions[query] = count
 
     def outcome(self, order: Action, well: bool) -> None:
         if well:
@@ -238,13 +297,14 @@ class Lives(RuleBasedStateMachine):
 
     @rule(query=QUERIES)
     def started_unasked(self, query: str) -> None:
-        if self.phase.get(query) in ("held", "stopped"):
+        if self.phase.get(query) == "held":
             self.runs_now(query)
 
     @rule(query=QUERIES, duration_ms=st.integers(1, 20_000), later=st.integers(0, 3_000))
     def batch_is_committed(self, query: str, duration_ms: int, later: int) -> None:
         if self.phase.get(query) == "running":
             self.scene.now += later
+            self.fresh.discard(query)
             self.see(self.scene.batch(duration_ms, self.partitions[query], query, f"r{query}"))
 
     @rule(query=QUERIES, error=st.sampled_from([None, "boom"]))
@@ -255,14 +315,20 @@ class Lives(RuleBasedStateMachine):
         if self.phase.pop(query, None) is not None:
             self.partitions.pop(query, None)
             self.failures.pop(query, None)
+            self.fresh.discard(query)
             self.see(self.scene.terminated(query, error, f"r{query}"))
 
-    @rule(query=QUERIES, failure=FAILURES)
-    def run_fails(self, query: str, failure: ev.Failure) -> None:
+    @rule(query=QUERIES, failure=FAILURES, refused=st.booleans())
+    def run_fails(self, query: str, failure: ev.Failure, refused: bool) -> None:
+        """A rescale that has not been carried out is off, whether anybody says so or not."""
         if self.phase.get(query) == "running":
+            pending = self.rescales(query)
+            self.open = [order for order in self.open if order not in pending]
             self.phase[query] = "failed"
             self.failures[query] = failure
             self.send(ev.QueryFailed, query=query, run=f"r{query}", failure=failure)
+            for order in pending if refused else ():
+                self.outcome(order, False)
 
     @rule(query=QUERIES, lower=st.integers(1, 3), more=st.integers(0, 4))
     def bounds_change(self, query: str, lower: int, more: int) -> None:
@@ -280,13 +346,35 @@ class Lives(RuleBasedStateMachine):
     def somebody_cancels(self, query: str) -> None:
         self.send(ev.CancelRequested, query=query, by="somebody")
 
-    @rule(query=QUERIES, kind=st.sampled_from([ev.QueryIdle, ev.QueryTerminated, ev.QueryStopped]))
+    @rule(query=QUERIES, kind=st.sampled_from([ev.QueryTerminated, ev.QueryFailed, ev.QueryProgress]))
     def something_stray_comes(self, query: str, kind: type[ev.Event]) -> None:
         """Events that make no sense may be reported; they may not break anything."""
-        if query in self.phase and kind is not ev.QueryIdle:
-            return
-        fields = {"action": "a1"} if kind is ev.QueryStopped else {}
+        fields: dict[str, Any] = {}
+        if kind is ev.QueryFailed:
+            fields = {"failure": ev.Failure(error="disk full")}
+        if kind is ev.QueryProgress:
+            fields = {"batch": 1, "started": self.scene.now, "duration_ms": 1, "partitions": 9}
         self.send(kind, query=query, run="r?", **fields)
+
+    # What makes it likely that something is rescaled
+
+    @rule(queries=st.lists(QUERIES, min_size=1, max_size=3), facts=FACTS, cores=st.integers(1, 4))
+    def queries_run(self, queries: list[str], facts: ev.QueryFacts, cores: int) -> None:
+        self.executor_comes("4", cores)
+        for query in queries:
+            self.submitted(query, facts)
+        self.carry_out_all()
+
+    @precondition(lambda self: self.phase)
+    @rule(more=st.booleans(), ms=st.sampled_from([100, 4_000, 30_000]))
+    def slots_change(self, more: bool, ms: int) -> None:
+        if more:
+            self.executor_comes("3", 4)
+        else:
+            self.executor_goes("3")
+            for query in self.phase:
+                self.batch_is_committed(query, 300, 400)
+        self.let_pass(ms)
 
     # Time and the policy process
 
@@ -299,10 +387,32 @@ class Lives(RuleBasedStateMachine):
         self.scene.advance(ms)
         for _, actions in self.scene.log[before:]:
             for action in actions:
-                if isinstance(action, ORDERS):
-                    self.open.append(action)
-                if isinstance(action, StartQuery | SetParallelism):
-                    self.check_bounds(action)
+                self.take(action)
+
+    @rule()
+    def nothing_is_blocked(self) -> None:
+        """When orders are carried out and time passes, every query gets somewhere."""
+        self.carry_out_all()
+        self.nobody_waits_in_vain()
+
+    def carry_out_all(self) -> None:
+        for _ in range(30):
+            while self.open:
+                self.answer(self.open[0], True)
+            if all(phase == "running" for phase in self.phase.values()):
+                return
+            self.let_pass(60_000)
+
+    def nobody_waits_in_vain(self) -> None:
+        for query, phase in self.phase.items():
+            record = self.scene.scheduler._machines[query].record
+            short = self.scene.scheduler.slots.total < record.requirements.lower
+            waits = short and record.state.name == "WaitingForResources"
+            assert waits or (phase == "running" and record.state.name == "Executing"), record.state
+            # A copy of which nobody has heard the end keeps nothing from happening.
+            orders = {order.kind for order in record.orders.values()} - {"savepoint"}
+            in_force = record.target is None and not orders
+            assert waits or in_force, record
 
     @rule()
     def timers_are_late(self) -> None:
@@ -316,6 +426,7 @@ class Lives(RuleBasedStateMachine):
         self.open.clear()
         self.changes.clear()
         self.bounds.clear()  # requests are nowhere written down
+        self.fresh.update(query for query, phase in self.phase.items() if phase != "held")
         self.scene = self.new_scene(self.scene.settings, self.scene.now)
         self.send(ev.Snapshot, **world)
 
@@ -340,14 +451,22 @@ class Lives(RuleBasedStateMachine):
         self.scene.scheduler.validate()
 
     @invariant()
+    def no_move_is_forgotten(self) -> None:
+        """While the state of a query may be moved, it does not count as one that merely runs."""
+        for query in () if self.forgets else self.phase:
+            machine = self.scene.scheduler._machines[query]
+            if machine.record.state.name == "Executing" and machine.record.facts.stateful:
+                assert not self.rescales(query)
+
+    @invariant()
     def nobody_waits_for_what_is_there(self) -> None:
         given = self.scene.settings
         if given.submission_stabilization_ms > 0 and not given.advise_only:
             return
         for query in self.phase:
             machine = self.scene.scheduler._machines[query]
-            if given.advise_only or self.scene.scheduler.slots.total >= machine.requirements.lower:
-                assert machine.state.name != "WaitingForResources"
+            if given.advise_only or self.scene.scheduler.slots.total >= machine.record.requirements.lower:
+                assert machine.record.state.name != "WaitingForResources"
 
     def teardown(self) -> None:
         self.scene.check()

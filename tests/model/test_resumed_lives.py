@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import Action, CancelQuery, FailQuery, SetParallelism, StartQuery, StopQuery
+from spark_elastic.core.actions import (
+    Action,
+    CancelQuery,
+    FailQuery,
+    Rescale,
+    StartQuery,
+    TakeSavepoint,
+)
 from spark_elastic.core.scheduler import Scheduler
-from tests.model.test_lives import FACTS, QUERIES, Lives
+from tests.model.test_lives import Lives
 from tests.unit.core.builder import Scene
 
 
@@ -66,6 +73,8 @@ class TwinLives(Lives):
 class ResumedLives(Lives):
     """Lives of policy processes that die, and are followed by others that go on."""
 
+    forgets = True
+
     @rule(data=st.data(), gap_ms=st.sampled_from([0, 700, 10_000]))
     def policy_dies_and_goes_on(self, data: st.DataObject, gap_ms: int) -> None:
         """Each open order is lost, or carried out unheard, or still under way when the next one begins."""
@@ -76,75 +85,55 @@ class ResumedLives(Lives):
                 self.open.remove(order)
             if fate == "unheard":
                 self.carry_out(order)
+        self.fresh = {query for query in self.phase if self.is_known_as_moved(scheduler, query)}
         self.scene.now += gap_ms
         self.scene.scheduler = scheduler
         self.scene.timers.clear()
         self.send(ev.Snapshot, **self.world())
         self.all_timers_are_set()
 
+    def is_known_as_moved(self, scheduler: Scheduler, query: str) -> bool:
+        """Say whether the one that goes on knows it, or sees it by the count that the snapshot shows."""
+        record = scheduler._machines[query].record
+        other = query in self.partitions and record.partitions not in (None, self.partitions[query])
+        return record.facts.stateful and (record.moved or other)
+
     def carry_out(self, order: Action) -> None:
         """Do what was ordered; who ordered it is dead and hears nothing of it."""
         match order:
-            case StartQuery(query=query) if self.phase.get(query) in ("held", "stopped", "failed"):
+            case StartQuery(query=query) if self.phase.get(query) in ("held", "failed"):
+                self.hears_how_to_begin(order)
                 if order.partitions is not None:
-                    self.partitions[query] = order.partitions
-                self.partitions.setdefault(query, self.facts[query].session_partitions)
+                    self.use(query, order.partitions)
+                known = self.facts[query].checkpoint_partitions or self.facts[query].session_partitions
+                self.partitions.setdefault(query, known)
                 self.phase[query] = "running"
-            case StopQuery(query=query) if self.phase.get(query) == "running":
-                self.phase[query] = "stopped"
-            case FailQuery(query=query) | CancelQuery(query=query):
-                self.phase.pop(query, None)
-                self.partitions.pop(query, None)
-                self.failures.pop(query, None)
-            case SetParallelism(query=query) if self.phase.get(query) == "running":
-                self.partitions[query] = order.partitions
+            case FailQuery(query=query) if self.phase.get(query) in ("held", "failed"):
+                self.ends_unheard(query)
+            case CancelQuery(query=query):
+                self.ends_unheard(query)
+            case TakeSavepoint(query=query) if order.stop and self.phase.get(query) == "running":
+                self.ends_unheard(query)
+            case Rescale(query=query) if self.phase.get(query) == "running":
+                self.open = [open for open in self.open if open not in self.rescales(query, before=order)]
+                self.use(query, order.partitions)
+
+    def ends_unheard(self, query: str) -> None:
+        self.phase.pop(query, None)
+        self.partitions.pop(query, None)
+        self.failures.pop(query, None)
 
     def all_timers_are_set(self) -> None:
         machines = self.scene.scheduler._machines.values()
-        wanted = {machine.timer.id: machine.timer.at for machine in machines if machine.timer}
+        timers = (machine.record.timer for machine in machines)
+        wanted = {timer.id: timer.at for timer in timers if timer}
         assert {timer: self.scene.timers.get(timer) for timer in wanted} == wanted
-
-    @rule(queries=st.lists(QUERIES, min_size=1, max_size=3), facts=FACTS, cores=st.integers(1, 4))
-    def queries_run(self, queries: list[str], facts: ev.QueryFacts, cores: int) -> None:
-        self.executor_comes("4", cores)
-        for query in queries:
-            self.submitted(query, facts)
-        self.carry_out_all()
-
-    @precondition(lambda self: self.phase)
-    @rule(more=st.booleans(), ms=st.sampled_from([100, 4_000, 30_000]))
-    def slots_change(self, more: bool, ms: int) -> None:
-        if more:
-            self.executor_comes("3", 4)
-        else:
-            self.executor_goes("3")
-            for query in self.phase:
-                self.batch_is_committed(query, 300, 400)
-        self.let_pass(ms)
-
-    def carry_out_all(self) -> None:
-        for _ in range(30):
-            while self.open:
-                self.answer(self.open[0], True)
-            if all(phase == "running" for phase in self.phase.values()):
-                return
-            self.let_pass(60_000)
 
     @precondition(lambda self: self.phase)
     @rule(data=st.data())
-    def nothing_is_blocked(self, data: st.DataObject) -> None:
-        """Whatever was lost: when orders are carried out and time passes, every query gets somewhere."""
+    def nothing_is_blocked_by_what_was_lost(self, data: st.DataObject) -> None:
         self.policy_dies_and_goes_on(data, 700)
-        self.carry_out_all()
-        for query, phase in self.phase.items():
-            machine = self.scene.scheduler._machines[query]
-            short = self.scene.scheduler.slots.total < machine.requirements.lower
-            waits = short and machine.state.name == "WaitingForResources"
-            assert waits or (phase == "running" and machine.state.name == "Executing"), machine.state
-            # A copy of which nobody has heard the end keeps nothing from happening.
-            orders = {order.kind for order in machine.record.orders.values()} - {"savepoint"}
-            in_force = machine.record.target is None and not orders
-            assert waits or in_force, machine.record
+        self.nothing_is_blocked()
 
 
 for lives in (TwinLives, ResumedLives):

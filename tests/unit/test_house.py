@@ -1,4 +1,4 @@
-"""The build's own rules: one version number, one list of Spark versions, a jar that is found."""
+"""The house's own rules: one version number, one list of Spark versions, a jar that is found, short files."""
 
 import re
 from importlib import metadata
@@ -115,3 +115,9 @@ def test_no_file_of_ours_writes_the_version_a_second_time() -> None:
     for name in ("pyproject.toml", "build.sbt"):
         text = (CHECKOUT / name).read_text(encoding="utf-8")
         assert f'"{spark_elastic.__version__}"' not in text
+
+
+def test_no_file_of_the_package_is_long() -> None:
+    """Whoever needs more lines holds two things in one file."""
+    files = (CHECKOUT / "python").rglob("*.py")
+    assert [file.name for file in files if len(file.read_text(encoding="utf-8").splitlines()) > 400] == []

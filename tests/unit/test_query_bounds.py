@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.keys import rescaling, restarts
 from spark_elastic.settings import PREFIX, SettingsError, keys, load
 
 
@@ -66,13 +67,13 @@ def test_a_savepoint_to_start_from_is_a_setting_of_a_query() -> None:
 
 def test_adaptive_mode_has_defaults_of_its_own_where_nothing_is_set() -> None:
     adaptive = load({f"{PREFIX}schedulerMode": "adaptive"})
-    assert adaptive.resource_wait_timeout_ms == 300_000
-    assert adaptive.submission_stabilization_timeout_ms == 10_000
-    assert adaptive.explicit_parallelism == "upperBound"
-    assert adaptive.restart_strategy == "exponential-delay"
-    assert load({}).restart_strategy == "none"
+    assert adaptive[rescaling.RESOURCE_WAIT_MS] == 300_000
+    assert adaptive[rescaling.SUBMISSION_STABILIZATION_MS] == 10_000
+    assert adaptive[rescaling.EXPLICIT_PARALLELISM] == "upperBound"
+    assert adaptive[restarts.STRATEGY] == "exponential-delay"
+    assert load({})[restarts.STRATEGY] == "none"
     chosen = load({f"{PREFIX}schedulerMode": "adaptive", f"{PREFIX}explicitParallelism": "fixed"})
-    assert chosen.explicit_parallelism == "fixed"
+    assert chosen[rescaling.EXPLICIT_PARALLELISM] == "fixed"
     assert {key.name for key in keys() if key.adaptive != key.default} == {
         "adaptiveScheduler.submission.resourceWaitTimeout",
         "adaptiveScheduler.submission.resourceStabilizationTimeout",

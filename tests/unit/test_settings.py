@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import attrs
 import pytest
 
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.keys import batch, records, rescaling, resources, restarts
+from spark_elastic.core.keys.key import Key
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.settings import PREFIX, Settings, SettingsError, keys, load, markdown_table
 
@@ -67,17 +70,34 @@ def test_bounds_of_batch_stages_that_contradict_each_other_are_refused() -> None
 
 
 def test_every_field_of_the_core_is_reached_by_some_key() -> None:
+    values: dict[Key[Any], Any] = {
+        rescaling.MODE: "adaptive",
+        rescaling.WARM_UP_MS: 1,
+        rescaling.START_WAIT_MS: 3,
+        rescaling.RESOURCE_WAIT_MS: 4,
+        rescaling.SUBMISSION_STABILIZATION_MS: 5,
+        rescaling.COOLDOWN_MS: 6,
+        rescaling.EXECUTING_STABILIZATION_MS: 7,
+        rescaling.MAX_DELAY_MS: 8,
+        rescaling.MAX_CHECKPOINT_FAILURES: 9,
+        rescaling.MIN_PARALLELISM_INCREASE: 10,
+        rescaling.SCALING_INTERVAL_MAX_MS: 11,
+        rescaling.RESCALE_POLICY: "always",
+        rescaling.EXPLICIT_PARALLELISM: "fixed",
+        rescaling.STATE_STORE: "unchanged",
+        rescaling.MAX_PARALLELISM: 12,
+        restarts.STRATEGY: "fixed-delay",
+        resources.SLOT_IDLE_MS: 13,
+        resources.SAVEPOINT_DIR: "/s",
+        batch.DECISION_WAIT_MS: 14,
+        records.HISTORY_SIZE: 15,
+        records.ADVISE_ONLY: True,
+    }
     changed = Settings(
-        warm_up_timeout_ms=15, graceful_stop_timeout_ms=1, start_timeout_ms=2, advise_only=True,
-        resource_wait_timeout_ms=3,
-        submission_stabilization_timeout_ms=4, cooldown_after_rescaling_ms=5,
-        executing_stabilization_timeout_ms=6, rescale_trigger_max_delay_ms=7, min_parallelism_increase=8,
-        scaling_interval_max_ms=9, rescale_policy="always", explicit_parallelism="fixed",
-        state_store="unchanged", max_parallelism=10, history_size=11, restart_strategy="fixed-delay",
-        scheduler_mode="adaptive", slot_idle_timeout_ms=12, bounds={"counts": WantedBounds(upper=4)},
+        values=values,
+        bounds={"counts": WantedBounds(upper=4)},
         source_bounds={"counts": {"source-0": WantedBounds(upper=4)}},
-            savepoint_dir="/s", max_checkpoint_failures=13, decision_timeout_ms=14,
-    ).core()  # fmt: skip
+    ).core()
     same = [
         field.name
         for field in attrs.fields(CoreSettings)
@@ -88,9 +108,12 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
 
 def test_flinks_spelling_is_accepted_for_every_key() -> None:
     short = "spark.elastic.adaptive-scheduler.submission.resource-wait-timeout"
-    assert load({short: "5 min"}).resource_wait_timeout_ms == 300_000
-    assert load({"spark.elastic.scheduler-mode": "REACTIVE"}).scheduler_mode == "reactive"
-    assert load({"spark.elastic.explicit-parallelism": "upper-bound"}).explicit_parallelism == "upperBound"
+    assert load({short: "5 min"})[rescaling.RESOURCE_WAIT_MS] == 300_000
+    assert load({"spark.elastic.scheduler-mode": "REACTIVE"})[rescaling.MODE] == "reactive"
+    assert (
+        load({"spark.elastic.explicit-parallelism": "upper-bound"})[rescaling.EXPLICIT_PARALLELISM]
+        == "upperBound"
+    )
     for key in keys():
         kebab = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in key.name)
         text = key.kind.example
@@ -104,14 +127,14 @@ def test_older_names_still_work() -> None:
         "spark.elastic.adaptiveScheduler.resourceStabilizationTimeout": "3s",
     }
     settings = load(conf)
-    assert settings.cooldown_after_rescaling_ms == 1_000
-    assert settings.resource_wait_timeout_ms == 2_000
-    assert settings.submission_stabilization_timeout_ms == 3_000
+    assert settings[rescaling.COOLDOWN_MS] == 1_000
+    assert settings[rescaling.RESOURCE_WAIT_MS] == 2_000
+    assert settings[rescaling.SUBMISSION_STABILIZATION_MS] == 3_000
 
 
 def test_one_setting_under_two_names_must_say_the_same() -> None:
     kebab = "spark.elastic.adaptive-scheduler.executing.cooldown-after-rescaling"
-    assert load({COOLDOWN: "60s", kebab: "1 min"}).cooldown_after_rescaling_ms == 60_000
+    assert load({COOLDOWN: "60s", kebab: "1 min"})[rescaling.COOLDOWN_MS] == 60_000
     (error,) = errors_of({COOLDOWN: "60s", kebab: "2 min"})
     assert kebab in error
     assert COOLDOWN in error
@@ -123,7 +146,7 @@ def test_one_setting_under_two_names_must_say_the_same() -> None:
     ("name", "nearest"),
     [
         ("spark.elastic.schedulermode", "spark.elastic.schedulerMode"),
-        ("spark.elastic.grace-stop-timeout", "spark.elastic.gracefulStopTimeout"),
+        ("spark.elastic.warmer-timeout", "spark.elastic.warmUpTimeout"),
         ("spark.elastic.cooldown", COOLDOWN),
         ("spark.elastic.journal.directory", "spark.elastic.journal.dir"),
         ("spark.elastic.", "spark.elastic.python"),
@@ -144,7 +167,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(name: str, nearest
             "reactiv",
             ("'reactiv'", "one of reactive, adaptive, off", "set spark.elastic.schedulerMode=reactive"),
         ),
-        ("gracefulStopTimeout", "-1", ("'-1'", "a duration such as", "=30s")),
+        ("warmUpTimeout", "-1", ("'-1'", "a duration such as", "=10s")),
         ("startTimeout", "soon", ("'soon'", "a duration such as", "=10s")),
         ("adviseOnly", "yes", ("'yes'", "true or false", "=false")),
         ("maxParallelism", "40000", ("'40000'", "from 1 to 32768", "=32768")),
@@ -168,7 +191,7 @@ def test_all_errors_are_reported_at_once() -> None:
 
 def test_the_longest_interval_may_not_be_shorter_than_the_cooldown() -> None:
     longest = "spark.elastic.adaptiveScheduler.scalingInterval.max"
-    assert load({longest: "30s"}).scaling_interval_max_ms == 30_000
+    assert load({longest: "30s"})[rescaling.SCALING_INTERVAL_MAX_MS] == 30_000
     (error,) = errors_of({longest: "10s"})
     assert f"set {longest}=30s" in error
     # A cooldown that makes no sense is reported alone: nothing can be compared with it.
@@ -176,7 +199,7 @@ def test_the_longest_interval_may_not_be_shorter_than_the_cooldown() -> None:
 
 
 def test_no_value_can_be_typed_where_that_is_the_default() -> None:
-    assert load({"spark.elastic.journal.dir": "none"}).journal_dir is None
+    assert load({"spark.elastic.journal.dir": "none"})[records.JOURNAL_DIR] is None
     assert load({"spark.elastic.adaptiveScheduler.rescaleTrigger.maxDelay": "None"}) == Settings()
 
 

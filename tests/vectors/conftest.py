@@ -17,6 +17,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--vectors", type=Path, default=OWN, help="folder of vector files (default: our copy)")
 
 
+@pytest.fixture
+def own(pytestconfig: pytest.Config) -> bool:
+    """Say whether the vectors are those of our own copy."""
+    return bool(pytestconfig.getoption("--vectors", default=OWN).resolve() == OWN)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test of each vector, and one of each group that nothing runs yet."""
     # The option is not known where another folder's tests are run as well.

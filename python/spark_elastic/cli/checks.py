@@ -17,6 +17,8 @@ from attrs import frozen
 
 from spark_elastic import __version__
 from spark_elastic.core.flags import is_on
+from spark_elastic.core.keys.rescaling import PYTHON
+from spark_elastic.core.keys.resources import POLICY_FILE
 from spark_elastic.demo.prerequisites import java_problem, java_version
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.policy_file import PolicyFileError, load_policy
@@ -111,7 +113,7 @@ def settings(conf: Mapping[str, str], file: Path) -> list[Check]:
 def policy_file(conf: Mapping[str, str]) -> list[Check]:
     """Check the file of bounds, if one is named."""
     try:
-        name = load(conf).policy_file
+        name = load(conf)[POLICY_FILE]
     except SettingsError:
         return []  # said by the check of the settings
     if name is None:
@@ -179,14 +181,14 @@ def dynamic_allocation(conf: Mapping[str, str]) -> Check:
 
 def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Check:
     """Check that the Python of the policy process has this version of the package."""
-    names = (*spellings(conf, PREFIX + "python"), "spark.pyspark.driver.python", "spark.pyspark.python")
+    names = (*spellings(conf, PYTHON), "spark.pyspark.driver.python", "spark.pyspark.python")
     set_there = [conf[name] for name in names if name in conf]
     variables = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
     program = next(
         iter([*set_there, *(environment[name] for name in variables if environment.get(name))]), "python3"
     )
     probe = [program, "-c", "import spark_elastic; print(spark_elastic.__version__)"]
-    advice = f"set {PREFIX}python to a Python that has it, such as {sys.executable}"
+    advice = f"set {PYTHON.full_name} to a Python that has it, such as {sys.executable}"
     try:
         run = subprocess.run(probe, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):

@@ -19,11 +19,11 @@ from spark_elastic.cli.driver import (
 )
 from spark_elastic.client.names import find, title
 from spark_elastic.client.source import Json, Source
-from spark_elastic.core.reasons import duration
+from spark_elastic.core.sentences import duration
 from spark_elastic.live.draw import bounds, shown
 
 _MOST = 1_000
-_CHANGES = ("rescale_in_place", "rescale_restart", "start")
+_CHANGES = ("rescale_in_place", "rescale_state", "start")
 _HOLDS = ("held", "nothing_to_do", "failed", "finished")
 
 

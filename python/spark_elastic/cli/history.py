@@ -22,7 +22,7 @@ from spark_elastic.cli.driver import (
 )
 from spark_elastic.client.names import find_at, title
 from spark_elastic.client.source import Json
-from spark_elastic.core.reasons import duration
+from spark_elastic.core.sentences import duration
 from spark_elastic.live.draw import shown
 from spark_elastic.live.narrate import brief
 

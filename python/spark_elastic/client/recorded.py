@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from attrs import frozen
 
 from spark_elastic import __version__
 from spark_elastic.client.failures import Busy, Refused, UnknownQuery
 from spark_elastic.client.source import Json
 from spark_elastic.core.events import Event, Snapshot
-from spark_elastic.core.saved import NotRestorable
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.core.settings import CoreSettings
 from spark_elastic.rest.app import API, make_application
 from spark_elastic.rest.messages import HttpRequest
 from spark_elastic.rest.wsgi import SCRIPT_NAME, call
 from spark_elastic.runtime.board import Board, Watched
-from spark_elastic.runtime.entries import (
-    Entry,
-    EventEntry,
-    Header,
-    StageEntry,
-    StateEntry,
-    Unreadable,
-    read_journal,
-)
-from spark_elastic.settings import Settings, SettingsError, load
+from spark_elastic.runtime.entries import Entry, EventEntry, Header, Unreadable, read_journal
+from spark_elastic.runtime.player import Answered, Failed, Player, StateRefused
 
 
 class Recorded:
@@ -36,27 +32,24 @@ class Recorded:
     def __init__(self) -> None:
         self._board = Board()
         self._application = make_application(self._board)
-        self._policy: Watched | None = None
-        self._settings: Settings | None = None
-        self._header: Header | None = None
+        self._player = Player(_Seen(self._board))
         self.known = False
-        self._begins = False
 
     def read(self, entry: Entry) -> None:
         """Follow one entry. Raises Unreadable."""
-        match entry:
-            case Header():
-                self._begin(entry)
-            case StateEntry():
-                self._take_up(entry)
-            case EventEntry(event=event):
-                self._begins = False
-                if self._policy is not None:
-                    self._introduce(event)
-                    self._policy.handle(event)
-            case StageEntry(written=written):
-                self._board.decided(dict(written))
-                list(self._board.take_decided())  # they are written down already
+        if isinstance(entry, Header):
+            self._check(entry)
+        elif isinstance(entry, EventEntry) and self._player.policy is not None:
+            self._introduce(entry.event)
+        for step in self._player.read(entry):
+            match step:
+                case StateRefused(reason=reason):
+                    raise Unreadable(reason)
+                case Failed(error=error):
+                    raise error
+                case Answered(stage=stage):
+                    self._board.decided(dict(stage.written))
+                    list(self._board.take_decided())  # they are written down already
 
     def get(self, path: str) -> Json:
         """Return the document that the API would have at `path`. Raises Failure."""
@@ -72,48 +65,39 @@ class Recorded:
         kinds = {404: UnknownQuery, 503: Busy}
         raise kinds.get(answer.status, Refused)("\n".join(value["errors"]))
 
-    def _begin(self, header: Header) -> None:
+    def _check(self, header: Header) -> None:
         if header.version != __version__:
             raise Unreadable(
                 f"written by spark-elastic {header.version}, this is {__version__}: "
                 f"type `pip install 'spark-elastic[cli]=={header.version}'`"
             )
-        self._begins = header.part == 0
-        if self._header is not None and self._begins:
+        if self._player.header is not None and header.part == 0:
             self._board.restarts += 1
-        if self._begins or self._header is None:
-            self._settings = _settings(header)
-        if self._begins:
-            self._policy = self._board.watch(Scheduler(self._settings.core())) if self._settings else None
-        self._header = header
-
-    def _take_up(self, entry: StateEntry) -> None:
-        """Go on from a state where a run begins with one, or where what was before is gone."""
-        if self._policy is not None and not self._begins:
-            return
-        try:
-            self._policy = self._board.watch(Scheduler.restore(entry.state))
-        except NotRestorable as error:
-            raise Unreadable(f"the state cannot be taken up: {error}") from error
 
     def _introduce(self, event: Event) -> None:
         """Let the board know the application: by a snapshot, or by the header where that is gone."""
-        assert self._settings is not None
-        assert self._header is not None
-        name = self._header.application
+        header, settings = self._player.header, self._player.settings
+        assert header is not None
+        name = header.application
         if isinstance(event, Snapshot):
-            self._board.begin(self._settings, event)
+            self._board.begin(settings, event)
         elif not self.known:
             first = Snapshot(id="", at=0, application=name, application_name=name, spark_version="(unknown)")
-            self._board.begin(self._settings, first)
+            self._board.begin(settings, first)
         self.known = True
 
 
-def _settings(header: Header) -> Settings:
-    try:
-        return load(header.settings)
-    except SettingsError as error:
-        raise Unreadable(f"its settings are not those of this version: {error}") from error
+@frozen
+class _Seen:
+    """Makes schedulers that a board lets be seen."""
+
+    board: Board
+
+    def __call__(self, settings: CoreSettings) -> Watched:
+        return self.board.scheduler(settings)
+
+    def restore(self, state: Mapping[str, Any]) -> Watched:
+        return self.board.watch(Scheduler.restore(state))
 
 
 def recorded(path: Path) -> Recorded:

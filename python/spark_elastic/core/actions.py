@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 DecisionKind = Literal[
     "rescale_in_place",
-    "rescale_restart",
+    "rescale_state",
     "start",
     "stage",
     "held",
@@ -60,8 +60,8 @@ class Configure(Action):
     """Tell the shim its limits; the first answer to a snapshot.
 
     `decision_wait_ms` is how long the planning of a batch stage waits for its answer, 0: nothing is asked.
-    `warm_up_ms` is how long a restart waits at most for the warm-up of executors that join, 0: there is none.
-    `restarts` says that runs that fail are to be asked about: without it their queries end at once.
+    `warm_up_ms` is how long a rescale waits at most for the warm-up of executors that join, 0: there is none.
+    `restarts` says that failures are to be asked about: without it a query ends with the first.
     """
 
     warm_up_ms: int
@@ -79,66 +79,64 @@ class TurnOff(Action):
 
 
 @frozen(kw_only=True)
-class StartQuery(Action):
-    """Let a held or stopped query run.
-
-    `partitions` None leaves the count as it is. `repartition` moves the state of its checkpoint to
-    `partitions` first. `rescalable` makes a new checkpoint one that can be re-partitioned later.
-    """
+class QueryOrder(Action):
+    """Is for one run of a query: one that comes late, when there is another run, is refused."""
 
     query: str
+    run: str
+
+
+@frozen(kw_only=True)
+class StartQuery(QueryOrder):
+    """Let a query run that waits for an answer, at its start or after a failure.
+
+    `partitions` None leaves the count as it is; with another one than its checkpoint has, the state is moved
+    first. `rescalable` makes a new checkpoint one that can be re-partitioned later.
+    """
+
     partitions: int | None = None
-    repartition: bool = False
     rescalable: bool = False
 
 
 @frozen(kw_only=True)
-class HoldQuery(Action):
-    """Keep a submitted query at the gate; the application gets its handle, whose status shows `message`."""
+class HoldQuery(QueryOrder):
+    """Let a query wait on for its answer, and its status show `message`; `rescalable` as for a start."""
 
-    query: str
     message: str
+    rescalable: bool = False
 
 
 @frozen(kw_only=True)
-class StopQuery(Action):
-    """Stop a query at its next micro-batch boundary; its handle lives, and waits for a start or an end.
+class FailQuery(QueryOrder):
+    """End a query that waits for an answer; `message` None: with the exception that it has failed with."""
 
-    A micro-batch that has not ended after `grace_ms` is interrupted.
-    """
-
-    query: str
-    grace_ms: int
-
-
-@frozen(kw_only=True)
-class FailQuery(Action):
-    """End a query that has failed or waits for its start; `message` None: with its run's own exception."""
-
-    query: str
     message: str | None = None
 
 
 @frozen(kw_only=True)
-class CancelQuery(Action):
+class CancelQuery(QueryOrder):
     """Stop a query for good, as its application would."""
 
-    query: str
-
 
 @frozen(kw_only=True)
-class TakeSavepoint(Action):
-    """Copy what a query has committed into a new folder under `target`, while it goes on or is stopped."""
+class TakeSavepoint(QueryOrder):
+    """Copy what a query has committed by its next boundary into a new folder under `target`.
 
-    query: str
+    With `stop` it ends there once the copy is complete, else it goes on meanwhile.
+    """
+
     target: str
+    stop: bool = False
 
 
 @frozen(kw_only=True)
-class SetParallelism(Action):
-    """Change the count of a running query; in force from its next micro-batch."""
+class Rescale(QueryOrder):
+    """Give a running query another count: in place, or at its next boundary with its state.
 
-    query: str
+    It takes the place of one that was ordered before and has not been carried out; to the present count it
+    calls that off.
+    """
+
     partitions: int
 
 
@@ -151,10 +149,9 @@ class SourceBounds:
 
 
 @frozen(kw_only=True)
-class BoundSources(Action):
+class BoundSources(QueryOrder):
     """Keep the sources of a query within bounds, in their order, from its next micro-batch on."""
 
-    query: str
     sources: tuple[SourceBounds, ...]
 
 
@@ -206,11 +203,10 @@ ACTION_TYPES: tuple[type[Action], ...] = (
     TurnOff,
     StartQuery,
     HoldQuery,
-    StopQuery,
     FailQuery,
     CancelQuery,
     TakeSavepoint,
-    SetParallelism,
+    Rescale,
     BoundSources,
     RequestExecutors,
     KillExecutors,

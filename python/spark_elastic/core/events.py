@@ -14,11 +14,11 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from spark_elastic.core.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
-Phase = Literal["held", "running", "stopped", "failed"]
+Phase = Literal["held", "running", "failed"]
 
 
 @frozen(kw_only=True)
@@ -44,17 +44,18 @@ class SourceFacts:
 class QueryFacts:
     """Describe what does not change about a streaming query between two starts of it.
 
+    `global_state` says that it has an operator without keys, such as ``groupBy().count()`` or ``limit``:
+    Spark keeps the state of such a one in a single partition, whatever the count.
     `trigger_ms` is 0 when the query runs as fast as it can. `explicit_partitions` is the user's own
-    ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` and
-    `checkpoint_batch` are None for a new checkpoint, which is `pending` if its last batch was started and not
-    committed: that batch has to run before the state can be re-partitioned. A query is not `restartable` if
-    one of its sources cannot go on where a run has ended. `sources` are in the order in which its checkpoint
-    numbers them.
+    ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` is None for a
+    new checkpoint. One is `pending` if its last batch was started and not committed: that batch has to run
+    before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
     """
 
     query: str
     name: str | None = None
     stateful: bool
+    global_state: bool = False
     trigger: Trigger
     trigger_ms: int
     session_partitions: int
@@ -63,10 +64,8 @@ class QueryFacts:
     provider: Provider
     checkpoint_format: int
     checkpoint_partitions: int | None = None
-    checkpoint_batch: int | None = None
     pending: bool = False
     in_place: bool
-    restartable: bool
     sources: tuple[SourceFacts, ...] = ()
 
 
@@ -89,8 +88,8 @@ class Failure:
 class QueryInfo:
     """Describe one query of a snapshot.
 
-    `partitions` is the count in force, None while nothing runs; `failure` is there if its last run failed
-    and nobody has said yet what is to become of the query.
+    A query is `held` before its first micro-batch and `failed` after a failed one: it waits for an answer.
+    `partitions` is the count in force, None while it is held; `failure` is there if it is failed.
     """
 
     facts: QueryFacts
@@ -121,42 +120,43 @@ class Snapshot(Event):
 
 
 @frozen(kw_only=True)
-class ExecutorAdded(Event):
-    """An executor has registered with the driver."""
+class ExecutorEvent(Event):
+    """A fact about one executor that may change the slots."""
 
     executor: str
+
+
+@frozen(kw_only=True)
+class ExecutorAdded(ExecutorEvent):
+    """An executor has registered with the driver."""
+
     host: str
     cores: int
 
 
 @frozen(kw_only=True)
-class ExecutorRemoved(Event):
+class ExecutorRemoved(ExecutorEvent):
     """An executor is gone, whatever the reason."""
 
-    executor: str
     reason: str = ""
 
 
 @frozen(kw_only=True)
-class ExecutorExcluded(Event):
+class ExecutorExcluded(ExecutorEvent):
     """Spark gives no more tasks to an executor that failed too often."""
 
-    executor: str
     reason: str = ""
 
 
 @frozen(kw_only=True)
-class ExecutorUnexcluded(Event):
+class ExecutorUnexcluded(ExecutorEvent):
     """Spark gives tasks to an excluded executor again."""
-
-    executor: str
 
 
 @frozen(kw_only=True)
-class ExecutorDecommissioning(Event):
+class ExecutorDecommissioning(ExecutorEvent):
     """An executor finishes what it runs and takes nothing new."""
 
-    executor: str
     reason: str = ""
 
 
@@ -179,7 +179,7 @@ class QueryEvent(Event):
 
 @frozen(kw_only=True)
 class QuerySubmitted(Event):
-    """A stream thread is held at its start and waits for an answer."""
+    """A query is about to begin and waits for an answer."""
 
     facts: QueryFacts
     run: str
@@ -192,7 +192,7 @@ class QuerySubmitted(Event):
 
 @frozen(kw_only=True)
 class QueryStarted(QueryEvent):
-    """A query has passed the gate and will run with `partitions`."""
+    """A query has had its answer, at its start or after a failure, and runs with `partitions`."""
 
     partitions: int
 
@@ -239,20 +239,15 @@ class QueryProgress(QueryEvent):
 
 
 @frozen(kw_only=True)
-class QueryIdle(QueryEvent):
-    """A trigger found nothing to do."""
-
-
-@frozen(kw_only=True)
 class QueryFailed(QueryEvent):
-    """A run failed; its handle lives and waits for a start, or for its end."""
+    """A micro-batch has failed; the query waits for another start, or for its end."""
 
     failure: Failure
 
 
 @frozen(kw_only=True)
 class QueryTerminated(QueryEvent):
-    """The handle of a query is finished for good: `error` is None if it was stopped or came to its end."""
+    """A query is over: `error` is None if it was stopped or came to its end."""
 
     error: str | None = None
     error_class: str | None = None
@@ -292,14 +287,6 @@ class ActionFailed(ActionOutcome):
     """The action could not be carried out, and nothing has changed by it."""
 
     error: str
-
-
-@frozen(kw_only=True)
-class QueryStopped(ActionOutcome):
-    """A query stopped at a micro-batch boundary as ordered; its handle lives and waits for a start."""
-
-    query: str
-    run: str
 
 
 @frozen(kw_only=True)
@@ -383,8 +370,6 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     QuerySubmitted,
     QueryStarted,
     QueryProgress,
-    QueryIdle,
-    QueryStopped,
     QueryFailed,
     QueryTerminated,
     StageCompleted,

@@ -1,20 +1,17 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
-Logs, history, UI and ``explain`` show these sentences and make up none of their own. In a sentence
-``{slots:slot}`` reads "3 slots" (or "1 slot"), ``{batch_ms:ms}`` reads "312 ms", "1.5 s", "5 min" or "1 h",
-and ``{read:bytes}`` reads "312 B", "1.5 MiB" or "2 GiB".
+Logs, history, UI and ``explain`` show these sentences and make up none of their own. Those about batch
+stages stand in `batch/reasons.py`. `sentences.py` says what a sentence may have in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from string import Formatter
-from typing import Any
 
 from attrs import frozen
 
 from spark_elastic.core.actions import DecisionKind
+from spark_elastic.core.sentences import fill
 
 
 @frozen
@@ -61,11 +58,6 @@ REASONS: Mapping[str, Reason] = {
         "start",
         "Starts as it is: no resources came within {waited_ms:ms}, and Spark itself waits for executors.",
     ),
-    "start_below_lower_bounds": Reason(
-        "start",
-        "Starts again as it was, though {slots:slot} cannot meet its lower bound: a query that ran already "
-        "is not stopped for that.",
-    ),
     "start_after_failure": Reason(
         "start",
         "Starts again from its checkpoint with the {before:partition} that it had.",
@@ -87,16 +79,16 @@ REASONS: Mapping[str, Reason] = {
         "Left alone: the count of this stateless query cannot be changed while it runs.",
         once=True,
     ),
-    "never_restarted": Reason(
+    "never_rescaled": Reason(
         "nothing_to_do",
         "Keeps its {before:partition} on {slots:slot}: a query with a {trigger} trigger is never "
-        "restarted, it ends by itself.",
+        "rescaled, it ends by itself.",
         once=True,
     ),
-    "no_repartition_source": Reason(
+    "no_repartition_global": Reason(
         "nothing_to_do",
-        "Keeps its {before:partition}: a restart would end it, since Spark's socket source begins anew with "
-        "each run. Read from files or Kafka instead.",
+        "Keeps the {before:partition} of its checkpoint: an operator without keys, such as "
+        "groupBy().count() or limit, has all of its state in one partition, and there is nothing to divide.",
         once=True,
     ),
     "no_repartition_provider": Reason(
@@ -186,44 +178,56 @@ REASONS: Mapping[str, Reason] = {
     "cost_too_high": Reason(
         "nothing_to_do",
         "Keeps {before:partition} on {slots:slot}: {after} would save {saved_total_ms:ms} within "
-        "{horizon_ms:ms}, and the restart costs {cost_ms:ms}.",
+        "{horizon_ms:ms}, and the rescale costs {cost_ms:ms}.",
     ),
     # Rescales
     "in_place": Reason(
         "rescale_in_place",
         "Goes from {before:partition} to {after:partition} in place: {slots:slot}.",
     ),
-    "restart_pays": Reason(
-        "rescale_restart",
-        "Restarts with {after:partition} instead of {before} on {slots:slot}: a batch should take "
-        "{after_ms:ms} instead of {before_ms:ms}, the restart costs {cost_ms:ms}.",
+    "rescale_pays": Reason(
+        "rescale_state",
+        "Goes from {before:partition} to {after:partition} on {slots:slot}: a batch should take "
+        "{after_ms:ms} instead of {before_ms:ms}, the rescale costs {cost_ms:ms}.",
     ),
-    "restart_always": Reason(
-        "rescale_restart",
-        "Restarts with {after:partition} instead of {before} on {slots:slot}: "
+    "rescale_always": Reason(
+        "rescale_state",
+        "Goes from {before:partition} to {after:partition} on {slots:slot}: "
         "spark.elastic.adaptiveScheduler.rescalePolicy is always.",
     ),
-    "restart_into_bounds": Reason(
-        "rescale_restart",
-        "Restarts with {after:partition} instead of {before} on {slots:slot}: its bounds are {lower} and "
+    "rescale_into_bounds": Reason(
+        "rescale_state",
+        "Goes from {before:partition} to {after:partition} on {slots:slot}: its bounds are {lower} and "
         "{upper} now.",
     ),
-    "stopped_again": Reason(
-        "rescale_restart",
-        "Is told again to stop for its rescale to {after:partition}: the first order may be lost.",
+    "rescaled_again": Reason(
+        "rescale_state",
+        "Is told again to go to {after:partition}: the first order may be lost.",
+    ),
+    "rescale_changed": Reason(
+        "rescale_state",
+        "Is to go to {after:partition} instead, now that it has {slots:slot}.",
+    ),
+    "rescale_called_off": Reason(
+        "info",
+        "Stays with {before:partition}: the rescale that was ordered is called off.",
     ),
     "rescaled": Reason(
         "info",
         "Runs with {after:partition} instead of {before}, after a pause of {took_ms:ms}.",
+    ),
+    "rescaled_unheard": Reason(
+        "info",
+        "Runs with {after:partition} instead of {before}: its state was moved while nobody listened.",
     ),
     # Outcomes
     "start_failed": Reason(
         "failed",
         "Could not start with {after:partition}, goes on with what it had: {error}",
     ),
-    "stop_failed": Reason(
+    "rescale_failed": Reason(
         "failed",
-        "Could not be stopped for its rescale to {after:partition}, runs on: {error}",
+        "Could not go to {after:partition}, goes on with what it had: {error}",
     ),
     "in_place_failed": Reason(
         "failed",
@@ -237,7 +241,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "failure_no_restart": Reason(
         "failed",
-        "Failed, and the restart strategy allows no further start: {error}",
+        "Failed, and the restart strategy allows no further attempt: {error}",
     ),
     "failure_poison": Reason(
         "failed",
@@ -265,7 +269,7 @@ REASONS: Mapping[str, Reason] = {
     "stopping_again": Reason(
         "info", "Is stopped again with a savepoint into {target}: the order may have been lost."
     ),
-    "taking_savepoint": Reason("held", "Has stopped, and its savepoint is being taken into {target}."),
+    "taking_savepoint": Reason("held", "Has failed, and its savepoint is being taken into {target}."),
     "savepoint_taken": Reason("info", "Its savepoint of micro-batch {batch} is complete: {path}"),
     "savepoint_failed": Reason("failed", "No savepoint was taken: {error}"),
     "savepoint_refused": Reason("failed", "Takes no savepoint while it is {state}: ask again when it runs."),
@@ -318,127 +322,6 @@ REASONS: Mapping[str, Reason] = {
     "unexpected": Reason(
         "info", "Left out a {event} event, which makes no sense while the query is {state}."
     ),
-    # Batch: how many partitions a shuffle writes
-    "initial_from_bytes": Reason(
-        "stage",
-        "Writes {after:partition} instead of {before}: {bytes:bytes} are expected, {tasks:task} of at most "
-        "{volume:bytes} read them on {slots:slot}.",
-    ),
-    "initial_bounded": Reason(
-        "stage",
-        "Writes {after:partition} instead of {before}: {bytes:bytes} on {slots:slot} ask for {wanted}, and "
-        "the bounds are {lower} and {upper}.",
-    ),
-    "initial_most": Reason(
-        "stage",
-        "Writes {after:partition} instead of {before}: as many as tasks may ever read them "
-        "(spark.elastic.batch.preset is flink).",
-    ),
-    "initial_explicit": Reason(
-        "nothing_to_do",
-        "Writes the {before:partition} that the application has chosen for exchange {exchanges}.",
-    ),
-    "initial_fixed": Reason(
-        "nothing_to_do",
-        "Writes {before:partition}: the application sets spark.sql.shuffle.partitions to {chosen}, and "
-        "spark.elastic.explicitParallelism is fixed.",
-    ),
-    "initial_unknown": Reason(
-        "nothing_to_do",
-        "Writes {before:partition}, as Spark has planned: the size of exchange {exchanges} is not known.",
-    ),
-    "initial_nothing": Reason("nothing_to_do", "Has no exchange that writes partitions."),
-    "initial_off": Reason(
-        "nothing_to_do", "Writes {before:partition}, as Spark has planned: the choice of them is off."
-    ),
-    # Batch: which ranges are read
-    "ranges_balanced": Reason(
-        "stage",
-        "Reads {before:partition} in {after:task} on {slots:slot}: {bytes:bytes}, at most {volume:bytes} per "
-        "task; the largest has {largest:bytes}, {ratio} times the mean.",
-    ),
-    "ranges_bounded": Reason(
-        "stage",
-        "Reads {before:partition} in {after:task} on {slots:slot}: {bytes:bytes} ask for more, and the upper "
-        "bound is {upper}; the largest has {largest:bytes}, {ratio} times the mean.",
-    ),
-    "ranges_split": Reason(
-        "stage",
-        "Reads {before:partition} in {after:task} on {slots:slot}, with {split:partition} split that far "
-        "exceeded the others; the largest task has {largest:bytes}, {ratio} times the mean.",
-    ),
-    "ranges_skewed": Reason(
-        "stage",
-        "Reads {before:partition} in {after:task} on {slots:slot}; {skewed:partition} far larger than the "
-        "others cannot be split, {kept}; the largest task has {largest:bytes}, {ratio} times the mean.",
-    ),
-    "ranges_as_written": Reason(
-        "nothing_to_do",
-        "Reads each of {before:partition} in a task of its own: {bytes:bytes} on {slots:slot}, at most "
-        "{volume:bytes} per task.",
-    ),
-    "ranges_explicit": Reason(
-        "nothing_to_do",
-        "Reads each of the {before:partition} that the application has chosen for exchange {exchanges}.",
-    ),
-    "ranges_counts_differ": Reason(
-        "nothing_to_do",
-        "Is left to Spark: its exchanges have different numbers of partitions, {counts}.",
-    ),
-    "ranges_unknown": Reason(
-        "nothing_to_do",
-        "Is left to Spark: some of the {before:partition} of exchange {exchanges} have no known size.",
-    ),
-    "ranges_left_skew": Reason(
-        "nothing_to_do",
-        "Is left to Spark, which splits the skewed ones of {before:partition} for a join: {bytes:bytes}.",
-    ),
-    "ranges_left_local": Reason(
-        "nothing_to_do",
-        "Is left to Spark, which reads {bytes:bytes} where the map tasks have written them.",
-    ),
-    "ranges_single": Reason("nothing_to_do", "Reads its only partition, {bytes:bytes}, in one task."),
-    "ranges_nothing": Reason("nothing_to_do", "Has no partitions to share out between tasks."),
-    "ranges_off": Reason("nothing_to_do", "Is left to Spark: the choice of ranges is off."),
-    # Batch: scans of files
-    "split_from_bytes": Reason(
-        "stage",
-        "Scans {bytes:bytes} in about {after:task} of {split:bytes} on {slots:slot}.",
-    ),
-    "split_bounded": Reason(
-        "stage",
-        "Scans {bytes:bytes} in about {after:task} of {split:bytes}: {wanted} would be right, and no source "
-        "may have more.",
-    ),
-    "split_unknown": Reason(
-        "nothing_to_do", "Is split by Spark: how many bytes there are to scan is not known."
-    ),
-    "split_no_slots": Reason("nothing_to_do", "Is split by Spark: there are no slots yet for {bytes:bytes}."),
-    "split_off": Reason("nothing_to_do", "Is split by Spark: the choice of split sizes is off."),
-    "offsets_divided": Reason(
-        "stage",
-        "Reads Kafka in at least {after:task} on {slots:slot}: where it has fewer partitions, the largest "
-        "are divided.",
-    ),
-    "offsets_by_partition": Reason(
-        "nothing_to_do", "Reads Kafka in one task per partition: the preset divides none."
-    ),
-    "offsets_late": Reason(
-        "nothing_to_do",
-        "Reads Kafka in one task per partition: only the tasks are to find out which offset is the latest. "
-        "Name the ending offsets, or set spark.elastic.batch.sources.kafkaLatest=true.",
-    ),
-    "offsets_no_slots": Reason(
-        "nothing_to_do", "Reads Kafka in one task per partition: there are no slots yet."
-    ),
-}
-
-SKEW_KEPT: Mapping[str, str] = {
-    "off": "that is switched off",
-    "no_join": "they belong to no join of two shuffles",
-    "join": "this type of join needs each whole on both sides",
-    "keyed": "what follows relies on their keys being together",
-    "maps": "their map tasks or the bounds do not allow it",
 }
 
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."
@@ -446,45 +329,6 @@ NO_LIMIT = "without limit"
 SAVED_BEFORE = "The query was being stopped and failed; all that it had committed is in the savepoint {path}"
 LIMIT = "until {wait_ms:ms} have passed"
 ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
-
-
-def duration(ms: float) -> str:
-    """Write a duration as the sentences do."""
-    for unit, name in ((3_600_000, "h"), (60_000, "min"), (1_000, "s")):
-        if ms >= unit:
-            return f"{ms / unit:.1f}".removesuffix(".0") + f" {name}"
-    return f"{ms:.0f} ms"
-
-
-def _size(number: int) -> str:
-    for shift, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if number >= 1 << shift:
-            return f"{number / (1 << shift):.1f}".removesuffix(".0") + f" {name}"
-    return f"{number} B"
-
-
-def _word(value: Any, kind: str) -> str:
-    if not kind:
-        return str(value)
-    if kind == "ms":
-        return duration(float(value))
-    if kind == "bytes":
-        return _size(int(value))
-    return f"{value} {kind}" if value == 1 else f"{value} {kind}s"
-
-
-@cache
-def _parts(sentence: str) -> tuple[tuple[str, str | None, str], ...]:
-    """Take a sentence apart, once: the text before a value, the value's name (None at the end), its kind."""
-    return tuple((text, name, kind or "") for text, name, kind, _ in Formatter().parse(sentence))
-
-
-def fill(sentence: str, **values: object) -> str:
-    """Fill in a sentence of the catalogue. Raises KeyError if a value is missing."""
-    filled = []
-    for text, name, kind in _parts(sentence):
-        filled.append(text if name is None else text + _word(values[name], kind))
-    return "".join(filled)
 
 
 def message(code: str, **values: object) -> str:

@@ -1,57 +1,52 @@
-"""The settings that the core looks at, as plain values; they are read and checked elsewhere."""
+"""The settings that the core looks at: a view of the registry's values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from attrs import field, frozen
 
-from spark_elastic.core.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.failures.strategy import NoRestart, RestartPolicy
-
-Mode = Literal["reactive", "adaptive"]
-RescalePolicy = Literal["gain", "always"]
-ExplicitParallelism = Literal["fixed", "upperBound", "ignore"]
-StateStore = Literal["rescalable", "unchanged"]
+from spark_elastic.core.keys import batch, records, rescaling, resources
+from spark_elastic.core.keys.key import of
+from spark_elastic.core.keys.rescaling import ExplicitParallelism, Mode, RescalePolicy, StateStore
 
 
 @frozen(kw_only=True)
 class CoreSettings:
-    """All that a user can decide about the core.
+    """All that a user can decide about the core; `core/keys/` says what each value means.
 
-    `resource_wait_ms` -1 waits without limit. `max_delay_ms` None means one trigger interval of the query
-    more than `max_checkpoint_failures`, at least 1. `scaling_interval_max_ms` None means that a growth below
-    `min_parallelism_increase` is never carried out. `history_size` is the number of rescale records kept per
-    query, at least 1.
+    `mode` is never off here: a policy that is off has no core. `decision_wait_ms` 0 means that nobody
+    asks about batch stages. A policy process that is silent for `hang_ms` hangs; that is no key, since
+    nobody has a reason to choose another.
     """
 
-    mode: Mode = "reactive"
+    mode: Mode = of(rescaling.MODE)
 
-    warm_up_ms: int = 10_000
-    grace_ms: int = 30_000
+    warm_up_ms: int = of(rescaling.WARM_UP_MS)
     hang_ms: int = 10_000
-    start_wait_ms: int = 10_000
-    decision_wait_ms: int = 200
-    advise_only: bool = False
+    start_wait_ms: int = of(rescaling.START_WAIT_MS)
+    decision_wait_ms: int = of(batch.DECISION_WAIT_MS)
+    advise_only: bool = of(records.ADVISE_ONLY)
 
-    resource_wait_ms: int = -1
-    submission_stabilization_ms: int = 0
-    slot_idle_ms: int = 50_000
-    cooldown_ms: int = 30_000
-    executing_stabilization_ms: int = 10_000
-    max_delay_ms: int | None = None
-    max_checkpoint_failures: int = 2
-    min_parallelism_increase: int = 1
-    scaling_interval_max_ms: int | None = None
-    rescale_policy: RescalePolicy = "gain"
+    resource_wait_ms: int = of(rescaling.RESOURCE_WAIT_MS)
+    submission_stabilization_ms: int = of(rescaling.SUBMISSION_STABILIZATION_MS)
+    slot_idle_ms: int = of(resources.SLOT_IDLE_MS)
+    cooldown_ms: int = of(rescaling.COOLDOWN_MS)
+    executing_stabilization_ms: int = of(rescaling.EXECUTING_STABILIZATION_MS)
+    max_delay_ms: int | None = of(rescaling.MAX_DELAY_MS)
+    max_checkpoint_failures: int = of(rescaling.MAX_CHECKPOINT_FAILURES)
+    min_parallelism_increase: int = of(rescaling.MIN_PARALLELISM_INCREASE)
+    scaling_interval_max_ms: int | None = of(rescaling.SCALING_INTERVAL_MAX_MS)
+    rescale_policy: RescalePolicy = of(rescaling.RESCALE_POLICY)
 
     restart: RestartPolicy = field(factory=NoRestart)
 
-    explicit_parallelism: ExplicitParallelism = "ignore"
-    state_store: StateStore = "rescalable"
-    max_parallelism: int = 32_768
+    explicit_parallelism: ExplicitParallelism = of(rescaling.EXPLICIT_PARALLELISM)
+    state_store: StateStore = of(rescaling.STATE_STORE)
+    max_parallelism: int = of(rescaling.MAX_PARALLELISM)
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
-    history_size: int = 100
-    savepoint_dir: str | None = None
+    history_size: int = of(records.HISTORY_SIZE)
+    savepoint_dir: str | None = of(resources.SAVEPOINT_DIR)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from spark_elastic.core.actions import Action, Decision
+from spark_elastic.core import reasons
+from spark_elastic.core.actions import Action, CancelTimer, Decision, Report, SetTimer
 from spark_elastic.core.settings import CoreSettings
 
 Number = float | int | str
@@ -21,49 +21,54 @@ class Timer:
     at: int
 
 
-class Turn(Protocol):
-    """The event at hand, and the way out for actions."""
+@define
+class Counters:
+    """How many actions, decisions and timers there have been: ids follow from them."""
 
-    @property
-    def now(self) -> int:
-        """The time of the event, epoch ms."""
-        ...
+    actions: int = 0
+    decisions: int = 0
+    timers: int = 0
 
-    @property
-    def cause(self) -> str:
-        """The id of the event."""
-        ...
 
-    @property
-    def settings(self) -> CoreSettings:
-        """What the user decided."""
-        ...
+@define(kw_only=True)
+class Turn:
+    """The event at hand, and the way out for actions.
 
-    @property
-    def slots(self) -> int:
-        """The slots of now."""
-        ...
+    `cause` is the id of the event, `now` its time (epoch ms), `slots_before` are the slots before it, `slots`
+    those of now. `actions` are those that it has led to so far, in order.
+    """
 
-    @property
-    def slots_before(self) -> int:
-        """The slots before the event."""
-        ...
+    settings: CoreSettings
+    cause: str
+    now: int
+    slots_before: int
+    slots: int
+    actions: list[Action] = field(factory=list)
+    _counters: Counters
 
     def next_action(self) -> str:
         """Give the id for an action."""
-        ...
-
-    def next_timer(self) -> str:
-        """Give the id for a timer."""
-        ...
+        self._counters.actions += 1
+        return f"a{self._counters.actions}"
 
     def emit(self, action: Action) -> None:
-        """Send an action out; the outcome of an order about a query comes back to that query."""
-        ...
+        """Send an action out."""
+        self.actions.append(action)
 
-    def give_up(self, order: str) -> None:
-        """Wait no more for the outcome of an order about a query."""
-        ...
+    def set_timer(self, at: int) -> Timer:
+        """Order a timer for `at` (epoch ms)."""
+        self._counters.timers += 1
+        timer = Timer(id=f"t{self._counters.timers}", at=at)
+        self.repeat_timer(timer)
+        return timer
+
+    def repeat_timer(self, timer: Timer) -> None:
+        """Order a timer again of which nobody knows whether it is set."""
+        self.emit(SetTimer(id=self.next_action(), cause=self.cause, timer=timer.id, at=timer.at))
+
+    def cancel_timer(self, timer: Timer) -> None:
+        """Order that a timer is forgotten."""
+        self.emit(CancelTimer(id=self.next_action(), cause=self.cause, timer=timer.id))
 
     def publish(
         self,
@@ -78,7 +83,23 @@ class Turn(Protocol):
         until: int | None = None,
     ) -> Decision:
         """Publish a decision in these words, `query` None for one about the application; return it."""
-        ...
+        self._counters.decisions += 1
+        decision = Decision(
+            number=self._counters.decisions,
+            query=query,
+            at=self.now,
+            kind=reasons.REASONS[reason].kind,
+            reason=reason,
+            message=message,
+            cause=self.cause,
+            before=before,
+            after=after,
+            numbers=numbers,
+            alternatives=alternatives,
+            until=until,
+        )
+        self.emit(Report(id=self.next_action(), cause=self.cause, decision=decision))
+        return decision
 
     def report(
         self,
@@ -90,4 +111,6 @@ class Turn(Protocol):
         **numbers: Number,
     ) -> None:
         """Publish a decision in the words of its reason."""
-        ...
+        values = {**numbers, "slots": self.slots}
+        message = reasons.message(reason, **values, before=before, after=after)
+        self.publish(reason, message, query=query, before=before, after=after, numbers=values)

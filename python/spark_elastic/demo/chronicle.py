@@ -7,6 +7,8 @@ from collections import deque
 from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Action, Report
+from spark_elastic.core.cluster.slots import SlotPool
+from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.events import (
     Event,
     ExecutorAdded,
@@ -15,13 +17,10 @@ from spark_elastic.core.events import (
     QueryEvent,
     QueryFacts,
     QueryProgress,
-    QueryStopped,
     QuerySubmitted,
     QueryTerminated,
     Snapshot,
 )
-from spark_elastic.core.slots import SlotPool
-from spark_elastic.core.task_size import TaskSize
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry
 
 # Enough for an hour of half-second triggers; a demonstration may be kept running for days.
@@ -57,7 +56,7 @@ class QueryChronicle:
     stateful: bool
     trigger_ms: int
     most_behind: int | None = None
-    restarts: int = 0
+    rescales: int = 0
     error: str | None = None
     batches: deque[Batch] = field(factory=lambda: deque(maxlen=_BATCHES_KEPT))
 
@@ -114,6 +113,9 @@ class Chronicle:
         """Follow what the policy ordered."""
         if isinstance(action, Report):
             self.decided += 1
+            query = self.queries.get(action.decision.query or "")
+            if query is not None and action.decision.reason in ("rescaled", "rescaled_unheard"):
+                query.rescales += 1
 
     def _take_over(self, event: Snapshot) -> None:
         self.application = event.application_name
@@ -144,13 +146,11 @@ class Chronicle:
     def _follow_queries(self, event: Event) -> None:
         if isinstance(event, QuerySubmitted):
             self._adopt(event.facts)
-        if not isinstance(event, QueryEvent | QueryStopped) or event.query not in self.queries:
+        if not isinstance(event, QueryEvent) or event.query not in self.queries:
             return
         query = self.queries[event.query]
         match event:
             case QueryProgress():
                 query.progress(event)
-            case QueryStopped():
-                query.restarts += 1
             case QueryTerminated(error=error):
                 query.error = error

@@ -48,7 +48,7 @@ def _queries(summary: Summary) -> RenderableType:
     table = Table(title="queries", title_justify="left")
     for title in ("query", "kind"):
         table.add_column(title)
-    for title in ("trigger", "batches", "restarts", "rows in", "rows out", "rows of the batch job"):
+    for title in ("trigger", "batches", "rescales", "rows in", "rows out", "rows of the batch job"):
         table.add_column(title, justify="right")
     for query in summary.queries:
         table.add_row(*_query(query))
@@ -61,7 +61,7 @@ def _query(query: QuerySummary) -> list[str]:
         for count in (query.rows_in, query.rows_out, query.rows_expected)
     ]
     kind = "stateful" if query.stateful else "stateless"
-    return [query.query, kind, _ms(query.trigger_ms), str(query.batches), str(query.restarts), *rows]
+    return [query.query, kind, _ms(query.trigger_ms), str(query.batches), str(query.rescales), *rows]
 
 
 def _checks(summary: Summary) -> RenderableType:

@@ -43,7 +43,7 @@ class QuerySummary:
     stateful: bool
     trigger_ms: int
     batches: int
-    restarts: int
+    rescales: int
     rows_in: int | None
     rows_out: int | None
     rows_expected: int | None
@@ -124,7 +124,7 @@ def _queries(chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) 
             stateful=query.stateful,
             trigger_ms=query.trigger_ms,
             batches=len(query.batches),
-            restarts=query.restarts,
+            rescales=query.rescales,
             rows_in=comparison.get(query.name, {}).get("rows_in"),
             rows_out=comparison.get(query.name, {}).get("rows_out"),
             rows_expected=comparison.get(query.name, {}).get("rows_expected"),

@@ -84,7 +84,7 @@ def draw_queries(picture: Picture) -> RenderableType:
     for name in ("query", "state"):
         table.add_column(name)
     columns = ["partitions", *(["bounds"] if bounded else []), "rows/s", "batch"]
-    for name in (*columns, *(["offsets behind"] if lag else []), "restarts"):
+    for name in (*columns, *(["offsets behind"] if lag else []), "rescales"):
         table.add_column(name, justify="right")
     table.add_column("last decision", ratio=1, min_width=_NARROWEST)
     for query in queries:
@@ -102,7 +102,7 @@ def _row(query: Json, *, bounded: bool, lag: bool) -> Sequence[Text]:
         Text("–" if batch is None else f"{batch['inputRowsPerSecond']:,.0f}"),
         Text("–" if batch is None else f"{batch['durationMs']:,} ms"),
         *([Text("–" if behind is None else f"{behind:,}")] if lag else []),
-        Text(str(query["restarts"])),
+        Text(str(query["rescales"])),
         Text(shown(brief(decision["message"])) if decision else ""),
     ]
     return cells

@@ -13,7 +13,7 @@ from typing import Any
 
 import falcon
 
-from spark_elastic.core.declared import Problem
+from spark_elastic.core.bounds.declared import Problem
 
 _log = logging.getLogger(__name__)
 

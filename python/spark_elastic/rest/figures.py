@@ -60,8 +60,14 @@ def figures(view: View) -> Iterator[Figure]:
     yield Figure(
         "query_restarts_total",
         "counter",
-        "Restarts of the query, for another count or after a failure.",
+        "How often the query was started again after a failure.",
         [(n, q.restarted) for n, q in zip(names, queries, strict=True)],
+    )
+    yield Figure(
+        "query_rescales_total",
+        "counter",
+        "How often the state of the query was moved to another number of partitions.",
+        [(n, q.rescaled) for n, q in zip(names, queries, strict=True)],
     )
     yield Figure(
         "query_records_behind",
@@ -83,7 +89,7 @@ def figures(view: View) -> Iterator[Figure]:
     yield Figure(
         "paused_seconds_total",
         "counter",
-        "Time for which ended rescales and restarts kept queries from running.",
+        "Time for which ended rescales and retries kept queries from running.",
         [({"cause": cause}, seconds) for cause, seconds in sorted(totals.paused.items())],
     )
     yield _decision_times(totals)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_elastic.core.scheduler import QueryView
+from spark_elastic.core.query.view import QueryView
 from spark_elastic.rest.errors import Refusal, as_json, unavailable
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.view import View

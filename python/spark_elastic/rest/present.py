@@ -9,13 +9,14 @@ from typing import Any
 
 from spark_elastic import __version__
 from spark_elastic.core.actions import Decision
-from spark_elastic.core.declared import write_body
+from spark_elastic.core.bounds.requirements import Requirements, source_vertex
 from spark_elastic.core.events import QueryProgress
-from spark_elastic.core.history import Rescale
+from spark_elastic.core.keys import records, rescaling
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
-from spark_elastic.core.requirements import Requirements, source_vertex
-from spark_elastic.core.scheduler import QueryView
+from spark_elastic.core.query.view import QueryView
+from spark_elastic.core.rescale.history import Rescale
+from spark_elastic.rest.bounds_body import write_body
 from spark_elastic.rest.errors import as_json
 from spark_elastic.rest.parameters import LARGEST
 from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
@@ -35,11 +36,11 @@ def overview(view: View) -> Json:
         "version": __version__,
         "sparkVersion": view.spark_version,
         "at": view.at,
-        "mode": view.settings.scheduler_mode,
-        "adviseOnly": view.settings.advise_only,
-        "readOnly": view.settings.rest_read_only,
+        "mode": view.settings[rescaling.MODE],
+        "adviseOnly": view.settings[records.ADVISE_ONLY],
+        "readOnly": view.settings[records.REST_READ_ONLY],
         "ended": False,
-        "maxParallelism": view.settings.max_parallelism,
+        "maxParallelism": view.settings[rescaling.MAX_PARALLELISM],
         "policyRestarts": view.restarts,
         "slots": {"now": view.slots, "desired": desired_slots(view)},
         "executors": [
@@ -60,7 +61,8 @@ def overview(view: View) -> Json:
 def desired_slots(view: View) -> int | None:
     """Add up the upper bounds of the queries that live; None if one of them has no bound of its own."""
     uppers = [query.requirements.desired for query in view.queries.values() if query.state != FINISHED]
-    return None if any(upper >= view.settings.max_parallelism for upper in uppers) else sum(uppers)
+    maximum = view.settings[rescaling.MAX_PARALLELISM]
+    return None if any(upper >= maximum for upper in uppers) else sum(uppers)
 
 
 def query(view: QueryView) -> Json:

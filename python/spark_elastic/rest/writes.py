@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import falcon
 
-from spark_elastic.core.declared import Problem
+from spark_elastic.core.bounds.declared import Problem
+from spark_elastic.core.keys.records import REST_READ_ONLY
 from spark_elastic.rest.errors import Refusal, unavailable
 from spark_elastic.rest.messages import HttpRequest
 from spark_elastic.rest.wsgi import REQUEST
@@ -23,14 +24,14 @@ _MARGIN_S = 0.5
 def may_write(request: falcon.Request, view: View) -> bool:
     """Return whether the one who asks would be let through with a write."""
     ours: HttpRequest = request.env[REQUEST]
-    return ours.may_modify and not view.settings.rest_read_only
+    return ours.may_modify and not view.settings[REST_READ_ONLY]
 
 
 def guard(request: falcon.Request, view: View) -> None:
     """Let a write pass only if it is allowed, comes from a page of ours or a program, and is JSON."""
     ours: HttpRequest = request.env[REQUEST]
-    if view.settings.rest_read_only:
-        raise Refusal(403, "this API only reads: spark.elastic.rest.readOnly is true")
+    if view.settings[REST_READ_ONLY]:
+        raise Refusal(403, f"this API only reads: {REST_READ_ONLY.full_name} is true")
     if not ours.may_modify:
         raise Refusal(
             403,

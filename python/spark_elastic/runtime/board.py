@@ -14,7 +14,8 @@ from typing import Any
 
 from spark_elastic.core.actions import Action, Report
 from spark_elastic.core.events import ActionOutcome, Event, ExecutorUsage, Snapshot, StageCompleted
-from spark_elastic.core.scheduler import QueryView, Scheduler
+from spark_elastic.core.query.view import QueryView
+from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.decided_stages import DecidedStage, DecidedStages

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate, count
 from statistics import median_low
-from typing import Any
 
 from attrs import define, field, frozen
 
@@ -66,35 +65,12 @@ def _measure(stage: JsonObject) -> Sizes | None:
     question = decode_question(stage["question"])
     if not isinstance(question, Ranges):
         return None
-    whole = [exchange.bytes for exchange in question.exchanges if not exchange.broadcast]
-    if not whole or any(min(sizes, default=-1) < 0 for sizes in whole):
-        return None
-    if len({len(sizes) for sizes in whole}) > 1:
-        return None
+    partitions = [sum(sizes) for sizes in zip(*(e.bytes for e in question.exchanges), strict=True)]
     specs = stage["answer"].get("specs")
     if specs is None:
-        return _sizes(False, [sum(partition) for partition in zip(*whole, strict=True)])
-    return _sizes(True, _read(question, specs))
-
-
-def _read(question: Ranges, specs: Sequence[Any]) -> list[int]:
-    """Return the bytes that each task reads."""
-    ends = [
-        None if exchange.broadcast else [0, *accumulate(exchange.bytes)] for exchange in question.exchanges
-    ]
-    maps = [{large.partition: large.maps for large in exchange.large} for exchange in question.exchanges]
-    read = []
-    for spec in specs:
-        start, end = spec["start"], spec["end"]
-        parts = {part["exchange"]: part for part in spec.get("maps") or ()}
-        total = 0
-        for number, sums in enumerate(ends):
-            if number in parts:
-                total += sum(maps[number][start][parts[number]["start"] : parts[number]["end"]])
-            elif sums is not None:
-                total += sums[end] - sums[start]
-        read.append(total)
-    return read
+        return _sizes(False, partitions)
+    sums = [0, *accumulate(partitions)]
+    return _sizes(True, [sums[spec["end"]] - sums[spec["start"]] for spec in specs])
 
 
 def _sizes(of_tasks: bool, found: list[int]) -> Sizes | None:

@@ -16,9 +16,9 @@ _POLL_S = 0.05
 def follow(path: Path, stop: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
     """Yield the entries of a journal from its beginning, and each further one soon after it was written.
 
-    Waits for a file that is not there yet, goes on in the next part when one begins, and ends once `stop`
-    says so and all that is written has been read. A view of the run is a scheduler that is fed every event,
-    anew at each header of part 0: with its settings, or from the state that follows it. Raises Unreadable.
+    Waits for a file that is not there yet, goes on in the next part when one begins, and ends once
+    `stop` says so and all that is written has been read. A `Player` has the scheduler that the entries
+    lead to. Raises Unreadable.
     """
     return (entry for _, entry in parse_lines(_tail(path, stop)))
 

@@ -23,6 +23,7 @@ import attrs
 from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.flags import is_on
+from spark_elastic.core.keys import records
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.entries import FORMAT, StateEntry
 from spark_elastic.settings import Settings
@@ -217,7 +218,7 @@ def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:
         path,
         application=snapshot.application,
         settings=settings,
-        max_size=settings.journal_max_size,
+        max_size=settings[records.JOURNAL_MAX_SIZE],
     )
 
 
@@ -234,8 +235,8 @@ def journal_name(application: str) -> str:
 
 def journal_folder(settings: Settings, snapshot: Snapshot) -> Path | None:
     """Return where the journal goes, None for nowhere."""
-    if settings.journal_dir is not None:
-        return _local(settings.journal_dir)
+    if (folder := settings[records.JOURNAL_DIR]) is not None:
+        return _local(folder)
     if not is_on(snapshot.conf, "spark.eventLog.enabled"):
         return None
     logs = _local(snapshot.conf.get("spark.eventLog.dir", _SPARK_EVENT_LOGS))

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
 from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerFired
+from spark_elastic.core.keys import rescaling, resources
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
 from spark_elastic.runtime.clock import Clock
@@ -145,8 +146,8 @@ class Loop:
         except SettingsError as error:
             self._turn_off(snapshot, f"the settings cannot be used: {error}")
             return
-        if settings.scheduler_mode == "off":
-            self._turn_off(snapshot, "spark.elastic.schedulerMode is off")
+        if settings[rescaling.MODE] == "off":
+            self._turn_off(snapshot, f"{rescaling.MODE.full_name} is off")
             return
         resumed = self._resume(settings, snapshot)
         self._journal = self._open_journal(settings, snapshot)
@@ -159,12 +160,12 @@ class Loop:
             self._journal.goes_on_from(self._state())
         if self._board is not None:
             self._board.begin(settings, snapshot)
-        if settings.policy_file is not None:
+        if (file := settings[resources.POLICY_FILE]) is not None:
             # Imported only where it is needed: reading YAML would take a third of the process's start.
             from spark_elastic.runtime.policy_watch import PolicyWatch
 
             known = None if resumed is None else resumed.file
-            self._watch = PolicyWatch(Path(settings.policy_file), self._next_id, known)
+            self._watch = PolicyWatch(Path(file), self._next_id, known)
 
     def _state(self) -> StateEntry:
         assert self._policy is not None

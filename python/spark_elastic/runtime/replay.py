@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import zip_longest
-from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -12,20 +11,23 @@ from spark_elastic.core.actions import Action
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
-from spark_elastic.core.saved import NotRestorable
-from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import JsonObject
-from spark_elastic.runtime.entries import (
-    ActionsEntry,
-    Entry,
-    EventEntry,
-    Header,
-    StageEntry,
-    StateEntry,
-    Unreadable,
-)
+from spark_elastic.runtime.entries import Entry, StageEntry, Unreadable
 from spark_elastic.runtime.loop import Policy
-from spark_elastic.settings import SettingsError, load
+from spark_elastic.runtime.player import (
+    Answered,
+    Failed,
+    Handled,
+    LeftOut,
+    Outcome,
+    PartsMissing,
+    Player,
+    PolicyClass,
+    RunBegun,
+    StateRefused,
+    StateRestored,
+    Step,
+)
 from spark_elastic.wire import encode_answer
 
 
@@ -60,142 +62,86 @@ class Replay:
     difference: Difference | None = None
 
 
-class PolicyClass(Protocol):
-    """A kind of policies."""
+class _Comparison:
+    """What has come of a replay so far."""
 
-    def __call__(self, settings: CoreSettings) -> Policy:
-        """Begin anew."""
-
-    def restore(self, state: Mapping[str, Any]) -> Policy:
-        """Go on from a saved state. Raises NotRestorable."""
-
-
-class _Player:
-    """One pass over the entries; stops at the first difference."""
-
-    def __init__(self, make_policy: PolicyClass) -> None:
-        self._make_policy = make_policy
-        self._policy: Policy | None = None
+    def __init__(self) -> None:
         self._decider: BatchDecider | None = None
-        self._part = -1
-        self._begins = False
-        self.unreadable: str | None = None
-        # The last event and what was decided about it now; what was decided then may still follow.
-        self._open: tuple[str, Event, tuple[Action, ...]] | None = None
+        self.refused: str | None = None
         self.runs = self.events = self.actions = self.stages = self.left_out = 0
         self.difference: Difference | None = None
 
-    def begin(self, place: str, header: Header) -> None:
-        self._begins = header.part == 0
-        if self._begins:
-            # The run before may have been killed between an event and its actions.
-            self._open = None
-            try:
-                settings = load(header.settings)
-                self._policy = self._make_policy(settings.core())
+    def take(self, step: Step) -> None:
+        match step:
+            case RunBegun(settings=settings):
                 self._decider = BatchDecider(settings=settings.batch())
-            except SettingsError as error:
-                raise Unreadable(f"{place}: its settings are not those of this version: {error}") from error
-            self.runs += 1
-        else:
-            self._settle(())
-            if header.part != self._part + 1:
-                self._policy = self._decider = None
-        self._part = header.part
+                self.runs += 1
+            case PartsMissing():
+                self._decider = None
+            case StateRestored(begins=begins):
+                self.runs += not begins
+            case StateRefused():
+                self.runs -= step.begins
+                self.refused = self.refused or f"{step.place}: {step.reason}"
+            case Handled():
+                self.events += 1
+            case Failed(error=error):
+                self.difference = Difference(
+                    place=step.place, event=step.event, error=f"{type(error).__name__}: {error}"
+                )
+            case LeftOut():
+                self.left_out += 1
+            case Outcome():
+                self._compare(step.handled, step.recorded)
+            case Answered():
+                self._ask(step.place, step.stage)
 
-    def state(self, place: str, entry: StateEntry) -> None:
-        """Take the state up where a run goes on from it, or where what was before is gone."""
-        self._settle(())
-        if self._policy is not None and not self._begins:
-            return
-        try:
-            self._policy = self._make_policy.restore(entry.state)
-        except NotRestorable as error:
-            self._policy = None
-            self.runs -= self._begins
-            self.unreadable = self.unreadable or f"{place}: the state cannot be taken up: {error}"
-        else:
-            self.runs += not self._begins
-
-    def event(self, place: str, event: Event) -> None:
-        self._begins = False
-        self._settle(())
-        if self._policy is None:
-            self.left_out += 1
-            return
-        if self.difference is not None:
-            return
-        try:
-            self._open = (place, event, self._policy.handle(event))
-        except Exception as error:  # whatever it is, it is what the replay did
-            self.difference = Difference(place=place, event=event, error=f"{type(error).__name__}: {error}")
-            return
-        self.events += 1
-
-    def stage(self, place: str, question: Question, recorded: JsonObject) -> None:
-        # It may stand between an event and its actions.
-        if self._decider is None:
-            self.left_out += 1
-            return
-        replayed = encode_answer(self._decider.answer(question))
-        if replayed != recorded:
-            self.difference = Difference(place=place, event=question, recorded=recorded, replayed=replayed)
-        self.stages += 1
-
-    def recorded(self, actions: tuple[Action, ...]) -> None:
-        self._settle(actions)
-
-    def _settle(self, recorded: tuple[Action, ...]) -> None:
-        if self._open is None:
-            return
-        place, event, replayed = self._open
-        self._open = None
-        for then, now in zip_longest(recorded, replayed):
+    def _compare(self, handled: Handled, recorded: tuple[Action, ...]) -> None:
+        for then, now in zip_longest(recorded, handled.actions):
             if then != now:
-                self.difference = Difference(place=place, event=event, recorded=then, replayed=now)
+                self.difference = Difference(
+                    place=handled.place, event=handled.event, recorded=then, replayed=now
+                )
                 return
         self.actions += len(recorded)
 
+    def _ask(self, place: str, stage: StageEntry) -> None:
+        if self._decider is None:
+            self.left_out += 1
+            return
+        replayed = encode_answer(self._decider.answer(stage.question))
+        if replayed != stage.answer:
+            self.difference = Difference(
+                place=place, event=stage.question, recorded=dict(stage.answer), replayed=replayed
+            )
+        self.stages += 1
 
-def replay(entries: Iterable[tuple[str, Entry]], make_policy: PolicyClass) -> Replay:
+
+def replay(entries: Iterable[tuple[str, Entry]], make_policy: PolicyClass[Policy]) -> Replay:
     """Feed the events of (place, entry) pairs to policies and compare their actions with the recorded ones.
 
     The actions of a run's very last event may be missing, since a process can be killed between the two.
     Where the beginning of a run is gone, it is replayed from the first state that is left of it. Raises
     Unreadable if the entries are no journal, or if nothing of it can be replayed.
     """
-    player = _Player(make_policy)
-    empty = True
-    for place, entry in entries:
-        if empty and not isinstance(entry, Header):
-            raise Unreadable(f"{place}: a journal begins with its header")
-        empty = False
-        match entry:
-            case Header():
-                player.begin(place, entry)
-            case EventEntry(event=event):
-                player.event(place, event)
-            case ActionsEntry(actions=actions):
-                player.recorded(actions)
-            case StageEntry(question=question, answer=answer):
-                player.stage(place, question, answer)
-            case StateEntry():
-                player.state(place, entry)
-        if player.difference is not None:
+    player, comparison = Player(make_policy), _Comparison()
+    for step in player.play(entries):
+        comparison.take(step)
+        if comparison.difference is not None:
             break
-    if empty:
+    if player.header is None:
         raise Unreadable("the journal is empty")
-    if player.runs == 0:
+    if comparison.runs == 0:
         raise Unreadable(
-            player.unreadable
+            comparison.refused
             or "the beginning of this run is gone, and its state was too large for "
             "spark.elastic.journal.maxSize: what was decided can be read, but not replayed"
         )
     return Replay(
-        runs=player.runs,
-        events=player.events,
-        actions=player.actions,
-        stages=player.stages,
-        left_out=player.left_out,
-        difference=player.difference,
+        runs=comparison.runs,
+        events=comparison.events,
+        actions=comparison.actions,
+        stages=comparison.stages,
+        left_out=comparison.left_out,
+        difference=comparison.difference,
     )

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
-from spark_elastic.core.saved import NotRestorable
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.runtime.entries import EventEntry, Header, StateEntry, Unreadable, parse_line
+from spark_elastic.runtime.entries import Entry, Header, Unreadable, parse_line
 from spark_elastic.runtime.journal import journal_path
 from spark_elastic.runtime.loop import Policy, Resumed
+from spark_elastic.runtime.player import Failed, Handled, Player, StateRefused, StateRestored
 from spark_elastic.settings import Settings
 
 # The driver waits for an answer to its snapshot; a query that is started meanwhile waits, too.
@@ -48,7 +48,7 @@ def resume(
         if lines is None:
             return None
         resumed, events = _read(lines, settings, snapshot, began + LONGEST_S, watch)
-    except (Unreadable, NotRestorable) as error:
+    except Unreadable as error:
         _log.warning("begins anew, without what was before: %s: %s", path, error)
         return None
     except Exception as error:  # whatever has ended the process before this one must not end this one
@@ -100,12 +100,11 @@ def _is_first_part(line: bytes) -> bool:
     return isinstance(header, Header) and header.part == 0
 
 
-def _parse(line: bytes) -> Header | StateEntry | EventEntry | None:
+def _parse(line: bytes) -> Entry:
     try:
-        entry = parse_line(line.decode())
+        return parse_line(line.decode())
     except UnicodeDecodeError as error:
         raise Unreadable("no text") from error
-    return entry if isinstance(entry, Header | StateEntry | EventEntry) else None
 
 
 def _read(
@@ -115,43 +114,46 @@ def _read(
     deadline: float,
     watch: Callable[[Scheduler], Policy],
 ) -> tuple[Resumed, int]:
-    header, *rest = lines
-    _check(_parse(header), settings.as_conf(), snapshot)
-    policy, own_events, last_event, driver_event = Scheduler(settings.core()), 0, "", 0
+    _check(_parse(lines[0]), settings.as_conf(), snapshot)
+    player, own_events, last_event, driver_event = Player(Scheduler), 0, "", 0
     events = 0
-    for entry in _entries(rest):
+    for entry in _entries(lines):
         if time.monotonic() > deadline:
             raise Unreadable(f"it takes longer than {LONGEST_S:g} s to read")
-        match entry:
-            case StateEntry():
-                policy = Scheduler.restore(entry.state)
-                own_events, last_event = entry.own_events, entry.last_event
-                driver_event = _number("s", last_event)
-            case EventEntry(event=event):
-                policy.handle(event)
-                events += 1
-                last_event = event.id
-                own_events = max(own_events, _number("r", last_event))
-                driver_event = max(driver_event, _number("s", last_event))
+        for step in player.read(entry):
+            match step:
+                case StateRestored(entry=state):
+                    own_events, last_event = state.own_events, state.last_event
+                    driver_event = _number("s", last_event)
+                case Handled(event=event):
+                    events += 1
+                    last_event = event.id
+                    own_events = max(own_events, _number("r", last_event))
+                    driver_event = max(driver_event, _number("s", last_event))
+                case StateRefused(reason=reason):
+                    raise Unreadable(reason)
+                case Failed(error=error):
+                    raise error
     if _number("s", snapshot.id) <= driver_event:
         raise Unreadable("it is that of another driver")  # which has counted its events from 1
+    assert player.policy is not None
     resumed = Resumed(
-        policy=watch(policy),
+        policy=watch(player.policy),
         own_events=own_events,
         last_event=last_event,
-        last_at=policy.now,
-        file=policy.policy_file,
+        last_at=player.policy.now,
+        file=player.policy.policy_file,
     )
     return resumed, events
 
 
-def _entries(lines: list[bytes]) -> Iterator[Header | StateEntry | EventEntry | None]:
+def _entries(lines: list[bytes]) -> Iterator[Entry]:
     for line in lines:
         if not line.startswith(_OTHERS):
             yield _parse(line)
 
 
-def _check(header: object, conf: Mapping[str, str], snapshot: Snapshot) -> None:
+def _check(header: Entry, conf: Mapping[str, str], snapshot: Snapshot) -> None:
     assert isinstance(header, Header)
     if header.application != snapshot.application:
         raise Unreadable(f"it is that of application {header.application}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.keys.records import ADVISE_ONLY
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.board import Board
 from spark_elastic.wire import WireError, decode_question, encode_answer
@@ -15,7 +16,7 @@ from spark_elastic.wire import WireError, decode_question, encode_answer
 _log = logging.getLogger(__name__)
 
 # In an answer None leaves these to Spark.
-_ADVICE = ("partitions", "specs", "split", "tasks")
+_ADVICE = ("partitions", "specs", "tasks")
 
 
 class Stages:
@@ -32,11 +33,12 @@ class Stages:
         """Decide about something made up: the first question takes longer than its planning would wait."""
         decider = BatchDecider()
         exchange = {"id": "e", "bytes": 1 << 30}
+        scan = {"scan": "s", "bytes": 1 << 30, "planned": 8, "smallest": 4 << 20, "largest": 128 << 20}
         for _ in range(3):
             for question in (
                 {"type": "InitialCount", "group": "e", "planned": 200, "exchanges": [exchange]},
                 {"type": "Ranges", "group": "e", "exchanges": [{**exchange, "bytes": [1 << 24] * 64}]},
-                {"type": "SplitSize", "scan": "s", "bytes": 1 << 30},
+                {"type": "SplitSize", **scan},
             ):
                 _decide(decider, {**question, "slots": 2})
 
@@ -65,7 +67,7 @@ class Stages:
             asked = {key: request.get(key, 0) for key in ("unanswered", "last_us")}
             at = time.time_ns() // 1_000_000
             self._board.decided({"at": at, "question": question, "answer": answer, "took_us": took, **asked})
-        if view.settings.advise_only:
+        if view.settings[ADVISE_ONLY]:
             return {**answer, **{key: None for key in _ADVICE if key in answer}}
         return answer
 

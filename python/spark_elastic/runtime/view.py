@@ -10,8 +10,9 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.events import ExecutorInfo
-from spark_elastic.core.history import Cause, Status
-from spark_elastic.core.scheduler import QueryView, Scheduler
+from spark_elastic.core.query.view import QueryView
+from spark_elastic.core.rescale.history import Cause, Status
+from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.settings import Settings
 
 DECISIONS_KEPT = 1_000

@@ -13,10 +13,11 @@ from spark_elastic.core.actions import (
     CancelTimer,
     Decision,
     Report,
+    Rescale,
     SetTimer,
-    StopQuery,
 )
-from spark_elastic.core.scheduler import QueryView, Scheduler
+from spark_elastic.core.query.view import QueryView
+from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
 
 A = TypeVar("A", bound=Action)
@@ -32,7 +33,6 @@ STATEFUL = ev.QueryFacts(
     provider="rocksdb",
     checkpoint_format=2,
     in_place=False,
-    restartable=True,
 )
 """A small windowed count with a new checkpoint."""
 
@@ -47,7 +47,7 @@ STATELESS = evolve(
 )
 """An enrichment whose count can be changed between two batches."""
 
-OLD = evolve(STATEFUL, checkpoint_partitions=200, checkpoint_batch=17)
+OLD = evolve(STATEFUL, checkpoint_partitions=200)
 """The windowed count with the checkpoint of an earlier run under plain Spark."""
 
 
@@ -111,18 +111,19 @@ class Scene:
         return self.send(ev.QuerySubmitted, facts=evolve(facts, **change), run=run)
 
     def started(self, partitions: int, query: str = "counts", run: str = "r1") -> tuple[Action, ...]:
-        """Pass the gate: the outcome of the order comes first, then the start itself."""
+        """Let a query run: the outcome of the order comes first, then the start itself."""
         order = self.last_order("StartQuery")
         actions: tuple[Action, ...] = ()
         if order is not None:
             actions = self.send(ev.ActionDone, action=order.id, took_ms=200)
         return actions + self.send(ev.QueryStarted, query=query, run=run, partitions=partitions)
 
-    def stopped(self, query: str = "counts", run: str = "r1") -> tuple[Action, ...]:
-        order = self.last_order("StopQuery")
+    def rescaled(self, took_ms: int = 1_000) -> tuple[Action, ...]:
+        """Carry out the last rescale that was ordered; that takes `took_ms`."""
+        order = self.last_order("Rescale")
         assert order is not None
-        actions = self.send(ev.QueryStopped, query=query, run=run, action=order.id)
-        return actions + self.send(ev.ActionDone, action=order.id, took_ms=100)
+        self.now += took_ms
+        return self.send(ev.ActionDone, action=order.id, took_ms=took_ms)
 
     def fail(self, order: Action, error: str = "no space left") -> tuple[Action, ...]:
         return self.send(ev.ActionFailed, action=order.id, error=error)
@@ -181,13 +182,13 @@ class Scene:
         self.now = end
         return actions
 
-    def until_stop(self) -> tuple[Action, ...]:
-        """Let timers fire, each at its time, until a query is ordered to stop."""
+    def until_rescale(self) -> tuple[Action, ...]:
+        """Let timers fire, each at its time, until a rescale is ordered."""
         while self.timers:
             actions = self.advance(min(self.timers.values()) - self.now)
-            if any(isinstance(action, StopQuery) for action in actions):
+            if any(isinstance(action, Rescale) for action in actions):
                 return actions
-        raise AssertionError("nothing is stopped, and nothing is waited for")
+        raise AssertionError("nothing is rescaled, and nothing is waited for")
 
     # Looking
 

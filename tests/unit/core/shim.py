@@ -10,8 +10,7 @@ _MOST_ROUNDS = 50
 _BATCH_MS = 300
 _ORDERS = (
     "StartQuery",
-    "StopQuery",
-    "SetParallelism",
+    "Rescale",
     "FailQuery",
     "CancelQuery",
     "TakeSavepoint",
@@ -26,7 +25,7 @@ def settle(scene: Scene, wait_ms: int = 120_000) -> None:
     end = scene.now + wait_ms
     for _ in range(_MOST_ROUNDS):
         while order := _open_order(scene):
-            _carry_out(scene, order)
+            carry_out(scene, order)
         for query, view in scene.scheduler.queries.items():
             if view.state == "Executing" and view.partitions is not None:
                 scene.now += _BATCH_MS
@@ -53,15 +52,20 @@ def _open_order(scene: Scene) -> ac.Action | None:
     return None
 
 
-def _carry_out(scene: Scene, order: ac.Action) -> None:
+def _stands_at_a_failure(scene: Scene, query: str) -> bool:
+    told = [event for event, _ in scene.log if isinstance(event, ev.QueryFailed | ev.QueryStarted)]
+    return isinstance([event for event in told if event.query == query][-1], ev.QueryFailed)
+
+
+def carry_out(scene: Scene, order: ac.Action) -> None:
+    """Do what was ordered, and say so."""
     match order:
         case ac.StartQuery(query=query, partitions=partitions):
             view = scene.query(query)
             count = partitions or view.partitions or view.facts.session_partitions
             scene.send(ev.ActionDone, action=order.id, took_ms=100)
             scene.send(ev.QueryStarted, query=query, run=view.run, partitions=count)
-        case ac.StopQuery(query=query):
-            scene.send(ev.QueryStopped, query=query, run=scene.query(query).run, action=order.id)
+        case ac.Rescale():
             scene.send(ev.ActionDone, action=order.id, took_ms=100)
         case ac.FailQuery(query=query, message=message):
             scene.send(ev.ActionDone, action=order.id, took_ms=0)
@@ -69,10 +73,12 @@ def _carry_out(scene: Scene, order: ac.Action) -> None:
         case ac.CancelQuery(query=query):
             scene.send(ev.ActionDone, action=order.id, took_ms=0)
             scene.terminated(query)
-        case ac.TakeSavepoint(query=query, target=target):
+        case ac.TakeSavepoint(query=query, target=target, stop=stop):
             taken = {"query": query, "run": scene.query(query).run, "batch": 7, "bytes": 1_000}
             scene.send(ev.SavepointTaken, action=order.id, path=f"{target}/savepoint-7", **taken)
             scene.send(ev.ActionDone, action=order.id, took_ms=100)
+            if stop and not _stands_at_a_failure(scene, query):
+                scene.terminated(query)
         case ac.DecommissionExecutors(executors=executors) | ac.KillExecutors(executors=executors):
             scene.send(ev.ActionDone, action=order.id, took_ms=0)
             for executor in executors:

@@ -9,9 +9,13 @@ from string import Formatter
 import pytest
 
 import spark_elastic.core
-from spark_elastic.core.reasons import REASONS, fill, message
+from spark_elastic.core import reasons
+from spark_elastic.core.batch.reasons import STAGE_REASONS
+from spark_elastic.core.reasons import message
+from spark_elastic.core.sentences import fill
 
 CORE = Path(spark_elastic.core.__file__).parent
+REASONS = {**reasons.REASONS, **STAGE_REASONS}
 
 
 def test_every_reason_is_used_and_every_used_one_is_in_the_catalogue() -> None:
@@ -25,7 +29,7 @@ def test_every_reason_is_used_and_every_used_one_is_in_the_catalogue() -> None:
 def test_every_sentence_can_be_said(code: str) -> None:
     sentence = REASONS[code].sentence
     values = {name: 3 for _, name, _, _ in Formatter().parse(sentence) if name}
-    said = message(code, **values)
+    said = fill(sentence, **values)
     assert "{" not in said
     assert said.endswith((".", "3"))
 

@@ -10,11 +10,11 @@ from spark_elastic.core.events import (
     OffsetsBehind,
     QueryFacts,
     QueryProgress,
-    QueryStopped,
     QuerySubmitted,
     QueryTerminated,
     Snapshot,
 )
+from spark_elastic.core.reasons import REASONS
 
 
 def snapshot(at: int = 0) -> Snapshot:
@@ -45,7 +45,6 @@ def submitted(query: str, at: int = 0, *, stateful: bool = False) -> QuerySubmit
         provider="hdfs",
         checkpoint_format=1,
         in_place=not stateful,
-        restartable=True,
     )
     return QuerySubmitted(id=f"s{at}", at=at, facts=facts, run="run-1")
 
@@ -74,21 +73,17 @@ def progress(
     )
 
 
-def stopped(query: str, at: int) -> QueryStopped:
-    return QueryStopped(id=f"s{at}", at=at, query=query, run="run-1", action="a1")
-
-
 def terminated(query: str, at: int, error: str | None = None) -> QueryTerminated:
     return QueryTerminated(id=f"s{at}", at=at, query=query, run="run-1", error=error)
 
 
-def report(query: str, message: str, number: int = 1) -> Report:
+def report(query: str, message: str, number: int = 1, reason: str = "in_place") -> Report:
     decision = Decision(
         number=number,
         query=query,
         at=0,
-        kind="rescale_in_place",
-        reason="in_place",
+        kind=REASONS[reason].kind,
+        reason=reason,
         message=message,
         cause="s1",
     )

@@ -9,7 +9,6 @@ from tests.unit.demo.facts import (
     removed,
     report,
     snapshot,
-    stopped,
     submitted,
     terminated,
 )
@@ -43,14 +42,16 @@ def test_slots_follow_the_executors() -> None:
     ]
 
 
-def test_batches_and_restarts_are_counted() -> None:
+def test_batches_and_rescales_are_counted() -> None:
     chronicle = Chronicle()
     chronicle.follow(submitted("totals", stateful=True))
     chronicle.follow(progress("totals", 0, 100, 2))
-    chronicle.follow(stopped("totals", 500))
+    for number, reason in enumerate(("rescale_pays", "rescaled", "rescaled_unheard", "rescale_failed")):
+        chronicle.order(report("totals", "…", number, reason))
+    chronicle.order(report("another", "…", 9, "rescaled"))
     chronicle.follow(progress("totals", 1, 900, 3))
     query = chronicle.queries["totals"]
-    assert query.restarts == 1
+    assert query.rescales == 2
     assert query.in_force_since(3, after=0) == 900
     assert query.in_force_since(2, after=101) is None
 

@@ -9,7 +9,7 @@ from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.report import draw_summary
 from spark_elastic.demo.scenario import Deed, Outcome, Step
 from spark_elastic.demo.summary import Summary, summarize
-from tests.unit.demo.facts import added, progress, snapshot, stopped, submitted
+from tests.unit.demo.facts import added, progress, report, snapshot, submitted
 
 
 def summary(*, ok: bool = True) -> Summary:
@@ -20,10 +20,10 @@ def summary(*, ok: bool = True) -> Summary:
         submitted("q", stateful=True),
         progress("q", 0, 1000, 1),
         added("1", 12_000),
-        stopped("q", 13_000),
         progress("q", 1, 13_500, 2),
     ):
         chronicle.follow(event)
+    chronicle.order(report("q", "Runs with 2 partitions instead of 1.", reason="rescaled"))
     start = Step(title="start", deed=Deed.START, at_s=0, slots=1)
     add = Step(title="add", deed=Deed.ADD, at_s=10, slots=2)
     return summarize(
@@ -55,10 +55,11 @@ def test_a_failed_check_fails_the_whole() -> None:
 def test_the_json_says_what_the_table_says() -> None:
     written = json.loads(summary().to_json())
     assert written["ok"] is True
-    assert written["queries"][0]["restarts"] == 1
+    assert written["queries"][0]["rescales"] == 1
     assert written["steps"][1]["effects"][0] == {"query": "q", "in_force_ms": 1500, "output_gap_ms": 2500}
     console = Console(record=True, width=200, file=None)
     with console.capture() as captured:
         console.print(draw_summary(summary()))
     assert "1,500 ms" in captured.get()
+    assert "rescales" in captured.get()
     assert "every check holds" in captured.get()

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import BoundSources, Report, SetParallelism
+from spark_elastic.core.actions import BoundSources, Report, Rescale
 from spark_elastic.runtime.entries import EventEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from tests.unit.core.builder import STATELESS
@@ -78,7 +78,7 @@ def test_the_change_is_carried_out_and_names_who_asked() -> None:
         )  # fmt: skip
         assert said.status == 200
         running.shim.settle()
-        assert [a.partitions for a in running.shim.actions if isinstance(a, SetParallelism)] == [3]
+        assert [a.partitions for a in running.shim.actions if isinstance(a, Rescale)] == [3]
         told = [a.decision.message for a in running.shim.actions if isinstance(a, Report)]
         assert "New bounds, asked for by alice: shuffle 1 to 3." in told
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import StopQuery, TakeSavepoint
+from spark_elastic.core.actions import TakeSavepoint
 from tests.unit.rest.world import ADAPTIVE, API, ID, Reply, World, world
 
 SAVEPOINTS = f"{API}/queries/{ID}/savepoints"
@@ -31,7 +31,7 @@ def test_one_is_taken_and_shown(api: World, ask: Callable[..., Reply]) -> None:
     reply = ask(api, SAVEPOINTS, {"target": "/s"})
     assert (reply.status, reply.json) == (202, {})
     order = taken(api)
-    assert (order.query, order.target) == (ID, "/s")
+    assert (order.query, order.target, order.stop) == (ID, "/s", False)
     done = {"action": order.id, "path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
     api.send(ev.SavepointTaken, query=ID, run="r1", **done)
     (shown,) = api.get(SAVEPOINTS).json["savepoints"]
@@ -40,8 +40,8 @@ def test_one_is_taken_and_shown(api: World, ask: Callable[..., Reply]) -> None:
 
 def test_the_query_can_be_stopped_with_it(api: World) -> None:
     assert api.post(SAVEPOINTS, {"target": "/s", "stop": True}).status == 202
-    taken(api)
-    assert [a.query for a in api.shim.actions if isinstance(a, StopQuery)] == [ID]
+    order = taken(api)
+    assert (order.query, order.target, order.stop) == (ID, "/s", True)
     assert api.get(f"{API}/queries/{ID}").json["state"] == "StopWithSavepoint"
     reply = api.post(SAVEPOINTS, {"target": "/s"})
     assert reply.status == 409

@@ -129,11 +129,9 @@ def outcomes(action: ac.Action) -> list[tuple[type[ev.Event], dict[str, Any]]]:
     match action:
         case ac.StartQuery(query=query, partitions=partitions):
             return [done, (ev.QueryStarted, {"query": query, "run": "r1", "partitions": partitions or 2})]
-        case ac.StopQuery(query=query):
-            return [(ev.QueryStopped, {"query": query, "run": "r1", "action": action.id}), done]
         case ac.CancelQuery(query=query):
             return [done, (ev.QueryTerminated, {"query": query, "run": "r1"})]
-        case ac.SetParallelism():
+        case ac.Rescale():
             return [done]
     return []
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spark_elastic.core.actions import Action, CancelTimer, Configure, SetParallelism, SetTimer
-from spark_elastic.core.events import Event, ExecutorAdded, ExecutorRemoved, QueryIdle, Snapshot, TimerFired
+from spark_elastic.core.actions import Action, CancelTimer, Configure, Rescale, SetTimer
+from spark_elastic.core.events import (
+    CancelRequested,
+    Event,
+    ExecutorAdded,
+    ExecutorRemoved,
+    Snapshot,
+    TimerFired,
+)
 from spark_elastic.core.saved import NotRestorable
 from spark_elastic.core.settings import CoreSettings
 
@@ -39,20 +46,21 @@ class CountingPolicy:
                 return (CancelTimer(id=self._next(), cause=event.id, timer="settle"),)
             case TimerFired():
                 return (
-                    SetParallelism(id=self._next(), cause=event.id, query="q", partitions=self.executors),
+                    Rescale(id=self._next(), cause=event.id, query="q", run="r", partitions=self.executors),
                 )
-            case QueryIdle():
-                raise RuntimeError("this policy knows no idle queries")
+            case CancelRequested():
+                raise RuntimeError("this policy ends no queries")
         return ()
 
     def save(self) -> dict[str, Any]:
-        return {"executors": self.executors, "actions": self._actions, "grace_ms": self.settings.grace_ms}
+        hang_ms = self.settings.hang_ms
+        return {"executors": self.executors, "actions": self._actions, "hang_ms": hang_ms}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> CountingPolicy:
         if "executors" not in state:
             raise NotRestorable("nobody has counted")
-        policy = cls(CoreSettings(grace_ms=state["grace_ms"]))
+        policy = cls(CoreSettings(hang_ms=state["hang_ms"]))
         policy.executors, policy._actions = state["executors"], state["actions"]
         return policy
 

@@ -28,15 +28,15 @@ def connected(driver: Driver, token: str = TOKEN) -> Iterator[Py4JGateway]:
 
 
 def test_an_exchange_takes_actions_and_brings_events() -> None:
-    events = [{"type": "QueryIdle", "id": "s1", "text": "several\nlines \\ and ünicode"}]
+    events = [{"type": "QueryStarted", "id": "s1", "text": "several\nlines \\ and ünicode"}]
     driver = Driver({"events": events, "merged": 3, "dropped": 1, "stop": False})
     with connected(driver) as gateway:
-        reply = gateway.exchange([{"type": "StopQuery", "id": "a1", "text": "a\nb \\ ü"}], 250)
+        reply = gateway.exchange([{"type": "CancelQuery", "id": "a1", "text": "a\nb \\ ü"}], 250)
         assert reply == Exchange(events=(events[0],), merged=3, dropped=1, stop=False)
         assert gateway.exchange([], 0).stop
     assert driver.requests[1] == (
         "exchange",
-        {"actions": [{"type": "StopQuery", "id": "a1", "text": "a\nb \\ ü"}], "wait_ms": 250},
+        {"actions": [{"type": "CancelQuery", "id": "a1", "text": "a\nb \\ ü"}], "wait_ms": 250},
     )
 
 

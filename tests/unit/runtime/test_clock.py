@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.events import QueryIdle, QueryProgress
+from spark_elastic.core.events import QueryProgress, QueryStarted
 from spark_elastic.runtime.clock import SteadyClock
 from tests.unit.runtime.support import START, added
 
@@ -61,8 +61,8 @@ def test_events_of_the_driver_are_shifted_by_as_much() -> None:
     machine.passes(10_000)
     machine.wall -= HOUR_MS
     machine.passes(2_000)
-    idle = QueryIdle(id="s1", at=machine.wall - 5, query="q", run="r")
-    assert machine.clock.shifted(idle).at == START + 12_000 - 5
+    started = QueryStarted(id="s1", at=machine.wall - 5, query="q", run="r", partitions=2)
+    assert machine.clock.shifted(started).at == START + 12_000 - 5
     batch = QueryProgress(
         id="s2", at=machine.wall - 5, query="q", run="r", batch=1, started=machine.wall - 405,
         duration_ms=400, partitions=2,

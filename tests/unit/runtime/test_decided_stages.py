@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from spark_elastic.runtime.decided_stages import HISTOGRAM_BUCKETS, STAGES_KEPT, DecidedStages, Sizes
 
 
-def exchange(*sizes: int, **more: Any) -> dict[str, Any]:
-    return {"id": "e", "bytes": list(sizes), **more}
+def exchange(*sizes: int) -> dict[str, Any]:
+    return {"id": "e", "bytes": list(sizes)}
 
 
 def sizes(exchanges: list[dict[str, Any]], specs: list[dict[str, Any]] | None) -> Sizes | None:
@@ -20,9 +18,8 @@ def sizes(exchanges: list[dict[str, Any]], specs: list[dict[str, Any]] | None) -
     return stages.newest_first()[0].sizes
 
 
-def spec(start: int, end: int, maps: tuple[tuple[int, int, int], ...] = ()) -> dict[str, Any]:
-    parts = [{"exchange": number, "start": first, "end": last} for number, first, last in maps]
-    return {"start": start, "end": end, "maps": parts}
+def spec(start: int, end: int) -> dict[str, Any]:
+    return {"start": start, "end": end}
 
 
 def test_a_task_reads_its_range_of_all_exchanges() -> None:
@@ -39,27 +36,14 @@ def test_buckets_are_equal_steps_up_to_the_largest() -> None:
     assert found.buckets == (1, 2, *(0,) * (HISTOGRAM_BUCKETS - 3), 1)
 
 
-def test_of_a_split_partition_a_task_reads_what_its_map_tasks_have_written() -> None:
-    large = [{"partition": 1, "maps": [60, 30, 10]}]
-    found = sizes(
-        [exchange(5, 100, large=large), exchange(5, 7)],
-        [spec(0, 1), spec(1, 2, ((0, 0, 1),)), spec(1, 2, ((0, 1, 3),))],
-    )
-    assert found is not None
-    assert (found.smallest, found.largest, found.total) == (10, 67, 10 + 67 + 47)
-
-
 def test_without_ranges_of_ours_the_partitions_are_counted() -> None:
-    found = sizes([exchange(10, 20), exchange(1, 1), exchange(500, broadcast=True)], None)
+    found = sizes([exchange(10, 20), exchange(1, 1)], None)
     assert found is not None
     assert (found.of_tasks, found.count, found.total) == (False, 2, 32)
 
 
-@pytest.mark.parametrize(
-    "exchanges", [[exchange(1, -1)], [exchange(1, 2), exchange(1)], [exchange(5, broadcast=True)], []]
-)
-def test_what_nobody_knows_has_no_sizes(exchanges: list[dict[str, Any]]) -> None:
-    assert sizes(exchanges, None) is None
+def test_a_group_without_exchanges_has_no_sizes() -> None:
+    assert sizes([], None) is None
 
 
 def test_before_a_shuffle_is_written_there_are_no_tasks_to_measure() -> None:

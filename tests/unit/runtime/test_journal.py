@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.core.actions import SetParallelism
-from spark_elastic.core.events import Event, ExecutorAdded, QueryIdle, TimerFired
+from spark_elastic.core.actions import Rescale
+from spark_elastic.core.events import CancelRequested, Event, ExecutorAdded, TimerFired
 from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime.entries import (
     ActionsEntry,
@@ -76,8 +76,8 @@ def test_a_replay_names_the_first_difference(tmp_path: Path) -> None:
     assert difference.place.endswith(":10")
     assert isinstance(difference.event, TimerFired)
     assert difference.event.id == "r1"
-    assert difference.recorded == SetParallelism(id="a5", cause="r1", query="q", partitions=4)
-    assert difference.replayed == SetParallelism(id="a5", cause="r1", query="q", partitions=3)
+    assert difference.recorded == Rescale(id="a5", cause="r1", query="q", run="r", partitions=4)
+    assert difference.replayed == Rescale(id="a5", cause="r1", query="q", run="r", partitions=3)
 
 
 def test_a_replay_notices_missing_and_additional_actions(tmp_path: Path) -> None:
@@ -100,12 +100,12 @@ def test_a_replay_notices_missing_and_additional_actions(tmp_path: Path) -> None
 
 def test_a_replay_reports_what_the_policy_raises(tmp_path: Path) -> None:
     path = record(tmp_path, added(1, START + 1))
-    idle = QueryIdle(id="s9", at=START + 9_000, query="q", run="r")
+    cancel = CancelRequested(id="s9", at=START + 9_000, query="q", by="somebody")
     with path.open("a") as file:
-        file.write(json.dumps({"event": encode_event(idle)}) + "\n")
+        file.write(json.dumps({"event": encode_event(cancel)}) + "\n")
     difference = replay(read_journal(path), CountingPolicy).difference
     assert difference is not None
-    assert difference.error == "RuntimeError: this policy knows no idle queries"
+    assert difference.error == "RuntimeError: this policy ends no queries"
 
 
 def test_a_new_process_appends_its_own_run_also_after_a_cut_line(tmp_path: Path) -> None:

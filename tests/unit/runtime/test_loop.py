@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.core.actions import Action, Configure, SetParallelism, SetTimer, TurnOff
-from spark_elastic.core.events import ActionDone, Event, ExecutorRemoved, QueryIdle, Snapshot, TimerFired
+from spark_elastic.core.actions import Action, Configure, Rescale, SetTimer, TurnOff
+from spark_elastic.core.events import (
+    ActionDone,
+    CancelRequested,
+    Event,
+    ExecutorRemoved,
+    Snapshot,
+    TimerFired,
+)
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.gateway.port import Exchange
@@ -57,8 +64,8 @@ def test_a_timer_comes_back_as_an_event_at_its_time_and_never_leaves() -> None:
     scene = Scene(snapshot(), added(1, START + 100), added(2, START + 700))
     actions = scene.run()
     assert not [action for action in actions if isinstance(action, SetTimer)]
-    (change,) = [action for action in actions if isinstance(action, SetParallelism)]
-    assert change == SetParallelism(id="a4", cause="r1", query="q", partitions=2)
+    (change,) = [action for action in actions if isinstance(action, Rescale)]
+    assert change == Rescale(id="a4", cause="r1", query="q", run="r", partitions=2)
 
 
 def test_a_timer_fires_with_the_time_that_it_was_set_for(tmp_path: Path) -> None:
@@ -149,11 +156,11 @@ def test_what_comes_before_the_first_snapshot_is_left_out() -> None:
 
 def test_an_event_that_breaks_the_policy_is_the_last_line_of_the_journal(tmp_path: Path) -> None:
     journal = tmp_path / "j.jsonl"
-    idle = QueryIdle(id="s2", at=START + 5, query="q", run="r")
-    with pytest.raises(RuntimeError, match="no idle"):
-        Scene(snapshot(), idle, journal=journal).run()
+    cancel = CancelRequested(id="s2", at=START + 5, query="q", by="somebody")
+    with pytest.raises(RuntimeError, match="ends no queries"):
+        Scene(snapshot(), cancel, journal=journal).run()
     *_, (_, last) = read_journal(journal)
-    assert last == EventEntry(event=idle)
+    assert last == EventEntry(event=cancel)
 
 
 def test_merged_and_dropped_events_are_reported_when_they_double(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic import wire
-from spark_elastic.core.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.events import Event, PolicyFileChanged, PolicyFileRefused
 from spark_elastic.policy_file import MAX_SIZE, load_policy
 from spark_elastic.runtime.policy_watch import LOOK_EVERY_MS, PolicyWatch

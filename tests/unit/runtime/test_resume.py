@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import Action, Report, SetTimer, StopQuery
+from spark_elastic.core.actions import Action, Report, Rescale, SetTimer
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime import journal as journal_module
@@ -84,16 +84,16 @@ class Application:
         entries = [entry for _, entry in read_journal(self.path)]
         return [action for entry in entries if isinstance(entry, ActionsEntry) for action in entry.actions]
 
-    def stop_ordered(self) -> int:
-        """Return when the query was ordered to stop."""
+    def rescale_ordered(self) -> int:
+        """Return when the rescale was ordered."""
         event = None
         for _, entry in read_journal(self.path):
             if isinstance(entry, EventEntry):
                 event = entry.event
-            if isinstance(entry, ActionsEntry) and any(isinstance(a, StopQuery) for a in entry.actions):
+            if isinstance(entry, ActionsEntry) and any(isinstance(a, Rescale) for a in entry.actions):
                 assert event is not None
                 return event.at
-        raise AssertionError("it was not stopped")
+        raise AssertionError("it was not rescaled")
 
 
 def in_cooldown(folder: Path) -> Application:
@@ -112,12 +112,12 @@ def test_a_cooldown_ends_when_it_would_have_ended(tmp_path: Path) -> None:
     resumed = in_cooldown(tmp_path / "resumed")
     again = resumed.goes_on(START + 12_000, cores=4)
     resumed.process(again, *resumed.batches(START + 12_100, START + 60_000), until=START + 60_000)
-    assert resumed.stop_ordered() == pytest.approx(alone.stop_ordered(), abs=600)
+    assert resumed.rescale_ordered() == pytest.approx(alone.rescale_ordered(), abs=600)
     anew = in_cooldown(tmp_path / "anew")
     again = anew.goes_on(START + 12_000, cores=4)
     batches = anew.batches(START + 12_100, START + 80_000)
     anew.process(again, *batches, until=START + 80_000, resumes=lambda *_: None)
-    assert anew.stop_ordered() > alone.stop_ordered() + 6_000
+    assert anew.rescale_ordered() > alone.rescale_ordered() + 6_000
 
 
 def test_a_clock_that_was_set_back_meanwhile_does_not_hold_it_up(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_bounds_survive_and_a_policy_file_is_not_said_twice(tmp_path: Path) -> N
             scheduler.handle(entry.event)
             said += isinstance(entry.event, ev.PolicyFileChanged)
     assert said == 1
-    assert scheduler._machines["counts"].requirements.upper == 3
+    assert scheduler._machines["counts"].record.requirements.upper == 3
     file.write_text("version: 1\nqueries:\n  counts: {upperBound: 5}\n")
     application.process(application.goes_on(START + 22_000), until=START + 30_000)
     changed = [

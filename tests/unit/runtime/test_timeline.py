@@ -36,7 +36,7 @@ def test_batches_are_those_of_one_query_and_can_be_asked_for_from_a_time_on() ->
 def test_slots_are_noted_only_when_they_change() -> None:
     series = Timeline()
     for at, slots in ((100, 2), (200, 2), (300, 3), (400, 2)):
-        series.note(ev.QueryIdle(id="i", at=at, query="q", run="r"), slots)
+        series.note(ev.QueryStarted(id="i", at=at, query="q", run="r", partitions=2), slots)
     assert series.slots() == [(100, 2), (300, 3), (400, 2)]
     assert series.slots(after=300) == [(400, 2)]
 

@@ -1,52 +1,51 @@
-"""What the batch vectors have in common: inputs by their bytes, and the model's way to write ranges."""
+"""What the batch vectors have in common: the exchanges of a group, and the ranges that its tasks read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
-from spark_elastic.core.batch.all_to_all import Reads
-from spark_elastic.core.batch.inputs import Input, input_of
+from spark_elastic.core.batch.balance import balance
+from spark_elastic.core.batch.number import narrow
+from spark_elastic.core.batch.partitions import Partitions
 from spark_elastic.core.batch.presets import FLINK
-from spark_elastic.core.batch.spans import Block, Span
-from spark_elastic.core.requirements import Bounds
-from tests.vectors.adapters.fields import Fields
+from spark_elastic.core.bounds.requirements import Bounds
+from tests.vectors.adapters.fields import Fields, NotRunError
 
 # The vectors are about the model's plain behaviour, so they are run with the rules of its preset.
 PRESET = FLINK
+
+Range = tuple[int, int]
+"""The first and the last partition."""
 
 
 def bounds_of(given: Fields) -> Bounds:
     return Bounds(lower=given["min"], upper=given["max"])
 
 
-def input_from(given: Mapping[str, Any], **facts: Any) -> Input:
-    """Make an input; what a vector does not say is as in a plain stage: keys of shuffles stay together."""
-    pointwise = given.get("pointwise", facts.pop("pointwise", False))
-    matrix = given.get("bytes_matrix") or [[given["bytes"]]]
-    return input_of(
-        matrix,
-        broadcast=given.get("broadcast", False),
-        pointwise=pointwise,
-        single=given.get("single_subpartition_has_all", False),
-        apart=not given.get("intra_input_key_correlated", not pointwise),
-        joined=given.get("inter_input_key_correlated", not pointwise),
-        side=given.get("type_number", 1),
-        **facts,
-    )
+def written_by(given: Mapping[str, Any]) -> list[int]:
+    """Add up what all map tasks have written of each partition."""
+    if given.get("pointwise"):
+        raise NotRunError("each task of Spark reads its part of what every map task has written")
+    if given.get("broadcast"):
+        raise NotRunError("a broadcast is no shuffle: it is in no group")
+    if not given.get("intra_input_key_correlated", True):
+        raise NotRunError("Spark alone splits partitions, before it is asked which ranges are read")
+    if not given.get("inter_input_key_correlated", True):
+        raise NotRunError("shuffles whose partitions go with no other's are groups of their own")
+    return [sum(column) for column in zip(*given["bytes_matrix"], strict=True)]
 
 
-def inclusive(span: Span) -> list[int]:
-    return [span[0], span[1] - 1]
+def ranges_of(exchanges: Sequence[Sequence[int]], volume: int, bounds: Bounds) -> list[Range]:
+    sizes = [sum(column) for column in zip(*exchanges, strict=True)]
+    if bounds.lower > len(sizes):
+        raise NotRunError("no partition is split, so bounds end at their number")
+    within = narrow(bounds, upper=len(sizes))
+    # No task has a volume of nothing.
+    starts = balance(Partitions(sizes), max(volume, 1), within, preset=PRESET, waves=None)
+    return ranges_from(starts, len(sizes))
 
 
-def half_open(pair: Sequence[int]) -> Span:
-    return pair[0], pair[1] + 1
-
-
-def groups(reads: Reads) -> list[list[list[list[int]]]]:
-    return [[[inclusive(span) for span in block] for block in sorted(blocks)] for blocks in reads]
-
-
-def read_bytes(item: Input, blocks: Sequence[Block]) -> int:
-    return sum(item.bytes_in(block) for block in blocks)
+def ranges_from(starts: Sequence[int], count: int) -> list[Range]:
+    return [(start, end - 1) for start, end in pairwise([*starts, count])]

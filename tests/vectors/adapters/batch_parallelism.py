@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from spark_elastic.core.batch.decider import decide, number_of
-from spark_elastic.core.batch.even import split_evenly
-from spark_elastic.core.batch.inputs import Input, input_of
-from spark_elastic.core.batch.number import highest_parallelism, narrow
-from spark_elastic.core.batch.sources import merge_inferred, source_bound, source_parallelism
-from spark_elastic.core.batch.written import Pattern, subpartitions_written
-from spark_elastic.core.requirements import VertexParallelism
-from tests.vectors.adapters.batch import PRESET, bounds_of, inclusive, input_from
-from tests.vectors.adapters.fields import Fields
+from spark_elastic.core.batch.number import highest_parallelism, tasks_for
+from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.batch.sources import source_bound
+from spark_elastic.core.bounds.requirements import VertexParallelism
+from tests.vectors.adapters.batch import bounds_of, ranges_of, written_by
+from tests.vectors.adapters.fields import Fields, NotRunError
 
 
 def batch_parallelism_decision(given: Fields) -> Fields:
-    if "inferred" in given:
-        merged = merge_inferred(given["inferred"])
-        return {"merged": -1 if merged is None else merged}
     if "auto_parallelism_max" in given:
         most = highest_parallelism(given["auto_parallelism_max"], given.get("default_parallelism"))
         return {"global_max": most}
@@ -26,25 +18,22 @@ def batch_parallelism_decision(given: Fields) -> Fields:
         return source(given)
     if "global_max" in given:
         return stage(given)
+    if "inputs" in given:
+        return number(given)
+    if "inferred" in given:
+        raise NotRunError("a scan says one number of tasks for itself: there is nothing to merge")
     if "vertex_initial" in given:
-        ranges = split_evenly(len(given["bytes_matrix"][0]), given["vertex_initial"])
-        return {"parallelism": len(ranges), "ranges": [inclusive(span) for span in ranges]}
-    if "sources" in given:
-        written = [sum(subpartitions_of(given, count, given["consumer_max"])) for count in given["sources"]]
-        return {"total_input_bytes": sum(written) * given["bytes_per_subpartition"]}
-    if "source_parallelism" in given:
-        written = subpartitions_of(given, given["source_parallelism"], given["vertex_max"])
-        matrix = [[given["bytes_per_subpartition"]] * count for count in written]
-        inputs = [input_of(matrix, pointwise=given["pattern"] == "POINTWISE", apart=True)]
-        return number(given, inputs)
-    return number(given, [input_from(item) for item in given["inputs"]])
+        raise NotRunError("no number of tasks is decided before the map side has run")
+    raise NotRunError("each map task of Spark writes all partitions, however many tasks there are")
 
 
-def number(given: Fields, inputs: list[Input]) -> Fields:
-    bounds = narrow(bounds_of(given), unset(given.get("vertex_min")), unset(given.get("vertex_max")))
-    if any("bytes" in item for item in given.get("inputs", ())):
-        return {"parallelism": number_of(inputs, given["bytes_per_task"], bounds)}
-    return {"parallelism": decide(inputs, given["bytes_per_task"], bounds, preset=PRESET).parallelism}
+def number(given: Fields) -> Fields:
+    inputs, volume, bounds = given["inputs"], given["bytes_per_task"], bounds_of(given)
+    if all("bytes" in item for item in inputs):
+        # A broadcast is in no group.
+        shuffled = sum(item["bytes"] for item in inputs if not item.get("broadcast"))
+        return {"parallelism": tasks_for(shuffled, volume, bounds)}
+    return {"parallelism": len(ranges_of([written_by(item) for item in inputs], volume, bounds))}
 
 
 def stage(given: Fields) -> Fields:
@@ -56,18 +45,19 @@ def stage(given: Fields) -> Fields:
 
 
 def source(given: Fields) -> Fields:
-    bounds: dict[str, Any] = {
-        "default": given.get("default_source_parallelism"),
-        "global_max": given.get("global_max"),
-        "stage_max": unset(given.get("vertex_max")),
-    }
-    return {"parallelism": source_parallelism((), **bounds), "source_upper_bound": source_bound(**bounds)}
+    if "inputs" in given:
+        raise NotRunError("a source of which nothing is known is Spark's own")
+    settings = BatchSettings(
+        preset="flink",
+        max_parallelism=given.get("global_max"),
+        default_source_parallelism=given["default_source_parallelism"],
+    )
+    most = source_bound(settings, slots=0)
+    own = unset(given.get("vertex_max"))
+    if own is not None and own < most:
+        raise NotRunError("a single source has no upper bound of its own")
+    return {"source_upper_bound": most}
 
 
 def unset(value: int | None) -> int | None:
     return None if value == -1 else value
-
-
-def subpartitions_of(given: Fields, producers: int, most: int) -> list[int]:
-    pattern: Pattern = "pointwise" if given["pattern"] == "POINTWISE" else "all_to_all"
-    return subpartitions_written(producers, pattern, tasks=None, most=most)

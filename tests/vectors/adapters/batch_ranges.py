@@ -1,19 +1,15 @@
-"""Which ranges the tasks of a batch stage read: by bytes, by count, all-to-all, pointwise."""
+"""Which ranges the tasks of a batch stage read, by bytes and by count, and which partitions are skewed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from spark_elastic.core.batch.balance import balance
-from spark_elastic.core.batch.decider import Plan, decide
-from spark_elastic.core.batch.even import split_broadcast, split_evenly, split_pointwise
-from spark_elastic.core.batch.inputs import Input
-from spark_elastic.core.batch.search import greatest, least
-from spark_elastic.core.batch.skew import Skew
-from spark_elastic.core.batch.slices import Slices
-from tests.vectors.adapters.batch import PRESET, bounds_of, groups, inclusive, input_from, read_bytes
-from tests.vectors.adapters.fields import Fields
+from spark_elastic.core.batch.bisection import greatest, least
+from spark_elastic.core.batch.partitions import Partitions
+from spark_elastic.core.batch.skew import median
+from tests.vectors.adapters.batch import bounds_of, ranges_from, ranges_of, written_by
+from tests.vectors.adapters.fields import Fields, NotRunError
 
 SEARCHES: dict[str, Callable[[int, int], int | None]] = {
     "A": lambda low, high: least(lambda x: 29 // x <= 3, low, high),
@@ -29,7 +25,8 @@ def bisection_search(given: Fields) -> Fields:
 def balanced_ranges(given: Fields) -> Fields:
     match given["kind"]:
         case "try_compute_ranges":
-            return slice_ranges(given)
+            found = ranges_of([given["slice_bytes"]], given["limit"], bounds_of(given))
+            return {"ranges": [list(span) for span in found]}
         case "even_by_count":
             return even_by_count(given)
         case "decider":
@@ -37,91 +34,54 @@ def balanced_ranges(given: Fields) -> Fields:
         case "all_to_all":
             return all_to_all(given)
         case other:
-            raise AssertionError(f"unknown kind {other}")
-
-
-def slice_ranges(given: Fields) -> Fields:
-    bounds = bounds_of(given)
-    slices = Slices(weights=given["slice_bytes"])
-    found = balance(slices, given["limit"], bounds, decided=bounds.lower, preset=PRESET)
-    return {"ranges": None if found is None else [inclusive(span) for span in found]}
+            raise NotRunError(f"nothing runs the kind {other}")
 
 
 def even_by_count(given: Fields) -> Fields:
-    consumers, count = given["consumers"], given["subpartitions"]
+    if given.get("broadcast"):
+        raise NotRunError("a broadcast is no shuffle: it is in no group")
+    count = given["subpartitions"]
     try:
-        if given.get("broadcast"):
-            reads = split_broadcast(1, count, consumers, single=given.get("single", False))
-            return {"ranges": [inclusive(block.subpartitions) for (block,) in reads]}
-        return {"ranges": [inclusive(span) for span in split_evenly(count, consumers)]}
+        starts = Partitions([1] * count).cut_evenly(given["consumers"])
     except ValueError:
         return {"error": "IllegalArgumentException"}
+    return {"ranges": [list(span) for span in ranges_from(starts, count)]}
 
 
 def decider(given: Fields) -> Fields:
-    inputs = [input_from(item) for item in given["inputs"]]
-    plan = decide(inputs, given["bytes_per_task"], bounds_of(given), preset=PRESET)
-    return {
-        "parallelism": plan.parallelism,
-        "subpartition_ranges_per_input": [
-            [inclusive(block.subpartitions) for blocks in reads for block in blocks] for reads in plan.reads
-        ],
-    }
+    exchanges = [written_by(item) for item in given["inputs"]]
+    found = ranges_of(exchanges, given["bytes_per_task"], bounds_of(given))
+    alike = [list(span) for span in found]
+    return {"parallelism": len(found), "subpartition_ranges_per_input": [alike for _ in exchanges]}
 
 
 def all_to_all(given: Fields) -> Fields:
-    left, right = (several(given[side]) for side in ("left", "right"))
-    skew = Skew(factor=given["skewed_factor"], threshold=given["skewed_threshold"])
-    volume, bounds = given["bytes_per_task"], bounds_of(given)
-    plan = decide(left + right, volume, bounds, preset=PRESET, skew=skew, decided=given["parallelism"])
-    result: dict[str, Any] = {"parallelism": plan.parallelism}
-    for side, inputs, reads in (
-        ("left", left, plan.reads[: len(left)]),
-        ("right", right, plan.reads[len(left) :]),
-    ):
-        if not inputs:
-            continue
-        result[f"bytes_per_task_{side}"] = totals(inputs, reads, plan.parallelism)
-        result[f"groups_{side}"] = result[f"groups_first_{side}"] = result[side] = groups(reads[0])
-        for item, read in zip(inputs, reads, strict=True):
-            result[f"{side}_{item.partitions}_partitions"] = groups(read)
+    items = {side: given[side] for side in ("left", "right") if given[side]}
+    written = {
+        side: [written_by(item) for item in several for _ in range(item.get("count", 1))]
+        for side, several in items.items()
+    }
+    exchanges = [exchange for several in written.values() for exchange in several]
+    found = ranges_of(exchanges, given["bytes_per_task"], bounds_of(given))
+    result: dict[str, Any] = {"parallelism": len(found)}
+    for side, several in items.items():
+        result[f"bytes_per_task_{side}"] = [
+            sum(sum(exchange[start : end + 1]) for exchange in written[side]) for start, end in found
+        ]
+        # Every map task is read by every task, however many there are.
+        by_maps = {
+            maps: [[[[0, maps - 1], list(span)]] for span in found]
+            for maps in (len(item["bytes_matrix"]) for item in several)
+        }
+        first = by_maps[len(several[0]["bytes_matrix"])]
+        result[f"groups_{side}"] = result[f"groups_first_{side}"] = result[side] = first
+        result.update({f"{side}_{maps}_partitions": groups for maps, groups in by_maps.items()})
     return result
 
 
-def several(given: list[Fields]) -> list[Input]:
-    return [input_from(item) for item in given for _ in range(item.get("count", 1))]
-
-
-def totals(inputs: list[Input], reads: Any, tasks: int) -> list[int]:
-    return [
-        sum(read_bytes(item, read[task]) for item, read in zip(inputs, reads, strict=True))
-        for task in range(tasks)
-    ]
-
-
-def pointwise_ranges(given: Fields) -> Fields:
-    if given.get("kind") == "even_by_count":
-        subpartitions = given["subpartitions"] if given["dynamic"] else None
-        reads = split_pointwise(given["producers"], given["consumers"], subpartitions)
-        return {"groups": groups(reads)}
-    # A vector with a number decided beforehand has pointwise inputs only.
-    decided = given.get("parallelism")
-    inputs = [input_from(item, pointwise=decided is not None) for item in given["inputs"]]
-    plan = decide(inputs, given["bytes_per_task"], bounds_of(given), preset=PRESET, decided=decided)
-    per_input = [
-        totals([item], [reads], plan.parallelism) for item, reads in zip(inputs, plan.reads, strict=True)
-    ]
-    return {
-        "parallelism": plan.parallelism,
-        "groups": groups(plan.reads[given.get("which", 0)]),
-        "groups_per_input": [groups(reads) for reads in plan.reads],
-        "pointwise_groups": first_groups(inputs, plan, lambda item: item.pointwise),
-        "broadcast_groups": first_groups(inputs, plan, lambda item: item.broadcast),
-        "bytes_per_task_per_input": per_input,
-        "bytes_per_task_total": [sum(sizes) for sizes in zip(*per_input, strict=True)],
-    }
-
-
-def first_groups(inputs: list[Input], plan: Plan, meant: Callable[[Input], bool]) -> Any:
-    found = (groups(reads) for item, reads in zip(inputs, plan.reads, strict=True) if meant(item))
-    return next(found, None)
+def skew_thresholds(given: Fields) -> Fields:
+    if "values" in given:
+        return {"median": median(given["values"])}
+    if "subpartition_bytes" in given:
+        raise NotRunError("Spark alone splits skewed partitions, and says how large the pieces are")
+    raise NotRunError("how much larger a skewed partition is cannot be set")

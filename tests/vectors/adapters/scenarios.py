@@ -7,12 +7,12 @@ from typing import Any
 from attrs import evolve
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.bounds.requirements import Bounds, Vertex
 from spark_elastic.core.failures.judge import judge
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import FixedDelay, new_strategy
-from spark_elastic.core.requirements import Bounds, Vertex
+from spark_elastic.core.rescale.allocation import allocate
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.slots import allocate
 from tests.unit.core.builder import STATEFUL, Scene
 from tests.unit.core.shim import running, settle
 from tests.vectors.adapters.fields import Fields

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.core.parallelism import is_increase_enough
-from spark_elastic.core.requirements import (
+from spark_elastic.core.bounds.requirements import (
     Bounds,
     Vertex,
     VertexParallelism,
     default_max_parallelism,
     desired_slots,
 )
-from spark_elastic.core.slots import allocate
+from spark_elastic.core.rescale.allocation import allocate
+from spark_elastic.core.rescale.parallelism import is_increase_enough
 from tests.vectors.adapters.fields import Fields
 
 

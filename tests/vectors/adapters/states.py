@@ -7,20 +7,20 @@ import re
 from attrs import frozen
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import CancelQuery, FailQuery, StartQuery, StopQuery, TakeSavepoint
+from spark_elastic.core.actions import CancelQuery, FailQuery, Rescale, StartQuery, TakeSavepoint
 from spark_elastic.core.failures.strategy import FixedDelay, NoRestart
-from spark_elastic.core.history import History
-from spark_elastic.core.query._step import Step
+from spark_elastic.core.query.step import Step
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
-from spark_elastic.core.scheduler import _Turn
+from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.turn import Counters, Turn
 from tests.unit.core.builder import Scene
-from tests.unit.core.shim import settle
+from tests.unit.core.shim import carry_out, settle
 from tests.vectors.adapters.fields import Fields
 
 _STATES = re.compile(rf"\b(?:{'|'.join(TRANSITIONS)})\b")
 _WITHOUT_RUN = ("StateWithoutExecutionGraph", "WaitingForResources", "without graph", "not Executing")
-_ORDERS = StartQuery | StopQuery | TakeSavepoint | FailQuery | CancelQuery
+_ORDERS = StartQuery | Rescale | TakeSavepoint | FailQuery | CancelQuery
 _WAIT_MS = 5_000
 _ENDS = {"canceled": "CANCELED", "query_failed": "FAILED"}
 
@@ -30,13 +30,12 @@ class Outcome:
     """What has happened until the shim had nothing left to do.
 
     `visited` are the states that were entered, `at_once` says that one was, or something ordered, before the
-    shim did anything. `stopped` says that a stop was ordered, `refused` that a savepoint was, `illegal` that
-    there is no such transition. `ended` is how the query did, `saved` that it ended with its savepoint.
+    shim did anything. `refused` says that a savepoint was, `illegal` that there is no such transition.
+    `ended` is how the query did, `saved` that it ended with its savepoint.
     """
 
     visited: tuple[str, ...] = ()
     at_once: bool = False
-    stopped: bool = False
     refused: bool = False
     illegal: bool = False
     ended: str | None = None
@@ -59,8 +58,6 @@ def agrees(words: str, found: Outcome) -> bool:
             return found.refused and not found.visited
         case "ignored" | "returns false":
             return not found.illegal and not found.at_once
-        case "graph CANCELLING":
-            return found.stopped
     wanted, way = _STATES.findall(words), iter(found.visited)
     ended = re.search(r"Finished\(([A-Z]+)\)", words)
     return (
@@ -113,7 +110,6 @@ class _Case:
         return Outcome(
             visited=tuple(visited),
             at_once=at_once,
-            stopped="StopQuery" in orders,
             refused=reason == "savepoint_refused",
             ended=_ENDS.get(reason),
             saved=reason == "stopped_with_savepoint",
@@ -154,22 +150,26 @@ class _Case:
         match event:
             case "enter":
                 if "not RUNNING" in self._condition:
-                    scene.scheduler._machines["counts"].record.gate = "stopped"
+                    scene.scheduler._machines["counts"].record.gate = "held"
                 scene.scheduler.validate()
             case "transition into the same state class":
-                turn = _Turn(scene.scheduler, "s0", scene.now, 2)
-                Step(scene.scheduler._machines["counts"], turn).execute()
+                turn = Turn(
+                    settings=scene.settings,
+                    cause="s0",
+                    now=scene.now,
+                    slots_before=2,
+                    slots=2,
+                    counters=Counters(),
+                )
+                Step(scene.scheduler._machines["counts"].record, turn).execute()
             case "cancel":
                 scene.send(ev.CancelRequested, query="counts", by="the vector")
             case "suspend" | "graph_globally_terminal":
                 scene.terminated()
             case "resource_wait_timeout":
                 scene.advance(_WAIT_MS)
-            case "slot_assignment_ok" | "graph FAILED":
+            case "slot_assignment_ok" | "graph FAILED" | "graph CANCELED" | "graph FINISHED":
                 pass  # ordered already, and the shim does it
-            case "graph CANCELED" | "graph FINISHED":
-                if scene.last_order("StopQuery") is not None:
-                    scene.stopped()
             case "stop_with_savepoint" | "trigger_savepoint":
                 stop = event.startswith("stop")
                 scene.send(ev.SavepointRequested, query="counts", by="the vector", target="/s", stop=stop)
@@ -193,13 +193,9 @@ class _Case:
                 raise KeyError(event)
 
     def _copied(self, *, well: bool) -> None:
-        scene = self.scene
-        if scene.last_order("TakeSavepoint") is None:
-            scene.stopped()
-        order = scene.last_order("TakeSavepoint")
-        if order is not None and well:
-            taken = {"path": "/s/savepoint-7", "batch": 7, "bytes": 1}
-            scene.send(ev.SavepointTaken, query="counts", run="r1", action=order.id, **taken)
-            scene.send(ev.ActionDone, action=order.id, took_ms=1)
-        elif order is not None:
-            scene.fail(order)
+        order = self.scene.last_order("TakeSavepoint")
+        assert order is not None
+        if well:
+            carry_out(self.scene, order)
+        else:
+            self.scene.fail(order)

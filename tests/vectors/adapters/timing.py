@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, evolve
 
 from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.query.transition_manager import TransitionManager
+from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene
 from tests.vectors.adapters.fields import Fields
@@ -68,7 +68,7 @@ def manager_settings(given: Fields) -> Fields:
     interval_ms = given.get("checkpoint_interval_ms", 0) if given.get("checkpointing") else 0
     scene.start(2)
     scene.running(2, evolve(STATEFUL, trigger_ms=interval_ms))
-    state = scene.scheduler._machines["counts"].state
+    state = scene.scheduler._machines["counts"].record.state
     assert isinstance(state, Executing)
     manager = state.manager
     return {

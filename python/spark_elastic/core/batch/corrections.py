@@ -21,7 +21,7 @@ class Corrections:
 
     def learn(self, source: str, expected: int, measured: int) -> None:
         """Take in one exchange; without a source or anything expected it teaches nothing."""
-        if not source or expected < 1 or measured < 0:
+        if not source or expected < 1:
             return
         ratios = self._ratios.pop(source, None) or deque(maxlen=_SAMPLES)
         ratios.append(min(max(measured / expected, _LEAST), _MOST))

@@ -36,13 +36,11 @@ class BatchDecider:
 
     def _remember(self, question: InitialCount) -> None:
         for exchange in question.exchanges:
-            if not exchange.measured:
-                self._expected[exchange.id] = (exchange.source, exchange.bytes)
+            self._expected[exchange.id] = (exchange.source, exchange.bytes)
         while len(self._expected) > _REMEMBERED:
             del self._expected[next(iter(self._expected))]
 
     def _learn(self, question: Ranges) -> None:
         for exchange in question.exchanges:
             source, expected = self._expected.pop(exchange.id, ("", 0))
-            if exchange.bytes and min(exchange.bytes) >= 0:
-                self.corrections.learn(source, expected, sum(exchange.bytes))
+            self.corrections.learn(source, expected, sum(exchange.bytes))

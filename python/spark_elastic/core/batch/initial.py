@@ -9,7 +9,6 @@ from spark_elastic.core.batch.record import Record, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.sources import UNKNOWN_BYTES
 from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
-from spark_elastic.core.batch.written import subpartitions_written
 
 SPARE = 2
 """Partitions for each task: so ranges can be evened out, and slots that come meanwhile have work."""
@@ -23,13 +22,13 @@ def initial_count(
     if untouched is not None:
         return InitialCountAnswer(group=question.group, partitions=None, record=untouched)
     expected = sum(_expected(exchange, corrections) for exchange in question.exchanges)
-    bounds = narrow(settings.bounds(question.slots), question.lower, question.upper)
+    bounds = narrow(settings.bounds(question.slots), question.lower)
     if question.chosen is not None and settings.explicit_parallelism == "upperBound":
         bounds = narrow(bounds, upper=question.chosen)
     numbers = {
         "bytes": expected,
         "planned_bytes": sum(exchange.bytes for exchange in question.exchanges),
-        "measured": sum(_is_measured(exchange, corrections) for exchange in question.exchanges),
+        "measured": sum(corrections.knows(exchange.source) for exchange in question.exchanges),
         "exchanges": len(question.exchanges),
         "volume": settings.volume,
         "slots": question.slots,
@@ -37,9 +36,8 @@ def initial_count(
         "upper": bounds.upper,
     }
     if settings.rules.writes_most:
-        (count,) = subpartitions_written(1, "all_to_all", tasks=None, most=bounds.upper)
-        why = record("initial_most", before=question.planned, after=count, **numbers)
-        return InitialCountAnswer(group=question.group, partitions=count, record=why)
+        why = record("initial_most", before=question.planned, after=bounds.upper, **numbers)
+        return InitialCountAnswer(group=question.group, partitions=bounds.upper, record=why)
     waves = Waves(slots=question.slots, smallest=min(SMALLEST_TASK, settings.volume))
     tasks = waves.fill(tasks_for(expected, settings.volume, bounds), expected, bounds.upper)
     wanted = SPARE * tasks
@@ -59,9 +57,6 @@ def _untouched(question: InitialCount, settings: BatchSettings) -> Record | None
         return record("initial_off", before=planned)
     if not question.exchanges:
         return record("initial_nothing", before=planned)
-    explicit = [exchange.id for exchange in question.exchanges if exchange.explicit]
-    if explicit:
-        return record("initial_explicit", before=planned, exchanges=", ".join(explicit))
     if question.chosen is not None and settings.explicit_parallelism == "fixed":
         return record("initial_fixed", before=planned, chosen=question.chosen)
     unknown = [exchange.id for exchange in question.exchanges if not 0 <= exchange.bytes < UNKNOWN_BYTES]
@@ -70,11 +65,5 @@ def _untouched(question: InitialCount, settings: BatchSettings) -> Record | None
     return None
 
 
-def _is_measured(exchange: PlannedExchange, corrections: Corrections) -> bool:
-    return exchange.measured or corrections.knows(exchange.source)
-
-
 def _expected(exchange: PlannedExchange, corrections: Corrections) -> int:
-    return (
-        exchange.bytes if exchange.measured else round(exchange.bytes * corrections.factor(exchange.source))
-    )
+    return round(exchange.bytes * corrections.factor(exchange.source))

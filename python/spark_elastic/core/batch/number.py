@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.requirements import MAX_PARALLELISM, Bounds
+from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, Bounds
 
 DEFAULT_MAX = 128
 """The most tasks of a stage if nobody has said another number."""
@@ -15,8 +15,11 @@ def highest_parallelism(configured: int | None, default: int | None = None) -> i
 
 
 def narrow(bounds: Bounds, lower: int | None = None, upper: int | None = None) -> Bounds:
-    """Narrow the global bounds to those of one stage; None and less than 1 is none. The upper one wins."""
-    most = bounds.upper if upper is None or upper < 1 else min(bounds.upper, upper)
+    """Narrow the global bounds to those of one stage; None is none. The upper one wins.
+
+    Raises ValueError if `upper` is less than 1.
+    """
+    most = bounds.upper if upper is None else min(bounds.upper, upper)
     return Bounds(lower=min(max(bounds.lower, lower or 1), most), upper=most)
 
 
@@ -26,5 +29,5 @@ def clamp(number: int, bounds: Bounds) -> int:
 
 
 def tasks_for(bytes_to_read: int, volume: int, bounds: Bounds) -> int:
-    """Decide for so many tasks that each reads at most `volume` bytes; broadcast bytes are to be left out."""
+    """Decide for so many tasks that each reads at most `volume` bytes."""
     return clamp(-(-bytes_to_read // volume), bounds)

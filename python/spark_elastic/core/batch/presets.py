@@ -15,16 +15,15 @@ PresetName = Literal["elastic", "flink"]
 class Preset:
     """A set of rules.
 
-    `volume` is the bytes that one task should read. `broadcast_has_share`: bytes of broadcast inputs take
-    their share of it from the other inputs. `even_split`: what is split by count, because no limit gives an
-    allowed number of ranges, gets the decided number of tasks, or the most that are allowed.
+    `volume` is the bytes that one task should read. `even_split`: what is split by count, because no limit
+    gives an allowed number of ranges, gets the number of tasks that its bytes ask for, or the most that are
+    allowed.
     `fills_waves`: the number of tasks goes by the slots as well. `writes_most`: as many partitions are
     written as tasks may ever read. `max_parallelism` None: goes by the slots.
     """
 
     volume: int
-    broadcast_has_share: bool
-    even_split: Literal["decided", "most"]
+    even_split: Literal["by_volume", "most"]
     fills_waves: bool
     writes_most: bool
     max_parallelism: int | None
@@ -32,8 +31,7 @@ class Preset:
 
 ELASTIC = Preset(
     volume=64 * MIB,
-    broadcast_has_share=False,
-    even_split="decided",
+    even_split="by_volume",
     fills_waves=True,
     writes_most=False,
     max_parallelism=None,
@@ -41,7 +39,6 @@ ELASTIC = Preset(
 
 FLINK = Preset(
     volume=16 * MIB,
-    broadcast_has_share=True,
     even_split="most",
     fills_waves=False,
     writes_most=True,

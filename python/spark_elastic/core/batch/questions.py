@@ -1,10 +1,9 @@
-"""What is asked about a stage, and what is answered. Sizes are bytes, -1 means not known.
+"""What is asked about a stage, and what is answered: the twin of what the shim asks (Contract.scala).
 
-A group is a set of exchanges whose partitions go together, such as the two sides of a join: they get one
-number, and the same ranges. `slots` is what there is now, 0 if that is not known. `lower` and `upper` narrow
-the bounds of the settings for this group; `lower` is the application's own
-spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its advisoryPartitionSizeInBytes, None if it
-has none.
+Sizes are bytes. A group is a set of exchanges whose partitions go together, such as the two sides of a join:
+they get one number, and the same ranges. `slots` is what there is now, 0 if that is not known. `lower` is the
+application's own spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its
+advisoryPartitionSizeInBytes, None if it has none.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Literal
 from attrs import frozen
 
 from spark_elastic.core.batch.record import Record
-from spark_elastic.core.batch.skew import JoinType, Side
 
 Left = Literal["skew", "local"]
 """What Spark itself has done already: split partitions for a join, or read map outputs where they are."""
@@ -22,17 +20,14 @@ Left = Literal["skew", "local"]
 
 @frozen(kw_only=True)
 class PlannedExchange:
-    """An exchange that has not run: its expected bytes, `measured` if statistics of finished stages say so.
+    """An exchange that has not run: its expected bytes, -1 if they are not known.
 
     `source` names what the expectation is made of; what is learned about it is kept under this name.
-    `explicit`: the application has chosen the number of its partitions.
     """
 
     id: str
     bytes: int
-    measured: bool = False
     source: str = ""
-    explicit: bool = False
 
 
 @frozen(kw_only=True)
@@ -49,7 +44,6 @@ class InitialCount:
     chosen: int | None = None
     advised: int | None = None
     lower: int | None = None
-    upper: int | None = None
 
 
 @frozen(kw_only=True)
@@ -62,68 +56,34 @@ class InitialCountAnswer:
 
 
 @frozen(kw_only=True)
-class LargePartition:
-    """What each map task has written of one partition."""
-
-    partition: int
-    maps: tuple[int, ...]
-
-
-@frozen(kw_only=True)
 class WrittenExchange:
-    """An exchange that has run: the bytes of its partitions.
-
-    `side` is the side of the join that reads it, None without one. `large` has the partitions that may be
-    split, so those above the threshold for skewed ones; the others are never split. `broadcast`: every task
-    reads all of it.
-    """
+    """An exchange that has run: the bytes of its partitions."""
 
     id: str
     bytes: tuple[int, ...]
-    broadcast: bool = False
-    explicit: bool = False
-    side: Side | None = None
-    large: tuple[LargePartition, ...] = ()
 
 
 @frozen(kw_only=True)
 class Ranges:
     """Ask which ranges the tasks of a group read.
 
-    `join` is the type of the join that reads it. `keyed`: something further up relies on the keys of a
-    partition being together, so that a split would cost another shuffle. `left`: the group is Spark's.
+    All its exchanges have as many partitions. `left`: the group is Spark's.
     """
 
     group: str
     exchanges: tuple[WrittenExchange, ...]
     slots: int
-    join: JoinType = "other"
-    keyed: bool = False
     left: Left | None = None
     advised: int | None = None
     lower: int | None = None
-    upper: int | None = None
-
-
-@frozen(kw_only=True)
-class MapRange:
-    """The map tasks `start` up to before `end` of one exchange, by its place in the question."""
-
-    exchange: int
-    start: int
-    end: int
 
 
 @frozen(kw_only=True)
 class Spec:
-    """What one task reads: the partitions `start` up to before `end`, of all exchanges that are no broadcast.
-
-    With `maps`, it is one partition, and parts of it where an exchange is named.
-    """
+    """What one task reads: the partitions `start` up to before `end`, of all exchanges of the group."""
 
     start: int
     end: int
-    maps: tuple[MapRange, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -147,18 +107,17 @@ class SplitSize:
     scan: str
     bytes: int
     slots: int
-    planned: int | None = None
+    planned: int
+    smallest: int
+    largest: int
     most: int | None = None
-    smallest: int = 4 << 20
-    largest: int = 128 << 20
 
 
 @frozen(kw_only=True)
 class SplitSizeAnswer:
-    """The number of tasks and the bytes of each, None: Spark's own."""
+    """The number of tasks, None: Spark's own."""
 
     scan: str
-    split: int | None
     tasks: int | None
     record: Record
 

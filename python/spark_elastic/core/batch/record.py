@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from spark_elastic.core.actions import DecisionKind
-from spark_elastic.core.reasons import REASONS, fill
+from spark_elastic.core.batch.reasons import STAGE_REASONS
+from spark_elastic.core.sentences import fill
 
 
 @frozen(kw_only=True)
@@ -29,7 +30,7 @@ def record(
     reason: str, *, before: int | None = None, after: int | None = None, **numbers: float | int | str
 ) -> Record:
     """Make a record. Raises KeyError for an unknown reason, or if its sentence lacks a number."""
-    entry = REASONS[reason]
+    entry = STAGE_REASONS[reason]
     return Record(
         kind=entry.kind,
         reason=reason,

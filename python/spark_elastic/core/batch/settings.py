@@ -1,15 +1,16 @@
-"""What a user can decide about batch stages, as plain values; they are read and checked elsewhere."""
+"""What a user can decide about batch stages: a view of the registry's values."""
 
 from __future__ import annotations
 
-from attrs import evolve, field, frozen
-from attrs.validators import ge, gt, in_, optional
+from attrs import evolve, frozen
+from attrs.validators import ge, in_, optional
 
 from spark_elastic.core.batch.number import highest_parallelism
 from spark_elastic.core.batch.presets import PRESETS, Preset, PresetName
-from spark_elastic.core.batch.skew import Skew
-from spark_elastic.core.requirements import Bounds
-from spark_elastic.core.settings import ExplicitParallelism
+from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.keys import batch, rescaling
+from spark_elastic.core.keys.key import of
+from spark_elastic.core.keys.rescaling import ExplicitParallelism
 
 MOST_WAVES = 128
 """The most waves of a stage if nobody has set an upper bound: beyond it a task's share grows instead."""
@@ -17,29 +18,24 @@ MOST_WAVES = 128
 
 @frozen(kw_only=True)
 class BatchSettings:
-    """All that a user can decide. Sizes are bytes; None leaves a value to the preset.
+    """All that a user can decide; `core/keys/` says what each value means.
 
-    `enabled` False leaves everything to Spark, the others a part of it. `kafka_latest` True has the latest
-    offsets found out when a query is planned. `explicit_parallelism` says what the
-    application's own spark.sql.shuffle.partitions means: its number, the most, nothing. Raises ValueError for
-    a value out of its range, or bounds that contradict each other.
+    None leaves a value to the preset. Raises ValueError for a value out of its range, or bounds that
+    contradict each other.
     """
 
-    preset: PresetName = field(default="elastic", validator=in_(PRESETS))
-    enabled: bool = True
-    explicit_parallelism: ExplicitParallelism = "ignore"
-    initial_enabled: bool = True
-    ranges_enabled: bool = True
-    skew_enabled: bool = True
-    sources_enabled: bool = True
-    kafka_latest: bool = False
+    preset: PresetName = of(batch.PRESET, in_(PRESETS))
+    enabled: bool = of(batch.ENABLED)
+    explicit_parallelism: ExplicitParallelism = of(rescaling.EXPLICIT_PARALLELISM)
+    initial_enabled: bool = of(batch.INITIAL_ENABLED)
+    ranges_enabled: bool = of(batch.RANGES_ENABLED)
+    sources_enabled: bool = of(batch.SOURCES_ENABLED)
+    kafka_latest: bool = of(batch.KAFKA_LATEST)
 
-    min_parallelism: int = field(default=1, validator=ge(1))
-    max_parallelism: int | None = field(default=None, validator=optional(ge(1)))
-    avg_data_volume_per_task: int | None = field(default=None, validator=optional(ge(1)))
-    default_source_parallelism: int | None = field(default=None, validator=optional(ge(1)))
-    skew_factor: float = field(default=4.0, validator=gt(0))
-    skew_threshold: int = field(default=256 << 20, validator=ge(0))
+    min_parallelism: int = of(batch.MIN_PARALLELISM, ge(1))
+    max_parallelism: int | None = of(batch.MAX_PARALLELISM, optional(ge(1)))
+    avg_data_volume_per_task: int | None = of(batch.AVG_DATA_VOLUME_PER_TASK, optional(ge(1)))
+    default_source_parallelism: int | None = of(batch.DEFAULT_SOURCE_PARALLELISM, optional(ge(1)))
 
     def __attrs_post_init__(self) -> None:
         if self.max_parallelism is not None and self.min_parallelism > self.max_parallelism:
@@ -62,11 +58,6 @@ class BatchSettings:
         if advised is None or self.avg_data_volume_per_task is not None:
             return self
         return evolve(self, avg_data_volume_per_task=advised)
-
-    @property
-    def skew(self) -> Skew:
-        """When a partition is skewed."""
-        return Skew(factor=self.skew_factor, threshold=self.skew_threshold)
 
     def bounds(self, slots: int) -> Bounds:
         """Return the bounds of every stage: the upper one goes by the slots where nothing else says it."""

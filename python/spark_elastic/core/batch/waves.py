@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from spark_elastic.core.batch.search import least
-from spark_elastic.core.batch.slices import Slices
-from spark_elastic.core.requirements import Bounds
+from spark_elastic.core.batch.bisection import least
+from spark_elastic.core.batch.partitions import Partitions
+from spark_elastic.core.bounds.requirements import Bounds
 
 SMALLEST_TASK = 1 << 20
 """Bytes below which a task is not worth its start: that takes about as long as to read so many."""
@@ -26,7 +26,7 @@ class Waves:
     """The slots that there are now (0: not known), and the bytes below which no task is worth its start."""
 
     slots: int
-    smallest: int = SMALLEST_TASK
+    smallest: int
 
     def fill(self, needed: int, total: int, upper: int) -> int:
         """Fill the last wave of `needed` tasks, as far as their bytes and the upper bound allow it."""
@@ -40,58 +40,58 @@ class Waves:
         return -(-tasks // max(1, self.slots)) * (largest + self.smallest)
 
 
-def even_out(slices: Slices, limit: int, needed: int, bounds: Bounds, waves: Waves) -> list[int]:
+def even_out(partitions: Partitions, limit: int, needed: int, bounds: Bounds, waves: Waves) -> list[int]:
     """Cut into ranges of at most `limit` bytes that fill the slots, the largest as small as can be.
 
     `needed` is how many there have to be at least; larger than `limit` is only what cannot be cut. Returns
     the starts of the ranges.
     """
-    goal = waves.fill(needed, slices.total, bounds.upper)
-    alone = needed >= len(slices.weights)
-    best = slices.cut(limit) if alone else _smallest_ranges(slices, limit, goal)
-    largest, ratio = _evenness(slices, best)
+    goal = waves.fill(needed, partitions.total, bounds.upper)
+    alone = needed >= len(partitions.sizes)
+    best = partitions.cut(limit) if alone else _smallest_ranges(partitions, limit, goal)
+    largest, ratio = _evenness(partitions, best)
     # More tasks can only be more even while the largest is one that can be cut.
-    for _ in range(_MORE_WAVES if waves.slots > 0 and ratio > EVEN and largest > slices.heaviest else 0):
+    for _ in range(_MORE_WAVES if waves.slots > 0 and ratio > EVEN and largest > partitions.largest else 0):
         more = min(goal + waves.slots, bounds.upper)
-        if more == goal or more * waves.smallest > slices.total:
+        if more == goal or more * waves.smallest > partitions.total:
             break
         goal = more
-        other = _smallest_ranges(slices, limit, goal)
-        other_largest, other_ratio = _evenness(slices, other)
+        other = _smallest_ranges(partitions, limit, goal)
+        other_largest, other_ratio = _evenness(partitions, other)
         allowed = waves.duration(len(best), largest) * _LONGER
         if other_ratio <= EVEN and waves.duration(len(other), other_largest) <= allowed:
             best = other
             break
-    joined = slices.without_empty(best)
+    joined = partitions.without_empty(best)
     return joined if len(joined) >= bounds.lower else best
 
 
-def _smallest_ranges(slices: Slices, limit: int, goal: int) -> list[int]:
+def _smallest_ranges(partitions: Partitions, limit: int, goal: int) -> list[int]:
     """Lower the limit as far as there are no more than `goal` ranges."""
-    if goal >= len(slices.weights):
-        return slices.cut(0)
+    if goal >= len(partitions.sizes):
+        return partitions.cut(0)
     # To the byte for small limits; for the others a thousandth of the limit makes no difference.
     unit = max(1, limit // _STEPS)
     low, high = 0, -(-limit // unit)
 
     def is_enough(step: int) -> bool:
-        return slices.count(min(step * unit, limit), goal) <= goal
+        return partitions.count(min(step * unit, limit), goal) <= goal
 
-    # Nearly always it lies between an even share and that with one slice more.
-    share = slices.total // goal // unit
+    # Nearly always it lies between an even share and that with one partition more.
+    share = partitions.total // goal // unit
     if 0 < share < high:
         if is_enough(share):
             high = share
         else:
             low = share + 1
-            more = share + slices.heaviest // unit + 2
+            more = share + partitions.largest // unit + 2
             high = more if more < high and is_enough(more) else high
     found = least(is_enough, low, high)
-    return slices.cut(limit if found is None else min(found * unit, limit))
+    return partitions.cut(limit if found is None else min(found * unit, limit))
 
 
-def _evenness(slices: Slices, starts: Sequence[int]) -> tuple[int, float]:
+def _evenness(partitions: Partitions, starts: Sequence[int]) -> tuple[int, float]:
     """Return the bytes of the largest range, and how many times the mean they are."""
-    sizes = slices.sizes(starts)
-    largest = max(sizes, default=0)
+    sizes = partitions.sizes_of(starts)
+    largest = max(sizes)
     return largest, largest * len(sizes) / max(1, sum(sizes))

@@ -12,6 +12,9 @@ from collections.abc import Callable
 
 from attrs import define, frozen
 
+from spark_elastic.core.keys import restarts
+from spark_elastic.core.keys.key import of
+
 Jitter = Callable[[int], int]
 """Draws a number from -bound to bound, for a bound from 0 up."""
 
@@ -28,12 +31,12 @@ class ExponentialDelay:
     off. `attempts_before_reset_backoff` from 1 up limits the restarts of one series; None: no limit.
     """
 
-    initial_backoff_ms: int = 1_000
-    max_backoff_ms: int = 60_000
-    backoff_multiplier: float = 1.5
-    reset_backoff_threshold_ms: int = 3_600_000
-    jitter_factor: float = 0.1
-    attempts_before_reset_backoff: int | None = None
+    initial_backoff_ms: int = of(restarts.INITIAL_BACKOFF_MS)
+    max_backoff_ms: int = of(restarts.MAX_BACKOFF_MS)
+    backoff_multiplier: float = of(restarts.BACKOFF_MULTIPLIER)
+    reset_backoff_threshold_ms: int = of(restarts.RESET_BACKOFF_THRESHOLD_MS)
+    jitter_factor: float = of(restarts.JITTER_FACTOR)
+    attempts_before_reset_backoff: int | None = of(restarts.ATTEMPTS_BEFORE_RESET_BACKOFF)
 
 
 @define(kw_only=True)

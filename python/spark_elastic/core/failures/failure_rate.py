@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from attrs import define, field, frozen
 
+from spark_elastic.core.keys import restarts
+from spark_elastic.core.keys.key import of
+
 
 @frozen(kw_only=True)
 class FailureRate:
     """The most failures (from 1 up) in any `interval_ms` (from 1 up), and the ms before each restart."""
 
-    max_failures_per_interval: int = 1
-    interval_ms: int = 60_000
-    delay_ms: int = 1_000
+    max_failures_per_interval: int = of(restarts.FAILURE_RATE_MAX_FAILURES)
+    interval_ms: int = of(restarts.FAILURE_RATE_INTERVAL_MS)
+    delay_ms: int = of(restarts.FAILURE_RATE_DELAY_MS)
 
 
 @define(kw_only=True)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from attrs import define, frozen
 
+from spark_elastic.core.keys import restarts
+from spark_elastic.core.keys.key import of
+
 
 @frozen(kw_only=True)
 class FixedDelay:
     """How often a query is restarted in its life (`attempts`, from 0 up), and after how many ms."""
 
-    attempts: int = 1
-    delay_ms: int = 1_000
+    attempts: int = of(restarts.FIXED_DELAY_ATTEMPTS)
+    delay_ms: int = of(restarts.FIXED_DELAY_MS)
 
 
 @define(kw_only=True)

@@ -6,6 +6,7 @@ answers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from spark_elastic.core.failures.exponential_delay import (
@@ -17,8 +18,10 @@ from spark_elastic.core.failures.exponential_delay import (
 from spark_elastic.core.failures.failure_rate import FailureRate, FailureRateStrategy
 from spark_elastic.core.failures.fixed_delay import FixedDelay, FixedDelayStrategy
 from spark_elastic.core.failures.none import NoRestart, NoRestartStrategy
+from spark_elastic.core.keys.restarts import StrategyName
 
 __all__ = [
+    "POLICIES",
     "ExponentialDelay",
     "FailureRate",
     "FixedDelay",
@@ -31,6 +34,14 @@ __all__ = [
 
 RestartPolicy = NoRestart | FixedDelay | FailureRate | ExponentialDelay
 """What a user chose; plain values, shared by all queries."""
+
+POLICIES: Mapping[StrategyName, type[RestartPolicy]] = {
+    "none": NoRestart,
+    "fixed-delay": FixedDelay,
+    "failure-rate": FailureRate,
+    "exponential-delay": ExponentialDelay,
+}
+"""The class of each strategy's values."""
 
 
 class RestartStrategy(Protocol):

@@ -1,1 +1,1 @@
-"""The life of one streaming query: a file per state, a table of transitions, and when to rescale."""
+"""The life of one streaming query: its machine, a file per state, a table of transitions."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import CancelRequested, Event, QueryStarted, QueryTerminated
-from spark_elastic.core.query.context import Context
-from spark_elastic.core.query.ending import ABOUT_TO_END, Ending
+from spark_elastic.core import events as ev
+from spark_elastic.core.query.ending import Ending
+from spark_elastic.core.query.state import Reactions
 from spark_elastic.core.query.transitions import CANCELING
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
@@ -18,19 +20,18 @@ class Canceling(Ending):
     """A query that is stopping for good."""
 
     name: ClassVar[str] = CANCELING
-    handles: ClassVar[frozenset[type[Event]]] = frozenset({QueryTerminated})
-    ignores: ClassVar[Mapping[type[Event], str]] = {
-        **ABOUT_TO_END,
-        QueryStarted: "it is stopped all the same",
-        CancelRequested: "it was asked for already",
-    }
 
-    def enter(self, context: Context) -> None:
+    def enter(self, step: Step) -> None:
         """Order the stop."""
-        context.stop_for_good()
+        step.stop_for_good()
 
-    def on(self, event: Event, context: Context) -> None:
-        """Wait for the end."""
-        match event:
-            case QueryTerminated():
-                context.finish(event)
+    def stopped(self, event: ev.QueryTerminated, step: Step) -> None:
+        """Take the end for what was asked for, however it came about."""
+        step.end("canceled", "job_canceled")
+
+    reactions: ClassVar[Reactions] = {
+        **Ending.reactions,
+        ev.QueryStarted: "it is stopped all the same",
+        ev.CancelRequested: "it was asked for already",
+        ev.QueryTerminated: stopped,
+    }

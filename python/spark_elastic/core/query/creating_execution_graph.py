@@ -1,114 +1,70 @@
-"""CreatingExecutionGraph: the count is chosen, the start is ordered, the query passes its gate."""
+"""CreatingExecutionGraph: the count is chosen, the start is ordered, the query is about to run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define, evolve
 
-from spark_elastic.core.events import (
-    ActionDone,
-    ActionFailed,
-    CancelRequested,
-    Event,
-    QueryFailed,
-    QueryIdle,
-    QueryInfo,
-    QueryProgress,
-    QueryStarted,
-    QuerySubmitted,
-    QueryTerminated,
-    SavepointTaken,
-)
-from spark_elastic.core.query.context import Context
-from spark_elastic.core.query.state import State
+from spark_elastic.core import events as ev
+from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import CREATING_EXECUTION_GRAPH
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
 class CreatingExecutionGraph(State):
     """A query whose start is ordered.
 
-    `waited_ms` is how long it had to wait for resources if it did so in vain, `planned` the count that a
-    restart was made for, None for other starts. `unheard` says that the query may run already: a snapshot has
-    shown it as on its way, and what was said before that is lost.
+    `waited_ms` is how long it had to wait for resources if it did so in vain.
     """
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
-    handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {CancelRequested, QueryStarted, QueryProgress, QueryFailed, QueryTerminated, ActionFailed}
-    )
-    ignores: ClassVar[Mapping[type[Event], str]] = {
-        SavepointTaken: "it is kept with the query",
-        QuerySubmitted: "the answer is on its way",
-        QueryIdle: "it is about a run that is over",
-        ActionDone: "the query is started when it says so",
-    }
 
     waited_ms: int = 0
-    planned: int | None = None
-    unheard: bool = False
 
-    def enter(self, context: Context) -> None:
+    def enter(self, step: Step) -> None:
         """Choose with the slots of now and order the start."""
-        choice = context.choose_start()
-        choice = evolve(choice, numbers={**choice.numbers, "waited_ms": self.waited_ms})
-        if self.planned is None:
-            below = choice.reason == "start_without_resources" and not context.may_start
-            context.report_choice(choice, reason="start_below_lower_bounds" if below else None)
-        context.start(choice)
+        choice = step.choose_start()
+        step.report_choice(evolve(choice, numbers={**choice.numbers, "waited_ms": self.waited_ms}))
+        step.start(choice)
 
-    def resources_changed(self, context: Context) -> None:
-        """Leave it out: the slots are looked at again as soon as the query runs."""
-
-    def requirements_changed(self, context: Context) -> None:
+    def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
         """Go on, in the history under the new bounds; they are looked at as soon as the query runs."""
-        context.open_rescale_for_bounds()
+        step.open_rescale_for_bounds()
 
-    def on(self, event: Event, context: Context) -> None:
-        """Wait until the query runs, with the count that was ordered or another one."""
-        match event:
-            case CancelRequested():
-                context.cancel(event.by)
-            case QueryFailed():
-                context.run_failed(event.failure)
-            case QueryStarted():
-                self._started(event, context)
-            case QueryProgress() if self.unheard:  # any other is about a run that is over
-                event = QueryStarted(
-                    id=event.id, at=event.at, query=event.query, run=event.run, partitions=event.partitions
-                )
-                self._started(event, context)
-            case QueryTerminated():
-                context.finish(event)
-            case ActionFailed():
-                self._failed(context)
-
-    def found_again(self, info: QueryInfo, context: Context) -> None:
-        """Order the start again, unless the query is on its way, or lacks the slots for a first start."""
-        if info.phase == "running":
-            self.unheard = True
-        elif context.may_start or context.record.gate == "stopped":
-            self.enter(context)
+    def start_again(self, event: inner.FoundAgain, step: Step) -> None:
+        """Order the start again, unless the query lacks the slots for it by now."""
+        if step.may_start:
+            self.enter(step)
         else:
-            context.wait_for_resources()
+            step.wait_for_resources()
 
-    def _failed(self, context: Context) -> None:
-        # The shim goes on with the old count, and says so by an event of its own.
-        if context.order is not None and context.order.kind == "start":
-            context.close_rescale("exception_occurred")
-
-    def _started(self, event: QueryStarted, context: Context) -> None:
-        target, before = context.record.target, context.record.partitions
-        took_ms, restarted = context.paused_ms, context.record.gate == "stopped"
-        context.started(event)
+    def started(self, event: ev.QueryStarted, step: Step) -> None:
+        """Take in that it runs, with the count that was ordered or another one."""
+        target = step.record.target
+        step.started(event)
         if target is not None and event.partitions != target:
-            context.record.failed_target = target
-            context.close_rescale("exception_occurred")
-        elif restarted and before == event.partitions:
-            context.close_rescale("no_resources_or_parallelisms_change")
-        elif took_ms is not None:
-            context.report("rescaled", before=before, after=event.partitions, numbers={"took_ms": took_ms})
-        context.close_rescale("succeeded")
-        context.execute()
+            step.record.failed_target = target
+            step.close_rescale("exception_occurred")
+        step.close_rescale("succeeded")
+        step.execute()
+
+    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+        """Wait on: the shim goes on with the old count, and says so by an event of its own."""
+        if step.order is not None and step.order.kind == "start":
+            step.close_rescale("exception_occurred")
+
+    reactions: ClassVar[Reactions] = {
+        **State.reactions,
+        ev.QuerySubmitted: "the answer is on its way",
+        ev.QueryStarted: started,
+        ev.QueryProgress: "it is about a batch before the failure",
+        ev.ActionDone: "the query is started when it says so",
+        ev.ActionFailed: not_done,
+        inner.FoundAgain: start_again,
+        inner.BoundsChanged: bounds_changed,
+    }

@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import (
-    ActionDone,
-    ActionFailed,
-    Event,
-    QueryFailed,
-    QueryIdle,
-    QueryInfo,
-    QueryProgress,
-    QueryStopped,
-    QuerySubmitted,
-    SavepointTaken,
-)
-from spark_elastic.core.query.context import Context
-from spark_elastic.core.query.state import State
+from spark_elastic.core import events as ev
+from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.state import Reactions, State
 
-ABOUT_TO_END: Mapping[type[Event], str] = {
-    **dict.fromkeys(
-        (QuerySubmitted, QueryFailed, QueryProgress, QueryIdle, QueryStopped),
-        "the query is about to end",
-    ),
-    SavepointTaken: "it is kept with the query",
-    ActionDone: "the query is over when it says so",
-    ActionFailed: "what cannot be ended now says what becomes of it",
-}
+if TYPE_CHECKING:
+    from spark_elastic.core.query.step import Step
+
+
+_ABOUT_TO_END = "the query is about to end"
 
 
 @define(kw_only=True)
 class Ending(State):
     """A query that is to end."""
 
-    ignores: ClassVar[Mapping[type[Event], str]] = ABOUT_TO_END
-
-    def found_again(self, info: QueryInfo, context: Context) -> None:
+    def end_again(self, event: inner.FoundAgain, step: Step) -> None:
         """Order the end again."""
-        self.enter(context)
+        self.enter(step)
 
-    def resources_changed(self, context: Context) -> None:
-        """Leave it out."""
+    reactions: ClassVar[Reactions] = {
+        **State.reactions,
+        ev.QuerySubmitted: _ABOUT_TO_END,
+        ev.QueryFailed: _ABOUT_TO_END,
+        ev.QueryProgress: _ABOUT_TO_END,
+        ev.ActionDone: "the query is over when it says so",
+        ev.ActionFailed: "what cannot be ended now says what becomes of it",
+        inner.FoundAgain: end_again,
+        inner.SlotsChanged: _ABOUT_TO_END,
+        inner.BoundsChanged: _ABOUT_TO_END,
+    }

@@ -7,32 +7,22 @@ and waits for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import (
-    ActionDone,
-    ActionFailed,
-    CancelRequested,
-    Event,
-    QueryFailed,
-    QueryIdle,
-    QueryInfo,
-    QueryProgress,
-    QueryStarted,
-    QuerySubmitted,
-    QueryTerminated,
-    SavepointRequested,
-    SavepointTaken,
-)
-from spark_elastic.core.history import Cause
-from spark_elastic.core.parallelism import Choice
-from spark_elastic.core.query.context import Context
-from spark_elastic.core.query.state import State
-from spark_elastic.core.query.transition_manager import TransitionManager
+from spark_elastic.core import events as ev
+from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import EXECUTING
+from spark_elastic.core.rescale.history import Cause
+from spark_elastic.core.rescale.parallelism import Choice
+from spark_elastic.core.rescale.transition_manager import TransitionManager
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.step import Step
+    from spark_elastic.core.turn import Turn
 
 
 @define(kw_only=True)
@@ -41,26 +31,10 @@ class Executing(State):
 
     `batches` counts since it was started, `overdue_at` is when too small an increase is carried out all
     the same. `lost_at` is when slots were last lost, None once a batch that began later is committed: until
-    then Spark is busy to make up for what was lost, and who is restarted now waits for that twice.
+    then Spark is busy to make up for what was lost, and who is rescaled now waits for that twice.
     """
 
     name: ClassVar[str] = EXECUTING
-    handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {
-            CancelRequested,
-            QueryStarted,
-            QueryProgress,
-            QueryFailed,
-            QueryTerminated,
-            ActionDone,
-            ActionFailed,
-        }
-    )
-    ignores: ClassVar[Mapping[type[Event], str]] = {
-        SavepointTaken: "it is kept with the query",
-        QuerySubmitted: "it was answered, or the query would not run",
-        QueryIdle: "a query without data has no batch whose end could be used",
-    }
 
     manager: TransitionManager
     batches: int = 0
@@ -73,180 +47,205 @@ class Executing(State):
         due, overdue_at = self.manager.due, self.overdue_at
         return due if overdue_at is None else overdue_at if due is None else min(due, overdue_at)
 
-    def enter(self, context: Context) -> None:
+    def enter(self, step: Step) -> None:
         """Look once at what has changed while the query was being started."""
-        self._reconsider(context, cause=None)
+        self._reconsider(step, cause=None)
 
-    def resources_changed(self, context: Context) -> None:
+    def slots_changed(self, event: inner.SlotsChanged, step: Step) -> None:
         """Follow the slots."""
-        change = context.slots - context.slots_before
-        self.slots_changed(change, context.now)
-        self._reconsider(context, cause="new_resources" if change > 0 else "lost_resources")
-
-    def slots_changed(self, change: int, at: int) -> None:
-        """Note by how much; whether there is anything to decide is another question."""
+        change = step.slots - step.slots_before
         if change < 0:
-            self.lost_at = at
+            self.lost_at = step.now
+        self._reconsider(step, cause="new_resources" if change > 0 else "lost_resources")
 
-    def found_again(self, info: QueryInfo, context: Context) -> None:
-        """Change in place again what is not in force."""
-        choice = _Running(context, self).choice
-        if choice.way == "in_place":
-            self._change_in_place(choice, context)
+    def lets_pass(self, record: Record, turn: Turn) -> bool:
+        """Let slots come and go beside a query that had all that it could use, and still has.
 
-    def requirements_changed(self, context: Context) -> None:
+        There is nothing to decide, and nothing that was said becomes wrong.
+        """
+        due, slots, before = self.due, turn.slots, turn.slots_before
+        fewest = min(slots, before)
+        if (
+            record.partitions is None
+            or fewest < max(record.requirements.desired, record.partitions)
+            or record.failed_target is not None
+            or record.history.open_record is not None
+            or (due is not None and due <= turn.now)
+        ):
+            return False
+        if slots < before:
+            self.lost_at = turn.now
+        return True
+
+    def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
         """Follow the bounds."""
-        self._reconsider(context, cause="update_requirement")
+        self._reconsider(step, cause="update_requirement")
 
-    def due_reached(self, context: Context) -> None:
+    def found_again(self, event: inner.FoundAgain, step: Step) -> None:
+        """Change in place again what is not in force."""
+        choice = _Running(step, self).choice
+        if choice.way == "in_place":
+            self._change_in_place(choice, step)
+
+    def due_reached(self, step: Step) -> None:
         """Go on to the next phase; what is due for its size alone is a change."""
-        overdue = self.overdue_at is not None and context.now >= self.overdue_at
+        overdue = self.overdue_at is not None and step.now >= self.overdue_at
         if overdue:
             self.overdue_at = None
-        now = _Running(context, self)
-        if self.manager.advance(context.now, now) or (overdue and self.manager.change(context.now, now)):
-            self._rescale(context, now.choice)
+        now = _Running(step, self)
+        if self.manager.advance(step.now, now) or (overdue and self.manager.change(step.now, now)):
+            self._rescale(step, now.choice)
         else:
-            self._say(context, now.choice, aloud=False)
+            self._say(step, now.choice, aloud=False)
 
-    def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
+    def savepoint_requested(self, event: ev.SavepointRequested, step: Step) -> None:
         """Take it while the query goes on, or stop with it."""
         if event.stop:
-            context.stop_with_savepoint(event.target, event.by)
+            step.stop_with_savepoint(event.target, event.by)
         else:
-            context.take_savepoint(event.target)
+            step.take_savepoint(event.target)
 
-    def on(self, event: Event, context: Context) -> None:
-        """Measure, and use the end of each micro-batch."""
-        match event:
-            case QueryProgress() if event.run == context.record.run:
-                self._batch_committed(event, context)
-            case QueryStarted():
-                context.started(event)
-                self.batches = 0
-            case CancelRequested():
-                context.cancel(event.by)
-            case QueryFailed():
-                context.run_failed(event.failure)
-            case QueryTerminated():
-                context.finish(event)
-            case ActionDone():
-                self._done(context)
-            case ActionFailed():
-                self._failed(context)
+    def started(self, event: ev.QueryStarted, step: Step) -> None:
+        """Take in that it runs with another count than was known."""
+        step.started(event)
+        self.batches = 0
 
-    def is_overdue(self, context: Context) -> bool:
+    def is_overdue(self, step: Step) -> bool:
         """Say whether the query has run so long that even a small increase is to be carried out."""
-        limit_ms = context.settings.scaling_interval_max_ms
-        return limit_ms is not None and context.now >= self.entered + limit_ms
+        limit_ms = step.settings.scaling_interval_max_ms
+        return limit_ms is not None and step.now >= self.entered + limit_ms
 
-    def _reconsider(self, context: Context, cause: Cause | None) -> None:
-        now = _Running(context, self)
+    def _reconsider(self, step: Step, cause: Cause | None) -> None:
+        now = _Running(step, self)
         choice = now.choice
         if cause is not None:
-            context.open_rescale(cause)
+            step.open_rescale(cause)
         if choice.way == "in_place":
-            self._change_in_place(choice, context)
-        elif self.manager.change(context.now, now):
-            self._rescale(context, choice)
+            self._change_in_place(choice, step)
+        elif self.manager.change(step.now, now):
+            self._rescale(step, choice)
         else:
-            self._say(context, choice, aloud=cause is not None)
+            self._say(step, choice, aloud=cause is not None)
 
-    def _change_in_place(self, choice: Choice, context: Context) -> None:
-        context.open_rescale("new_resources")
-        context.report_choice(choice)
-        context.set_parallelism(choice)
+    def _change_in_place(self, choice: Choice, step: Step) -> None:
+        step.open_rescale("new_resources")
+        step.report_choice(choice)
+        step.rescale_in_place(choice)
 
-    def _batch_committed(self, event: QueryProgress, context: Context) -> None:
+    def batch_committed(self, event: ev.QueryProgress, step: Step) -> None:
+        """Measure, and use the end of each micro-batch."""
         # The first batch of a run loads classes and state: it says nothing about the next ones.
-        context.measured(event, warm=self.batches > 0)
-        context.record.poison.progressed()
+        step.measured(event, warm=self.batches > 0)
+        step.record.poison.progressed()
         self.batches += 1
         if self.lost_at is not None and event.started >= self.lost_at:
             self.lost_at = None
-        if not context.record.facts.stateful:
+        if not step.record.facts.stateful:
             return
-        now = _Running(context, self)
+        now = _Running(step, self)
         phase = self.manager.phase
-        if (phase == "Idling" and self.manager.change(context.now, now)) or self.manager.trigger(
-            context.now, now
-        ):
-            self._rescale(context, now.choice)
+        if (phase == "Idling" and self.manager.change(step.now, now)) or self.manager.trigger(step.now, now):
+            self._rescale(step, now.choice)
         elif self.manager.phase != phase:
             if self.manager.phase != "Idling":
-                context.open_rescale("load_changed")
-            self._say(context, now.choice, aloud=False)
+                step.open_rescale("load_changed")
+            self._say(step, now.choice, aloud=False)
 
-    def _done(self, context: Context) -> None:
-        order = context.order
-        if order is not None and order.kind == "set":
-            context.record.partitions = order.target
-            if context.record.target == order.target:
-                context.record.target = None
-            context.close_rescale("succeeded")
+    def done(self, event: ev.ActionDone, step: Step) -> None:
+        """Take in that the count was changed in place."""
+        order = step.rescale_order
+        if order is not None:
+            step.record.partitions = order.target
+            if not order.replaced:
+                step.record.target = None
+                step.close_rescale("succeeded")
 
-    def _failed(self, context: Context) -> None:
-        if context.order is not None and context.order.kind == "set":
-            context.close_rescale("exception_occurred")
+    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+        """Close the record of what could not be done."""
+        order = step.rescale_order
+        if order is not None and not order.replaced:
+            step.close_rescale("exception_occurred")
 
-    def _rescale(self, context: Context, choice: Choice) -> None:
-        assert choice.way == "restart"
+    def _rescale(self, step: Step, choice: Choice) -> None:
+        assert choice.way == "move"
         assert choice.partitions is not None
-        context.open_rescale("load_changed")
-        if context.settings.advise_only:
-            if not self._is_advised(choice, context):
-                context.report_choice(choice)
-                context.record.advised = (choice.before, choice.after, context.slots)
-            context.close_rescale("no_resources_or_parallelisms_change")
-            self.manager = context.new_executing_manager()
+        assert not step.record.moved
+        step.open_rescale("load_changed")
+        if step.settings.advise_only:
+            if not self._is_advised(choice, step):
+                step.report_choice(choice)
+                step.record.advised = (choice.before, choice.after, step.slots)
+            step.close_rescale("no_resources_or_parallelisms_change")
+            self.manager = step.new_executing_manager()
         else:
-            context.report_choice(choice)
-            context.restart(choice.partitions)
+            step.report_choice(choice)
+            step.move_state(choice.partitions, overdue=self.is_overdue(step))
 
-    def _is_advised(self, choice: Choice, context: Context) -> bool:
-        return context.record.advised == (choice.before, choice.after, context.slots)
+    def _is_advised(self, choice: Choice, step: Step) -> bool:
+        return step.record.advised == (choice.before, choice.after, step.slots)
 
-    def _say(self, context: Context, choice: Choice, *, aloud: bool) -> None:
+    def _say(self, step: Step, choice: Choice, *, aloud: bool) -> None:
         """Say what holds the query; unless `aloud`, only while a rescale is meant."""
         manager = self.manager
         if manager.phase == "Idling":
-            context.close_rescale("no_resources_or_parallelisms_change")
-        limit_ms = context.settings.scaling_interval_max_ms
+            step.close_rescale("no_resources_or_parallelisms_change")
+        limit_ms = step.settings.scaling_interval_max_ms
         self.overdue_at = None
         if limit_ms is not None and choice.reason == "increase_too_small":
             self.overdue_at = self.entered + limit_ms
-        if choice.way == "restart" and self._is_advised(choice, context):
+        if choice.way == "move" and self._is_advised(choice, step):
             return
-        if choice.way == "restart":
+        if choice.way == "move":
             reason = {"Cooldown": "cooldown", "Stabilizing": "stabilizing"}.get(
                 manager.phase, "awaiting_batch" if self.lost_at is None else "recovering"
             )
-            context.report_hold(choice, reason=reason, until=manager.waits_until)
+            step.report_hold(choice, reason=reason, until=manager.waits_until)
         elif aloud:
-            context.report_hold(choice, until=self.overdue_at)
+            step.report_hold(choice, until=self.overdue_at)
 
-    def validate(self) -> None:
-        """Check the manager. Raises AssertionError."""
+    def validate(self, record: Record) -> None:
+        """Check the manager, and that nothing is ordered but in place. Raises AssertionError."""
         self.manager.validate()
         assert self.manager.phase != "Transitioning"
+        assert record.gate == "running"
+        assert record.target is None or not record.facts.stateful
+
+    reactions: ClassVar[Reactions] = {
+        **State.reactions,
+        ev.QueryStarted: started,
+        ev.QueryProgress: batch_committed,
+        ev.SavepointRequested: savepoint_requested,
+        ev.ActionDone: done,
+        ev.ActionFailed: not_done,
+        inner.FoundAgain: found_again,
+        inner.SlotsChanged: slots_changed,
+        inner.BoundsChanged: bounds_changed,
+    }
 
 
 @define
 class _Running:
     """Answers the manager for a running query, as it is at one event: the count is chosen at most once."""
 
-    context: Context
+    step: Step
     state: Executing
     _choice: Choice | None = None
 
     @property
     def choice(self) -> Choice:
         if self._choice is None:
-            self._choice = self.context.choose_running(overdue=self.state.is_overdue(self.context))
+            self._choice = self.step.choose_running(overdue=self.state.is_overdue(self.step))
         return self._choice
 
     def sufficient(self) -> bool:
-        return self.state.lost_at is None and self.choice.way == "restart"
+        if self.state.lost_at is not None or (self._is_close and self.step.record.moved):
+            return False
+        return self.choice.way == "move"
+
+    @property
+    def _is_close(self) -> bool:
+        # Resources may settle before a micro-batch is committed with the count of now; what is ordered waits.
+        return self.state.manager.phase in ("Stabilizing", "Stabilized")
 
     def desired(self) -> bool:
-        return self.context.slots >= self.context.desired_slots and self.sufficient()
+        return self.step.slots >= self.step.desired_slots and self.sufficient()

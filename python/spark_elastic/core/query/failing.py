@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import CancelRequested, Event, QueryStarted, QueryTerminated
-from spark_elastic.core.query.context import Context
+from spark_elastic.core import events as ev
 from spark_elastic.core.query.ending import Ending
+from spark_elastic.core.query.state import Reactions
 from spark_elastic.core.query.transitions import FAILING
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
@@ -17,22 +20,16 @@ class Failing(Ending):
     """A query that is ending: `message` says why where its run has no exception of its own."""
 
     name: ClassVar[str] = FAILING
-    handles: ClassVar[frozenset[type[Event]]] = frozenset({CancelRequested, QueryStarted, QueryTerminated})
 
     message: str | None = None
 
-    def enter(self, context: Context) -> None:
+    def enter(self, step: Step) -> None:
         """Order the end."""
-        context.end_failed(self.message)
+        step.end_failed(self.message)
 
-    def on(self, event: Event, context: Context) -> None:
-        """Wait for the end."""
-        match event:
-            case CancelRequested():
-                context.cancel(event.by)
-            case QueryStarted():
-                # The shim had no answer in time and let it run as plain Spark: it is ended all the same.
-                context.started(event)
-                context.cancel("spark-elastic")
-            case QueryTerminated():
-                context.finish(event)
+    def cancel_run(self, event: ev.QueryStarted, step: Step) -> None:
+        """End it all the same: the shim had no answer in time and let it run as plain Spark."""
+        step.started(event)
+        step.cancel("spark-elastic")
+
+    reactions: ClassVar[Reactions] = {**Ending.reactions, ev.QueryStarted: cancel_run}

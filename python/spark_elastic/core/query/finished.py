@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import (
-    ActionDone,
-    ActionFailed,
-    CancelRequested,
-    Event,
-    QueryFailed,
-    QueryIdle,
-    QueryProgress,
-    QueryStarted,
-    QueryStopped,
-    QueryTerminated,
-    SavepointTaken,
-)
-from spark_elastic.core.query.context import Context
-from spark_elastic.core.query.state import State
+from spark_elastic.core import events as ev
+from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import FINISHED
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.step import Step
+
 
 _LATE = "it was under way when the query ended"
 
@@ -32,25 +23,23 @@ class Finished(State):
     """A query that is kept to be looked at."""
 
     name: ClassVar[str] = FINISHED
-    handles: ClassVar[frozenset[type[Event]]] = frozenset()
-    ignores: ClassVar[Mapping[type[Event], str]] = {
-        SavepointTaken: "it is kept with the query",
-        QueryStarted: _LATE,
-        QueryProgress: _LATE,
-        QueryIdle: _LATE,
-        QueryStopped: _LATE,
-        QueryFailed: _LATE,
-        CancelRequested: "it is over already",
-        QueryTerminated: "it says what is known",
-        ActionDone: _LATE,
-        ActionFailed: _LATE,
-    }
+    final: ClassVar[bool] = True
 
-    def enter(self, context: Context) -> None:
+    def enter(self, step: Step) -> None:
         """Rest."""
 
-    def resources_changed(self, context: Context) -> None:
-        """Leave it out."""
+    def validate(self, record: Record) -> None:
+        """Check that nothing is waited for. Raises AssertionError."""
+        assert not record.orders
+        assert record.history.open_record is None
 
-    def on(self, event: Event, context: Context) -> None:
-        """React to nothing."""
+    reactions: ClassVar[Reactions] = {
+        **State.reactions,
+        ev.QueryStarted: _LATE,
+        ev.QueryProgress: _LATE,
+        ev.QueryFailed: _LATE,
+        ev.CancelRequested: "it is over already",
+        ev.QueryTerminated: "it says what is known",
+        ev.ActionDone: _LATE,
+        ev.ActionFailed: _LATE,
+    }

@@ -1,4 +1,4 @@
-"""One query's machine: hands events to the state that the query is in.
+"""One query's machine: hands what concerns the query to the state that it is in.
 
 Whatever time has brought due is done before the event at hand.
 """
@@ -7,47 +7,28 @@ from __future__ import annotations
 
 from attrs import define
 
-from spark_elastic.core.events import (
-    ActionDone,
-    ActionFailed,
-    Event,
-    QueryFailed,
-    QueryInfo,
-    QueryTerminated,
-    SavepointRequested,
-    SavepointTaken,
-)
+from spark_elastic.core import events as ev
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.bounds.sources import bound_sources, repeat_bounds
 from spark_elastic.core.failures.strategy import new_strategy
-from spark_elastic.core.history import History
-from spark_elastic.core.query._step import MOST_ORDERS, Step
+from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.created import Created
-from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.query.finished import Finished
-from spark_elastic.core.query.missed import missed
 from spark_elastic.core.query.record import Record
-from spark_elastic.core.query.restarting import Restarting
-from spark_elastic.core.query.state import State
-from spark_elastic.core.query.transitions import TRANSITIONS
-from spark_elastic.core.requirements import Requirements
+from spark_elastic.core.query.step import Step
+from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.turn import Timer, Turn
-
-_OUTCOMES = (ActionDone, ActionFailed)
-_ENDS = (QueryFailed, QueryTerminated)
+from spark_elastic.core.turn import Turn
 
 
 @define
 class QueryMachine:
-    """A query's record and its state."""
+    """One query. `handle` is the only door."""
 
     record: Record
-    state: State
-    requirements: Requirements
-    timer: Timer | None = None
 
     @classmethod
     def found(
-        cls, info: QueryInfo, at: int, settings: CoreSettings, requirements: Requirements
+        cls, info: ev.QueryInfo, at: int, settings: CoreSettings, requirements: Requirements
     ) -> QueryMachine:
         """Take up a query as a snapshot shows it; one that was just submitted is held."""
         facts = info.facts
@@ -59,7 +40,12 @@ class QueryMachine:
         record = Record(
             facts=facts,
             run=info.run,
+            state=Created(entered=at, failure=info.failure),
+            requirements=requirements,
             gate=info.phase,
+            recovering=info.phase == "failed",
+            # Nobody knows when the state of one that runs was moved.
+            moved=facts.stateful and info.phase != "held",
             partitions=partitions,
             provider=facts.provider,
             checkpoint_format=facts.checkpoint_format,
@@ -67,127 +53,89 @@ class QueryMachine:
             # Queries that fail together are not to come back together; the same query always draws the same.
             strategy=new_strategy(settings.restart, int.from_bytes(facts.query.encode()[-8:], "big")),
         )
-        return cls(record, Created(entered=at, failure=info.failure), requirements)
+        return cls(record)
 
     @property
     def is_finished(self) -> bool:
         """Say whether nothing more can happen to the query."""
-        return type(self.state) is Finished
+        return self.record.state.final
 
-    def begin(self, turn: Turn) -> None:
-        """Enter the first state."""
-        Step(self, turn).run(self.state.enter)
+    def handle(self, event: inner.QueryInput, turn: Turn) -> None:
+        """React to what concerns this query; its timer is in step with what it waits for afterwards."""
+        record = self.record
+        if isinstance(event, inner.SlotsChanged) and record.state.lets_pass(record, turn):
+            return  # as most do where there are many queries
+        step = Step(record, turn)
+        match event:
+            case inner.FoundAgain():
+                self._found_again(event, step)
+            # Of a run that is over the news come late: another one is there by now.
+            case ev.QueryFailed() | ev.QueryTerminated() if event.run != record.run:
+                pass
+            case ev.QueryProgress() if event.run != record.run:
+                step.catch_up()
+            case _:
+                self._prepare(event, step)
+                step.react(event)
+        self._keep_timer(turn)
 
-    def handle(self, event: Event, turn: Turn) -> None:
-        """React to an event about this query."""
-        step = Step(self, turn)
-        step.catch_up()
-        if isinstance(event, _ENDS) and event.run != self.record.run:
-            return  # a run that is over: its end came late, and another one is there by now
-        if isinstance(event, _OUTCOMES):
-            step.order = self.record.orders.pop(event.action, None)
-            if isinstance(event, ActionFailed) and step.order is not None:
-                step.report_failure(step.order, event.error)
-        if isinstance(event, SavepointTaken):
-            step.saved(event)
-        if type(event) in self.state.handles:
-            step.run(lambda step: self.state.on(event, step))
-        elif type(event) not in self.state.ignores:
-            step.report_unexpected(event)
+    def _prepare(self, event: inner.QueryInput, step: Step) -> None:
+        """Take in what the event says whatever the state is."""
+        record, turn = self.record, step.turn
+        match event:
+            case ev.QueryProgress():  # the most frequent first
+                step.catch_up()
+            case ev.QueryFailed() | ev.QueryTerminated() | inner.Superseded():
+                pass  # What was due is not done any more: the run has ended before.
+            case inner.Begun():
+                bound_sources(record.facts, record.run, None, record.requirements, turn, found=event.found)
+            case inner.SlotsChanged():
+                # What has failed before may be tried again.
+                record.failed_target = None
+                step.catch_up()
+            case inner.BoundsChanged(requirements=requirements):
+                bound_sources(record.facts, record.run, record.requirements, requirements, turn)
+                step.catch_up()
+                record.requirements = requirements
+                record.failed_target = None
+                record.history.bounds_changed(turn.now, slots=turn.slots, partitions=record.partitions)
+            case inner.TimePassed():
+                record.timer = None
+                step.catch_up()
+            case ev.ActionDone() | ev.ActionFailed():
+                step.catch_up()
+                step.answered(event)
+            case _:
+                step.catch_up()
 
-    def found_again(self, info: QueryInfo | None, turn: Turn) -> bool:
-        """Follow what a snapshot shows of this query; return False if it shows another run, or none.
+    def _found_again(self, event: inner.FoundAgain, step: Step) -> None:
+        """Follow what a snapshot shows: another run, what has happened unheard, or nothing new.
 
-        What has happened unheard is handed to the state as the event that was missed. If nothing has, the
-        state repeats the orders of which nobody knows whether they have arrived.
+        What was missed is handed to the state as the event that it was. If nothing was, the state repeats
+        the orders of which nobody knows whether they have arrived.
         """
-        if info is None or info.run != self.record.run:
-            return False
-        step = Step(self, turn)
-        state = self.state
-        event = missed(self.record, state, info, turn)
-        if event is None or type(event) in state.ignores:
+        record, info = self.record, event.info
+        if info is None or info.run != record.run:
+            return step.react(inner.Superseded())
+        state = record.state
+        step.shown(info)
+        missed = step.missed(info)
+        if missed is None or state.leaves_out(missed):
             step.set_orders_lost(info.partitions)
             step.catch_up()
-            if self.state is state:
-                step.run(lambda step: state.found_again(info, step))
-            return True
-        if type(event) in state.handles:
-            step.run(lambda step: state.on(event, step))
-            return True
-        return False
+            if record.state is state:
+                step.react(event)
+        elif state.handles(missed):
+            step.react(missed)
+        else:
+            return step.react(inner.Superseded())
+        repeat_bounds(record.facts, record.run, record.requirements, step.turn)
 
-    def resources_changed(self, turn: Turn) -> None:
-        """React to another number of slots; what has failed before may be tried again.
-
-        A query that runs and had all the slots that it could use, and still has, is not concerned: there is
-        nothing to decide, and nothing that was said becomes wrong.
-        """
-        if isinstance(self.state, Executing) and not self._is_concerned(turn):
-            self.state.slots_changed(turn.slots - turn.slots_before, turn.now)
-            return
-        self.record.failed_target = None
-        step = Step(self, turn)
-        step.catch_up()
-        step.run(self.state.resources_changed)
-
-    def _is_concerned(self, turn: Turn) -> bool:
-        record, due = self.record, self.state.due
-        fewest = min(turn.slots, turn.slots_before)
-        return (
-            fewest < self.requirements.desired
-            or fewest < (record.partitions or 0)
-            or record.partitions is None
-            or record.failed_target is not None
-            or record.history.open_record is not None
-            or (due is not None and due <= turn.now)
-        )
-
-    def requirements_changed(self, requirements: Requirements, turn: Turn) -> None:
-        """React to other bounds."""
-        step = Step(self, turn)
-        step.catch_up()
-        self.requirements = requirements
+    def _keep_timer(self, turn: Turn) -> None:
         record = self.record
-        record.failed_target = None
-        record.history.bounds_changed(turn.now, slots=turn.slots, partitions=record.partitions)
-        step.run(self.state.requirements_changed)
-
-    def savepoint_requested(self, event: SavepointRequested, turn: Turn) -> None:
-        """React to somebody who wants a savepoint, and maybe the end of the query."""
-        step = Step(self, turn)
-        step.catch_up()
-        step.run(lambda step: self.state.savepoint_requested(event, step))
-
-    def time_passed(self, turn: Turn) -> None:
-        """React to the time alone."""
-        Step(self, turn).catch_up()
-
-    def supersede(self, turn: Turn) -> None:
-        """End a query of which a newer run is there."""
-        step = Step(self, turn)
-        step.run(lambda step: step.end("superseded", "job_finished"))
-
-    def validate(self) -> None:
-        """Check all invariants of the query. Raises AssertionError."""
-        record, state = self.record, self.state
-        assert state.name in TRANSITIONS
-        state.validate()
-        record.history.validate()
-        self.requirements.validate()
-        assert record.target is None or record.target >= 1
-        assert len(record.orders) <= MOST_ORDERS
-        assert all(order.action == key for key, order in record.orders.items())
-        due = state.due
-        assert (self.timer is None) == (due is None)
-        assert self.timer is None or self.timer.at == due
-        if self.is_finished:
-            assert not record.orders
-            assert record.history.open_record is None
-        if isinstance(state, Restarting):
-            stopping = state.target is not None
-            assert record.gate == ("running" if stopping else "failed")
-            assert (record.paused_since is not None) == stopping
-        if isinstance(state, Executing):
-            assert record.gate == "running"
-            assert record.paused_since is None
+        due, timer = record.state.due, record.timer
+        if timer is not None and timer.at != due:
+            turn.cancel_timer(timer)
+            record.timer = timer = None
+        if due is not None and timer is None:
+            record.timer = turn.set_timer(due)

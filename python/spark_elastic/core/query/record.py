@@ -7,14 +7,20 @@ from typing import Literal
 from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Decision
+from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.events import Failure, Phase, Provider, QueryFacts, QueryProgress
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
-from spark_elastic.core.gain import Measurements
-from spark_elastic.core.history import History
-from spark_elastic.core.parallelism import REPARTITIONED_FORMAT
+from spark_elastic.core.query.state import State
+from spark_elastic.core.rescale.gain import Measurements
+from spark_elastic.core.rescale.history import History
+from spark_elastic.core.rescale.parallelism import REPARTITIONED_FORMAT
+from spark_elastic.core.turn import Timer
 
-OrderKind = Literal["start", "stop", "set", "end", "savepoint"]
+OrderKind = Literal["start", "rescale", "end", "savepoint"]
+
+MOST_ORDERS = 8
+"""Orders of one query whose outcome is waited for."""
 
 EXCEPTIONS_KEPT = 16
 """Failures of one query that can still be looked at."""
@@ -25,12 +31,16 @@ SAVEPOINTS_KEPT = 16
 
 @frozen(kw_only=True)
 class Order:
-    """An action whose outcome has not come back yet; `target` is the count it is to bring."""
+    """An action whose outcome has not come back yet; `target` is the count it is to bring.
+
+    One that is `replaced` by a newer order may be carried out or not: the newer one's outcome counts.
+    """
 
     action: str
     kind: OrderKind
     target: int | None
     at: int
+    replaced: bool = False
 
 
 @frozen(kw_only=True)
@@ -54,22 +64,26 @@ class Savepoint:
 
 @define(kw_only=True)
 class Record:
-    """One query.
+    """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
 
-    `gate` says where its stream thread is: held at its start, running, stopped for a restart, or ended by a
-    failure. `restarted` counts the restarts, `rescaled` those of them that were made for another count.
-    `recovering` is True from a failure until the next run has started. `exceptions` has the newest
-    failure first, `savepoints` the newest savepoint.
+    `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
+    counts the starts after a failure, `rescaled` the rescales that moved its state.
+    `recovering` is True from a failure until it runs again. `exceptions` has the newest failure first,
+    `savepoints` the newest savepoint.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
-    `becomes_rescalable` says that its start changes them, `began_rescalable` that one has. `paused_since`
-    is when the stop for the restart under way was ordered, or the last micro-batch ended after that;
-    `restarts` is when the last ones ended. `advised` is the last change (before, after, slots) that was
-    only advised. `failed_target` is a count that could not be brought about. All times are epoch ms.
+    `becomes_rescalable` says that its start changes them. `rescale_cost_ms` is what the last rescale took,
+    `rescales` is when the last ones ended. `moved` is True from a move of its state until a micro-batch with
+    the new count is committed: only after that it is moved again. `advised` is the last change (before,
+    after, slots) that was only advised. `failed_target` is a count that could not be brought about. All
+    times are epoch ms.
     """
 
     facts: QueryFacts
     run: str
+    state: State
+    requirements: Requirements
+    timer: Timer | None = None
     gate: Phase
     partitions: int | None
     provider: Provider
@@ -84,11 +98,10 @@ class Record:
     rescaled: int = 0
     target: int | None = None
     measurements: Measurements = field(factory=Measurements)
-    restart_cost_ms: int | None = None
+    rescale_cost_ms: int | None = None
     becomes_rescalable: bool = False
-    began_rescalable: bool = False
-    paused_since: int | None = None
-    restarts: tuple[int, ...] = ()
+    rescales: tuple[int, ...] = ()
+    moved: bool = False
     failed_target: int | None = None
     orders: dict[str, Order] = field(factory=dict)
     last_progress: QueryProgress | None = None
@@ -97,12 +110,21 @@ class Record:
     advised: tuple[int | None, int | None, int] | None = None
     last_hold: tuple[str | int | None, ...] | None = None
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the outcome of a stop is still to come."""
-        return any(order.kind == "stop" for order in self.orders.values())
-
     def note_rescalable(self) -> None:
         """Note that the checkpoint was begun as one that can be re-partitioned."""
         self.provider = "rocksdb"
         self.checkpoint_format = REPARTITIONED_FORMAT
+
+    def validate(self) -> None:
+        """Check all invariants of the query. Raises AssertionError."""
+        self.state.validate(self)
+        self.history.validate()
+        self.requirements.validate()
+        assert self.target is None or self.target >= 1
+        assert len(self.orders) <= MOST_ORDERS
+        assert all(order.action == key for key, order in self.orders.items())
+        due = self.state.due
+        assert (self.timer is None) == (due is None)
+        assert self.timer is None or self.timer.at == due
+        rescales = [order for order in self.orders.values() if order.kind == "rescale"]
+        assert all(order.replaced for order in rescales[:-1])

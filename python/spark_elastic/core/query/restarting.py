@@ -1,166 +1,165 @@
-"""Restarting: one run is over or about to be, the next one is to come.
+"""Restarting: what runs is to become something else, at the next boundary or after a while.
 
-For a rescale the query stops at its next micro-batch boundary and starts again with another count. After a
-failure it has ended by itself, and starts again when the backoff of its restart strategy is over.
+For a rescale the state of the query is moved at its next micro-batch boundary, in the same run. After a
+failure the query stands at the boundary before the failed batch, and goes on when the backoff of its
+restart strategy is over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import (
-    ActionDone,
-    ActionFailed,
-    CancelRequested,
-    Event,
-    QueryFailed,
-    QueryIdle,
-    QueryInfo,
-    QueryProgress,
-    QueryStarted,
-    QueryStopped,
-    QuerySubmitted,
-    QueryTerminated,
-    SavepointRequested,
-    SavepointTaken,
-)
-from spark_elastic.core.query.context import Context
-from spark_elastic.core.query.state import State
+from spark_elastic.core import events as ev
+from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import RESTARTING
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
 class Restarting(State):
-    """A query between two runs.
+    """A query that is about to go on in another way.
 
-    `target` is the count that the restart is for, None after a failure; then `backoff_end` is when the next
-    run may start (epoch ms).
+    `target` is the count of the rescale that is ordered, None after a failure; then `backoff_end` is when
+    the query may go on (epoch ms). `overdue` says that even too small an increase is to be carried out.
     """
 
     name: ClassVar[str] = RESTARTING
-    handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {
-            CancelRequested,
-            QueryFailed,
-            QueryProgress,
-            QueryStopped,
-            QueryStarted,
-            QueryTerminated,
-            ActionFailed,
-        }
-    )
-    ignores: ClassVar[Mapping[type[Event], str]] = {
-        SavepointTaken: "it is kept with the query",
-        QuerySubmitted: "it was answered, or the query would not run",
-        QueryIdle: "it changes nothing about the stop",
-        ActionDone: "the query has stopped when it says so",
-    }
 
     target: int | None
     backoff_end: int | None = None
+    overdue: bool = False
 
     @property
     def due(self) -> int | None:
         """The end of the backoff."""
         return self.backoff_end
 
-    def enter(self, context: Context) -> None:
-        """Order the stop of a run that is not over yet, or say until when a failed query waits."""
+    def enter(self, step: Step) -> None:
+        """Order the rescale, or say until when a failed query waits."""
         if self.target is not None:
-            context.stop(self.target)
+            step.rescale(self.target)
         else:
-            self._back_off(context)
+            self._back_off(step)
 
-    def resources_changed(self, context: Context) -> None:
-        """Leave it out: the slots are looked at again when the query may start."""
+    def slots_changed(self, event: inner.SlotsChanged, step: Step) -> None:
+        """Order what suits the slots of now: the boundary may be far. After a failure leave them out."""
+        self._choose_again(step)
 
-    def requirements_changed(self, context: Context) -> None:
-        """Go on, in the history under the new bounds."""
-        context.open_rescale_for_bounds()
+    def _choose_again(self, step: Step) -> None:
+        if self.target is None:
+            return
+        choice = step.choose_again(overdue=self.overdue)
+        present = step.record.partitions
+        # What is moved by an order that was replaced stays as it is until a micro-batch has run with it.
+        moves = choice.way == "move" and not step.record.moved
+        wanted = choice.partitions if moves else present
+        if wanted is not None and wanted != self.target:
+            self.target = wanted
+            reason = "rescale_called_off" if wanted == present else "rescale_changed"
+            step.report_choice(choice, reason=reason)
+            step.rescale(wanted)
 
-    def found_again(self, info: QueryInfo, context: Context) -> None:
-        """Order the stop again, or say again until when the query waits."""
-        record = context.record
-        if self.target is not None:
-            paused_since = record.paused_since
-            context.report("stopped_again", before=record.partitions, after=self.target)
-            context.stop(self.target)
-            record.paused_since = paused_since
+    def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
+        """Look again, in the history under the new bounds."""
+        step.open_rescale_for_bounds()
+        self._choose_again(step)
+
+    def found_again(self, event: inner.FoundAgain, step: Step) -> None:
+        """Order the rescale again unless it is through, or say again until when the query waits."""
+        if self.target is None:
+            step.record.last_hold = None
+            self._back_off(step)
+        elif step.record.moved:
+            self._through(step)
         else:
-            record.last_hold = None
-            self._back_off(context)
+            step.report("rescaled_again", before=step.record.partitions, after=self.target)
+            step.rescale(self.target)
 
-    def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
-        """Take it, whether a run is about to stop or none is there; what is to end is canceled."""
+    def savepoint_requested(self, event: ev.SavepointRequested, step: Step) -> None:
+        """Take it; what is to end is canceled."""
         if event.stop:
-            context.refuse_savepoint()
+            self.refuse_savepoint(event, step)
         else:
-            context.take_savepoint(event.target)
+            step.take_savepoint(event.target)
 
-    def due_reached(self, context: Context) -> None:
+    def due_reached(self, step: Step) -> None:
         """Start again, as soon as there are resources."""
-        context.wait_for_resources()
+        step.wait_for_resources()
 
-    def on(self, event: Event, context: Context) -> None:
-        """Wait for the stop, and look again at the slots when it has come."""
-        match event:
-            case CancelRequested():
-                context.cancel(event.by)
-            case QueryProgress() if event.run == context.record.run:
-                context.measured(event, warm=True)
-                if self.target is not None:
-                    context.ran_until_now()
-            case QueryStopped():
-                self._stopped(context)
-            case QueryFailed():
-                self._failed(event, context)
-            case QueryStarted():
-                context.started(event)
-                context.close_rescale("exception_occurred")
-                context.execute()
-            case QueryTerminated():
-                context.finish(event)
-            case ActionFailed():
-                self._stop_failed(context)
+    def started(self, event: ev.QueryStarted, step: Step) -> None:
+        """Follow a start that was not ours: whatever was meant is off."""
+        step.started(event)
+        step.close_rescale("exception_occurred")
+        step.execute()
 
-    def _back_off(self, context: Context) -> None:
+    def _back_off(self, step: Step) -> None:
         assert self.backoff_end is not None
-        context.hold(
-            "backing_off", until=self.backoff_end, numbers={"backoff_ms": self.backoff_end - context.now}
-        )
+        step.hold("backing_off", until=self.backoff_end, numbers={"backoff_ms": self.backoff_end - step.now})
 
-    def _stopped(self, context: Context) -> None:
-        context.record.gate = "stopped"
-        if self.target is not None and context.choose_start().partitions == self.target:
-            context.create_execution_graph(planned=self.target)
-        elif self.target is not None and not context.may_start:
-            context.create_execution_graph()  # it ran until now: no lower bound is to keep it from that
-        else:
-            context.wait_for_resources()
+    def batch_committed(self, event: ev.QueryProgress, step: Step) -> None:
+        """Take in a batch that ran before the boundary, or with what was moved there."""
+        if self.target is not None:
+            step.record.history.ran_until(step.now)
+            if event.partitions > 0:  # where events are merged, this can come before the outcome
+                step.rescaled(event.partitions, took_ms=None)
+        step.measured(event, warm=True)
 
-    def _failed(self, event: QueryFailed, context: Context) -> None:
+    def done(self, event: ev.ActionDone, step: Step) -> None:
+        """Take in that the state was moved."""
+        order = step.rescale_order
+        if order is not None and order.target is not None:
+            step.rescaled(order.target, took_ms=event.took_ms)
+            if not order.replaced:
+                self._through(step)
+
+    def _through(self, step: Step) -> None:
+        opened = step.record.history.open_record
+        changed = opened is not None and opened.partitions_before != step.record.partitions
+        step.close_rescale("succeeded" if changed else "no_resources_or_parallelisms_change")
+        step.execute()
+
+    def run_failed(self, event: ev.QueryFailed, step: Step) -> None:
+        """Give the rescale up, and start again or let the query end."""
         if self.target is None:
             return  # told twice, by a snapshot and by an event of its own
-        # It failed on its way to the stop: there is nothing left to stop, and the rescale is off.
-        judgement = context.judge(event.failure)
+        # It failed before the boundary: the rescale is off.
+        judgement = step.judge(event.failure)
         if judgement.backoff_ms is None:
-            context.fail()
+            step.fail()
         else:
+            step.record.restarted += 1
             self.target = None
-            self.backoff_end = context.now + judgement.backoff_ms
-            self._back_off(context)
+            self.backoff_end = step.now + judgement.backoff_ms
+            self._back_off(step)
 
-    def _stop_failed(self, context: Context) -> None:
-        order, record = context.order, context.record
-        # An order that was repeated is refused while the first one is still carried out.
-        if order is not None and order.kind == "stop" and not record.is_stopping:
-            record.paused_since = None
-            context.close_rescale("exception_occurred")
-            context.execute()
+    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+        """Go on with what the query had."""
+        order = step.rescale_order
+        if order is not None and not order.replaced:
+            step.close_rescale("exception_occurred")
+            step.execute()
 
-    def validate(self) -> None:
+    def validate(self, record: Record) -> None:
         """Check that it waits for one thing. Raises AssertionError."""
         assert (self.target is None) != (self.backoff_end is None)
+        assert record.gate == ("failed" if self.target is None else "running")
+        assert record.target == self.target
+
+    reactions: ClassVar[Reactions] = {
+        **State.reactions,
+        ev.QueryStarted: started,
+        ev.QueryProgress: batch_committed,
+        ev.QueryFailed: run_failed,
+        ev.SavepointRequested: savepoint_requested,
+        ev.ActionDone: done,
+        ev.ActionFailed: not_done,
+        inner.FoundAgain: found_again,
+        inner.SlotsChanged: slots_changed,
+        inner.BoundsChanged: bounds_changed,
+    }

@@ -1,30 +1,44 @@
 """What all states have in common.
 
-A state is plain data: what the query is doing, and since when. It names the events that it understands
-and those that it leaves out on purpose; anything else is reported as making no sense. A state sets no
-timers: it says until when it waits (`due`), and the machine keeps one timer in step with that, which dies
-with the state.
+A state is plain data: what the query is doing, and since when. Its table of `reactions` names each event
+that it can meet, with what it does about it or why it leaves it out; anything else is reported as making no
+sense. A state sets no timers: it says until when it waits (`due`), and the machine keeps one timer in step
+with that, which dies with the state.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import Event, QueryInfo, SavepointRequested
-from spark_elastic.core.query.context import Context
+from spark_elastic.core import events as ev
+from spark_elastic.core.query import internal_events as inner
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.step import Step
+    from spark_elastic.core.turn import Turn
+
+Reaction = Callable[[Any, Any, Any], None] | str
+"""What a state does, as a function of the state, the event and the step; or why it leaves the event out."""
+
+Reactions = Mapping[type[Any], Reaction]
 
 
 @define(kw_only=True)
 class State(ABC):
-    """One state of one query; `entered` is when it was reached (epoch ms)."""
+    """One state of one query; `entered` is when it was reached (epoch ms).
+
+    `final` says that nothing more can happen, `looks_at_failures_later` that a failure of the run waits for
+    something else.
+    """
 
     name: ClassVar[str]
-    handles: ClassVar[frozenset[type[Event]]]
-    ignores: ClassVar[Mapping[type[Event], str]]
+    final: ClassVar[bool] = False
+    looks_at_failures_later: ClassVar[bool] = False
 
     entered: int
 
@@ -34,32 +48,66 @@ class State(ABC):
         return None
 
     @abstractmethod
-    def enter(self, context: Context) -> None:
+    def enter(self, step: Step) -> None:
         """Begin."""
 
-    @abstractmethod
-    def on(self, event: Event, context: Context) -> None:
-        """React to one of the events in `handles`."""
-
-    @abstractmethod
-    def resources_changed(self, context: Context) -> None:
-        """React to another number of slots."""
-
-    def found_again(self, info: QueryInfo, context: Context) -> None:
-        """Repeat what was ordered and may be lost; a snapshot shows nothing that was not known."""
-
-    def requirements_changed(self, context: Context) -> None:
-        """React to other bounds."""
-        self.resources_changed(context)
-
-    def savepoint_requested(self, event: SavepointRequested, context: Context) -> None:
-        """React to somebody who wants a savepoint: by itself a state has nothing to copy."""
-        context.refuse_savepoint()
-
-    def due_reached(self, context: Context) -> None:
+    def due_reached(self, step: Step) -> None:
         """React to the time that `due` has named."""
         raise AssertionError(f"{self.name} is never due")
 
-    def validate(self) -> None:
+    def lets_pass(self, record: Record, turn: Turn) -> bool:
+        """Let other slots pass that make no difference to the query; return whether it has."""
+        return False
+
+    def validate(self, record: Record) -> None:
         """Check the state's own invariants. Raises AssertionError."""
         assert self.entered >= 0
+
+    def handles(self, event: ev.Event) -> bool:
+        """Say whether the state does something about such an event."""
+        return callable(self.reactions.get(type(event)))
+
+    def leaves_out(self, event: ev.Event) -> bool:
+        """Say whether the state leaves such an event out on purpose."""
+        return isinstance(self.reactions.get(type(event)), str)
+
+    def cancel(self, event: ev.CancelRequested, step: Step) -> None:
+        """End the query for whoever wants that."""
+        step.cancel(event.by)
+
+    def fail(self, event: ev.QueryFailed, step: Step) -> None:
+        """Start the query again, or let it end."""
+        step.run_failed(event.failure)
+
+    def finish(self, event: ev.QueryTerminated, step: Step) -> None:
+        """Take the end for what it is."""
+        if event.error is None:
+            step.end("finished", "job_finished")
+        else:
+            step.end("query_failed", "job_failed", {"error": event.error})
+
+    def supersede(self, event: inner.Superseded, step: Step) -> None:
+        """End with the run that the query had."""
+        step.end("superseded", "job_finished")
+
+    def keep_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
+        """Note it, whoever has waited for it."""
+        step.saved(event)
+
+    def refuse_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
+        """Say that there is nothing to copy."""
+        step.report("savepoint_refused", numbers={"state": self.name})
+
+    # What all states do alike; each one's table begins with this.
+    reactions: ClassVar[Reactions] = {
+        ev.CancelRequested: cancel,
+        ev.SavepointRequested: refuse_savepoint,
+        ev.SavepointTaken: keep_savepoint,
+        ev.QuerySubmitted: "it was answered, or the query would not run",
+        ev.QueryFailed: fail,
+        ev.QueryTerminated: finish,
+        inner.Superseded: supersede,
+        inner.SlotsChanged: "the slots are looked at when the query runs",
+        inner.BoundsChanged: "the bounds are looked at when the query runs",
+        inner.TimePassed: "what is due is done before any event",
+    }

@@ -6,126 +6,121 @@ last one behind it: the savepoint is taken there, and only then the failure is l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attrs import define
 
-from spark_elastic.core.events import (
-    ActionDone,
-    ActionFailed,
-    CancelRequested,
-    Event,
-    Failure,
-    QueryFailed,
-    QueryIdle,
-    QueryInfo,
-    QueryProgress,
-    QueryStarted,
-    QueryStopped,
-    QuerySubmitted,
-    QueryTerminated,
-    SavepointTaken,
-)
-from spark_elastic.core.query.context import Context
-from spark_elastic.core.query.state import State
+from spark_elastic.core import events as ev
+from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import STOP_WITH_SAVEPOINT
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
 class StopWithSavepoint(State):
-    """A query that is stopping for good: `target` is the folder under which its savepoint is to stand.
+    """A query that is to end at its next boundary, with a savepoint under the folder `target`.
 
-    `failure` is that of its run if it failed on its way, `order` is the savepoint's, `path` where it stands
-    once it does.
+    `failure` is that of its last micro-batch if it failed before, `orders` are those of the savepoint (more
+    than one if it is not known whether the first has arrived), `path` is where it stands once it does.
     """
 
     name: ClassVar[str] = STOP_WITH_SAVEPOINT
-    handles: ClassVar[frozenset[type[Event]]] = frozenset(
-        {
-            CancelRequested,
-            QueryFailed,
-            QueryProgress,
-            QueryStarted,
-            QueryStopped,
-            QueryTerminated,
-            SavepointTaken,
-            ActionFailed,
-        }
-    )
-    ignores: ClassVar[Mapping[type[Event], str]] = {
-        QuerySubmitted: "it was answered, or the query would not run",
-        QueryIdle: "it changes nothing about the stop",
-        ActionDone: "the query has stopped, and the savepoint is there, when they say so",
-    }
+    looks_at_failures_later: ClassVar[bool] = True
 
     target: str
-    failure: Failure | None = None
-    order: str | None = None
+    failure: ev.Failure | None = None
+    orders: tuple[str, ...] = ()
     path: str | None = None
 
-    def enter(self, context: Context) -> None:
-        """Order the stop."""
-        context.stop(None)
+    def enter(self, step: Step) -> None:
+        """Order the savepoint, and the end with it."""
+        order = step.take_savepoint(self.target, stop=True)
+        assert order is not None
+        self.orders = (*self.orders, order)
 
-    def resources_changed(self, context: Context) -> None:
-        """Leave it out: if the query is started again, the slots are looked at then."""
-
-    def found_again(self, info: QueryInfo, context: Context) -> None:
-        """Order again what is not known to have come about: the stop, the savepoint, or the end."""
-        if self.path is not None:
-            self._saved(context)
-        elif context.record.gate == "running":
+    def found_again(self, event: inner.FoundAgain, step: Step) -> None:
+        """Order again what is not known to have come about: the savepoint, or the end."""
+        if event.info is not None and event.info.failure is not None:
+            step.record.gate = "failed"
+            self.failure = event.info.failure
+        if self.path is None:
             numbers = {"target": self.target}
-            context.report("stopping_again", before=context.record.partitions, numbers=numbers)
-            context.stop(None)
+            step.report("stopping_again", before=step.record.partitions, numbers=numbers)
+            self._hold(step)
+            self.enter(step)
         else:
-            self._save(context)
+            self._saved(step)
 
-    def on(self, event: Event, context: Context) -> None:
-        """Wait for the stop, then for the savepoint, then for the end."""
-        match event:
-            case CancelRequested():
-                context.cancel(event.by)
-            case QueryProgress() if event.run == context.record.run:
-                context.measured(event, warm=True)
-            case QueryStopped():
-                context.record.gate = "stopped"
-                self._save(context)
-            case QueryFailed() if context.record.gate == "running":
-                context.record.gate = "failed"
-                self.failure = event.failure
-                self._save(context)
-            case QueryStarted():
-                context.started(event)
-                context.execute()
-            case SavepointTaken() if event.action == self.order:  # another one may have been under way
-                self.path = event.path
-                self._saved(context)
-            case ActionFailed():
-                self._order_failed(context)
-            case QueryTerminated():
-                context.finish(event)
+    def batch_committed(self, event: ev.QueryProgress, step: Step) -> None:
+        """Measure on: the boundary may be far."""
+        step.measured(event, warm=True)
 
-    def _save(self, context: Context) -> None:
-        # Said before the copy is ordered: who waits for nothing is started again after a while.
-        context.hold("taking_savepoint", until=None, numbers={"target": self.target})
-        self.order = context.take_savepoint(self.target)
+    def run_failed(self, event: ev.QueryFailed, step: Step) -> None:
+        """Keep the failure until the savepoint is through."""
+        if self.failure is not None:
+            return
+        step.record.gate = "failed"
+        self.failure = event.failure
+        if self.path is None:
+            self._hold(step)
+        else:
+            self._saved(step)
 
-    def _saved(self, context: Context) -> None:
+    def started(self, event: ev.QueryStarted, step: Step) -> None:
+        """Follow a start that was not ours: the query runs on."""
+        step.started(event)
+        step.execute()
+
+    def saved(self, event: ev.SavepointTaken, step: Step) -> None:
+        """Wait for the end, unless the query has failed; another savepoint may have been under way."""
+        step.saved(event)
+        if event.action in self.orders:
+            self.path = event.path
+            if self.failure is not None:
+                self._saved(step)
+
+    def stopped(self, event: ev.QueryTerminated, step: Step) -> None:
+        """Take the end for what was asked for if the savepoint is there."""
+        if self.path is None:
+            self.finish(event, step)
+        else:
+            step.end("stopped_with_savepoint", "job_finished", {"path": self.path})
+
+    def _hold(self, step: Step) -> None:
+        # A failed query that waits for nothing ends after a while.
+        if self.failure is not None:
+            step.record.last_hold = None
+            step.hold("taking_savepoint", until=None, numbers={"target": self.target})
+
+    def _saved(self, step: Step) -> None:
         if self.failure is None:
-            context.stop_for_good()
+            step.stop_for_good()
         else:
-            context.run_failed(self.failure, savepoint=self.path)
+            step.run_failed(self.failure, savepoint=self.path)
 
-    def _order_failed(self, context: Context) -> None:
-        order = context.order
-        if order is not None and order.kind == "stop" and self.failure is None:
-            # A repeated stop is refused while the first one is still carried out, and when it has been.
-            if context.record.gate == "running" and not context.record.is_stopping:
-                context.execute()
-        elif order is not None and order.action == self.order:
-            if self.failure is None:
-                context.wait_for_resources()
-            else:
-                context.run_failed(self.failure)
+    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+        """Let the query run on without its savepoint, or end it without its help."""
+        order = step.order
+        if order is None or order.action != self.orders[-1]:
+            return
+        if self.path is not None:
+            self._saved(step)  # the copy is there, and only the end has failed
+        elif self.failure is None:
+            step.execute()
+        else:
+            step.run_failed(self.failure)
+
+    reactions: ClassVar[Reactions] = {
+        **State.reactions,
+        ev.QueryStarted: started,
+        ev.QueryProgress: batch_committed,
+        ev.QueryFailed: run_failed,
+        ev.QueryTerminated: stopped,
+        ev.SavepointTaken: saved,
+        ev.ActionDone: "the savepoint is there, and the query is over, when they say so",
+        ev.ActionFailed: not_done,
+        inner.FoundAgain: found_again,
+    }

@@ -20,36 +20,31 @@ FINISHED = "Finished"
 
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     CREATED: {
-        WAITING_FOR_RESOURCES: (
-            "The query was submitted, or a policy that started anew finds it held or stopped."
-        ),
+        WAITING_FOR_RESOURCES: ("The query was submitted, or a policy that started anew finds it held."),
         EXECUTING: "A policy that started anew finds the query running.",
-        RESTARTING: "A policy that started anew finds a failed query, and starts it again.",
+        RESTARTING: "A policy that started anew finds a failed micro-batch, and lets the query try again.",
         FAILING: "A policy that started anew finds a failed query, and lets it end.",
     },
     WAITING_FOR_RESOURCES: {
         CREATING_EXECUTION_GRAPH: "There are enough slots, or the query has waited as long as it may.",
         EXECUTING: "The shim had no start in time and let the query run as it was.",
-        RESTARTING: "A run that the shim had started by itself has failed, and is started again.",
-        FAILING: (
-            "The slots have stayed below the lower bounds for as long as the query may wait; one that was "
-            "only stopped for a while starts instead."
-        ),
+        RESTARTING: "A query that the shim had let run by itself has failed, and may try again.",
+        FAILING: "The slots have stayed below the lower bounds for as long as the query may wait.",
         CANCELING: "Somebody wants the query to end.",
         FINISHED: "The application stopped the query while it was held.",
     },
     CREATING_EXECUTION_GRAPH: {
-        EXECUTING: "The query has passed the gate, re-partitioned before if that was ordered.",
+        EXECUTING: "The query runs, re-partitioned before if that was ordered.",
         WAITING_FOR_RESOURCES: "A policy that goes on finds the start lost, and too few slots.",
-        RESTARTING: "The start has failed, and the restart strategy allows another one.",
+        RESTARTING: "The start has failed, and the restart strategy allows another attempt.",
         FAILING: "The start has failed for good.",
         CANCELING: "Somebody wants the query to end.",
         FINISHED: "The query was stopped by the application.",
     },
     EXECUTING: {
         RESTARTING: (
-            "Another partition count pays, and the query is to stop at the next micro-batch boundary; or it "
-            "has failed, and the restart strategy allows another start."
+            "Another partition count pays, and the state is to be moved at the next micro-batch boundary; or "
+            "a micro-batch has failed, and the restart strategy allows another attempt."
         ),
         STOP_WITH_SAVEPOINT: "Somebody wants the query to end, and a savepoint of all that it has done.",
         FAILING: "The query has failed for good.",
@@ -57,26 +52,18 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         FINISHED: "The query came to its end, or was stopped by the application.",
     },
     STOP_WITH_SAVEPOINT: {
-        EXECUTING: "The query could not be stopped, or was let run again: it runs as before.",
-        WAITING_FOR_RESOURCES: "The savepoint has failed: the query is started again.",
-        RESTARTING: "The query failed before it had stopped; its savepoint is through, it is started again.",
+        EXECUTING: "The savepoint has failed: the query goes on as before.",
+        RESTARTING: "The query failed before it had stopped; its savepoint is through, and it tries again.",
         FAILING: "The query failed for good before it had stopped; its savepoint is through.",
         CANCELING: "Somebody wants the query to end, with a savepoint or without.",
         FINISHED: "The query has ended, with its savepoint or by its application.",
     },
     RESTARTING: {
-        CREATING_EXECUTION_GRAPH: (
-            "The query has stopped, and the slots still call for the planned count, or do not meet its lower "
-            "bounds: then it starts as it was."
-        ),
-        WAITING_FOR_RESOURCES: (
-            "The query has stopped, and meanwhile the slots have changed; or the backoff after its failure "
-            "is over."
-        ),
-        EXECUTING: "The query could not be stopped, or was let run again: it runs as before.",
-        FAILING: "The query has failed for good before the restart was through.",
+        WAITING_FOR_RESOURCES: "The backoff after a failure is over.",
+        EXECUTING: "The state is moved, or stays as it was; or the query was let run again.",
+        FAILING: "The query has failed for good before the rescale was through.",
         CANCELING: "Somebody wants the query to end.",
-        FINISHED: "The query ended or was stopped by the application before the restart was through.",
+        FINISHED: "The query ended or was stopped by the application before that was through.",
     },
     FAILING: {
         CANCELING: "Somebody wants the query to end before it has.",

@@ -8,7 +8,7 @@ import falcon
 from attrs import frozen
 
 from spark_elastic.core.query.transitions import FINISHED
-from spark_elastic.core.scheduler import QueryView
+from spark_elastic.core.query.view import QueryView
 from spark_elastic.rest import present
 from spark_elastic.rest.lookup import as_json, current, find
 from spark_elastic.rest.parameters import LARGEST, LATEST, before, limit, whole

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 import falcon
 from attrs import frozen
 
-from spark_elastic.core.declared import Refused, WantedBounds, declare, read_body
+from spark_elastic.core.bounds.adaptive import max_parallelism
+from spark_elastic.core.bounds.declared import Refused, WantedBounds, declare
+from spark_elastic.core.bounds.requirements import SHUFFLE
 from spark_elastic.core.events import RequirementsRequested
-from spark_elastic.core.policies.declared import max_parallelism
+from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.core.query.transitions import CANCELING, FAILING, FINISHED
-from spark_elastic.core.requirements import SHUFFLE
-from spark_elastic.core.scheduler import QueryView
+from spark_elastic.core.query.view import QueryView
 from spark_elastic.rest import present
+from spark_elastic.rest.bounds_body import read_body
 from spark_elastic.rest.errors import Refusal
 from spark_elastic.rest.lookup import as_json, current, find
 from spark_elastic.rest.writes import asker, carry_out, guard, read_json, refused
@@ -82,7 +84,7 @@ def _sources(query: QueryView) -> Mapping[str, WantedBounds]:
 
 
 def _can_be_changed(query: QueryView, view: View) -> None:
-    if view.settings.scheduler_mode == "reactive":
+    if view.settings[MODE] == "reactive":
         raise Refusal(
             409,
             "reactive mode uses all slots that are there, bounds are not declared: "

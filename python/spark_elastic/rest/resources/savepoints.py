@@ -9,8 +9,9 @@ import falcon
 from attrs import frozen
 
 from spark_elastic.core.events import SavepointRequested
+from spark_elastic.core.keys.resources import SAVEPOINT_DIR
 from spark_elastic.core.query.transitions import EXECUTING, RESTARTING
-from spark_elastic.core.scheduler import QueryView
+from spark_elastic.core.query.view import QueryView
 from spark_elastic.rest import present
 from spark_elastic.rest.errors import Refusal, as_json
 from spark_elastic.rest.lookup import current, find
@@ -38,7 +39,7 @@ class Savepoints:
         guard(request, view)
         find(view.queries, query)
         target, stop = _read(read_json(request) if request.content_length else {})
-        if target is None and view.settings.savepoint_dir is None:
+        if target is None and view.settings[SAVEPOINT_DIR] is None:
             raise Refusal(
                 400,
                 "there is no target, and spark.elastic.savepointDir is not set: "

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from spark_elastic.core.events import CancelRequested
 from spark_elastic.core.query.transitions import FINISHED
-from spark_elastic.core.scheduler import QueryView
+from spark_elastic.core.query.view import QueryView
 from spark_elastic.rest.errors import Refusal
 from spark_elastic.rest.lookup import current, find
 from spark_elastic.rest.writes import asker, carry_out, guard, read_json

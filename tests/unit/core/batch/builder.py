@@ -9,7 +9,6 @@ from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.questions import (
     InitialCount,
     InitialCountAnswer,
-    LargePartition,
     PlannedExchange,
     Ranges,
     RangesAnswer,
@@ -21,11 +20,15 @@ from spark_elastic.core.batch.settings import BatchSettings
 MIB = 1 << 20
 
 
-def planned(*sizes: int, measured: bool = False, **facts: Any) -> tuple[PlannedExchange, ...]:
-    return tuple(
-        PlannedExchange(id=f"e{place}", bytes=size, measured=measured, **facts)
-        for place, size in enumerate(sizes)
-    )
+def planned(*sizes: int, **facts: Any) -> tuple[PlannedExchange, ...]:
+    return tuple(PlannedExchange(id=f"e{place}", bytes=size, **facts) for place, size in enumerate(sizes))
+
+
+def knowing(source: str, **facts: Any) -> BatchDecider:
+    """Make a decider that has measured a source, and found just what was expected."""
+    decider = BatchDecider(**facts)
+    decider.corrections.learn(source, 1, 1)
+    return decider
 
 
 def ask_count(
@@ -39,20 +42,8 @@ def ask_count(
     return answer
 
 
-def written(sizes: Sequence[int], **facts: Any) -> WrittenExchange:
-    """Make an exchange; `large` maps a partition to what each map task has written of it."""
-    large = facts.pop("large", {})
-    sizes = [sum(large.get(place, (size,))) for place, size in enumerate(sizes)]
-    return WrittenExchange(
-        **{
-            "id": "e",
-            "bytes": tuple(sizes),
-            "large": tuple(
-                LargePartition(partition=place, maps=tuple(maps)) for place, maps in large.items()
-            ),
-            **facts,
-        }
-    )
+def written(sizes: Sequence[int], id: str = "e") -> WrittenExchange:
+    return WrittenExchange(id=id, bytes=tuple(sizes))
 
 
 def ask_ranges(
@@ -66,27 +57,14 @@ def ask_ranges(
 
 
 def spans(answer: RangesAnswer) -> list[tuple[int, int]]:
-    assert answer.specs is not None, answer.record.message
-    return [(spec.start, spec.end) for spec in answer.specs]
+    return [(spec.start, spec.end) for spec in specs_of(answer)]
 
 
 def specs_of(answer: RangesAnswer) -> tuple[Spec, ...]:
-    """Return what each task reads, also where it is what was written."""
-    if answer.specs is not None:
-        return answer.specs
-    return tuple(Spec(start=place, end=place + 1) for place in range(answer.record.before or 0))
+    assert answer.specs is not None, answer.record.message
+    return answer.specs
 
 
 def read_by(spec: Spec, exchanges: Sequence[WrittenExchange]) -> int:
-    """Count the bytes that a task reads of all exchanges that are no broadcast."""
-    total = 0
-    for place, exchange in enumerate(exchanges):
-        if exchange.broadcast:
-            continue
-        part = next((maps for maps in spec.maps if maps.exchange == place), None)
-        if part is None:
-            total += sum(exchange.bytes[spec.start : spec.end])
-        else:
-            (large,) = [large for large in exchange.large if large.partition == spec.start]
-            total += sum(large.maps[part.start : part.end])
-    return total
+    """Count the bytes that a task reads of all exchanges."""
+    return sum(sum(exchange.bytes[spec.start : spec.end]) for exchange in exchanges)

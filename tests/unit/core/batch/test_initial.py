@@ -9,8 +9,8 @@ import pytest
 from spark_elastic.core.batch.corrections import Corrections
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.settings import ExplicitParallelism
-from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, planned, written
+from spark_elastic.core.keys.rescaling import ExplicitParallelism
+from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, knowing, planned, written
 
 
 def test_bytes_make_tasks_the_last_wave_is_filled_and_each_task_has_two_partitions() -> None:
@@ -32,9 +32,8 @@ def test_what_the_application_tells_spark_is_what_a_task_reads() -> None:
 
 
 def test_a_small_result_that_was_measured_is_not_spread_over_all_slots() -> None:
-    assert ask_count(planned(3 * MIB, measured=True)).partitions == 6
-    assert ask_count(planned(10, measured=True)).partitions == 2
-    assert ask_count(planned(0, measured=True)).partitions == 2
+    for size, partitions in ((3 * MIB, 6), (10, 2), (0, 2)):
+        assert ask_count(planned(size, source="orders"), knowing("orders")).partitions == partitions
 
 
 def test_a_small_result_that_is_only_a_guess_leaves_work_for_every_slot() -> None:
@@ -44,15 +43,17 @@ def test_a_small_result_that_is_only_a_guess_leaves_work_for_every_slot() -> Non
 
 @pytest.mark.parametrize(("slots", "partitions"), [(0, 30), (-1, 30), (1, 30), (4, 32), (5, 30), (16, 32)])
 def test_slots_fill_waves_and_unknown_ones_do_nothing(slots: int, partitions: int) -> None:
-    assert ask_count(planned(15 * 64 * MIB, measured=True), slots=slots).partitions == partitions
+    exchanges = planned(15 * 64 * MIB, source="orders")
+    assert ask_count(exchanges, knowing("orders"), slots=slots).partitions == partitions
 
 
 @pytest.mark.parametrize(
     ("bounds", "partitions"),
-    [({"upper": 10}, 10), ({"lower": 50}, 112), ({"lower": 50, "upper": 10}, 10), ({"upper": -1}, 32)],
+    [({"chosen": 10}, 10), ({"lower": 50}, 112), ({"lower": 50, "chosen": 10}, 10), ({}, 32)],
 )
 def test_bounds_hold(bounds: dict[str, Any], partitions: int) -> None:
-    answer = ask_count(planned(900 * MIB), **bounds)
+    settings = BatchSettings(explicit_parallelism="upperBound")
+    answer = ask_count(planned(900 * MIB), settings=settings, **bounds)
     assert answer.partitions == partitions
     assert answer.record.reason == ("initial_bounded" if partitions == 10 else "initial_from_bytes")
 
@@ -60,15 +61,6 @@ def test_bounds_hold(bounds: dict[str, Any], partitions: int) -> None:
 def test_the_upper_bound_goes_by_the_slots_and_ends_at_32768() -> None:
     assert ask_count(planned(1 << 50), slots=2).partitions == 256
     assert ask_count(planned(1 << 50), slots=2000).partitions == 32_768
-
-
-def test_one_explicit_number_leaves_the_whole_group_alone() -> None:
-    exchanges = (*planned(900 * MIB), *planned(900 * MIB, explicit=True))
-    answer = ask_count(exchanges)
-    assert (answer.partitions, answer.record.reason) == (None, "initial_explicit")
-    assert (
-        answer.record.message == "Writes the 200 partitions that the application has chosen for exchange e0."
-    )
 
 
 @pytest.mark.parametrize("size", [-1, 1 << 60, (1 << 63) - 1])
@@ -112,13 +104,6 @@ def test_exchanges_without_a_source_teach_each_other_nothing() -> None:
     assert ask_count(planned(900 * MIB), decider).record.numbers["bytes"] == 900 * MIB
 
 
-def test_a_measured_size_is_not_corrected() -> None:
-    decider = BatchDecider()
-    decider.corrections.learn("orders", 100, 1)
-    answer = ask_count(planned(900 * MIB, measured=True, source="orders"), decider)
-    assert answer.record.numbers["bytes"] == 900 * MIB
-
-
 def test_a_correction_is_the_median_of_the_last_five() -> None:
     corrections = Corrections()
     for measured in (1000, 1000, 1000, 10, 20, 30, 40, 1000):
@@ -126,9 +111,7 @@ def test_a_correction_is_the_median_of_the_last_five() -> None:
     assert corrections.factor("orders") == 0.3
 
 
-@pytest.mark.parametrize(
-    ("expected", "measured", "factor"), [(0, 5, 1), (-1, 5, 1), (5, -1, 1), (1, 10**9, 64)]
-)
+@pytest.mark.parametrize(("expected", "measured", "factor"), [(0, 5, 1), (-1, 5, 1), (1, 10**9, 64)])
 def test_what_says_nothing_teaches_nothing(expected: int, measured: int, factor: float) -> None:
     corrections = Corrections()
     corrections.learn("orders", expected, measured)

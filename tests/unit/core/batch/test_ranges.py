@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
-from spark_elastic.core.batch.questions import MapRange, RangesAnswer, Spec
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, ask_ranges, read_by, spans, specs_of, written
 
-SMALL = BatchSettings(avg_data_volume_per_task=100, skew_threshold=100)
-"""Numbers that fit into a line: 100 bytes per task, and above 100 a partition may be skewed."""
+SMALL = BatchSettings(avg_data_volume_per_task=100)
+"""Numbers that fit into a line: 100 bytes per task."""
 
 
 def test_a_wave_is_filled_where_that_costs_nothing() -> None:
@@ -73,7 +73,7 @@ def test_nothing_to_read_is_read_by_as_few_as_are_allowed(count: int, tasks: int
 
 
 def test_the_upper_bound_holds_and_is_told() -> None:
-    answer = ask_ranges(written([80] * 8), settings=SMALL, upper=4)
+    answer = ask_ranges(written([80] * 8), settings=evolve(SMALL, max_parallelism=4))
     assert spans(answer) == [(0, 2), (2, 4), (4, 6), (6, 8)]
     assert answer.record.reason == "ranges_bounded"
 
@@ -89,26 +89,11 @@ def test_empty_tasks_are_started_only_where_the_lower_bound_asks_for_them() -> N
 
 def test_where_no_limit_gives_an_allowed_number_the_decided_one_is_taken() -> None:
     # Six equal partitions cannot be packed into exactly four ranges.
-    answer = ask_ranges(written([10] * 6), settings=SMALL, slots=1, lower=4, upper=5)
-    flink = BatchSettings(preset="flink", avg_data_volume_per_task=100)
+    settings = evolve(SMALL, max_parallelism=5)
+    answer = ask_ranges(written([10] * 6), settings=settings, slots=1, lower=4)
+    flink = evolve(settings, preset="flink")
     assert spans(answer) == [(0, 1), (1, 3), (3, 4), (4, 6)]
-    assert len(spans(ask_ranges(written([10] * 6), settings=flink, lower=4, upper=5))) == 5
-
-
-def test_a_broadcast_has_no_part_in_it() -> None:
-    broadcast = written([500], broadcast=True, id="b")
-    exchange = written([60, 30, 40, 50])
-    assert spans(ask_ranges(exchange, broadcast, settings=SMALL)) == spans(
-        ask_ranges(exchange, settings=SMALL)
-    )
-    assert ask_ranges(broadcast).record.reason == "ranges_nothing"
-
-
-def test_in_the_preset_flink_a_broadcast_takes_its_share() -> None:
-    flink = BatchSettings(preset="flink", avg_data_volume_per_task=100)
-    exchange = written([20] * 10)
-    assert len(spans(ask_ranges(exchange, settings=flink))) == 2
-    assert len(spans(ask_ranges(exchange, written([200], broadcast=True), settings=flink))) == 5
+    assert len(spans(ask_ranges(written([10] * 6), settings=flink, lower=4))) == 5
 
 
 def test_what_cannot_be_joined_is_read_as_it_was_written() -> None:
@@ -118,25 +103,44 @@ def test_what_cannot_be_joined_is_read_as_it_was_written() -> None:
 
 
 def test_skew_is_told_even_if_nothing_is_changed() -> None:
-    answer = ask_ranges(written([80, 80, 900, 80]), settings=SMALL)
+    answer = ask_ranges(written([80 * MIB, 80 * MIB, 900 * MIB, 80 * MIB]))
     assert spans(answer) == [(0, 1), (1, 2), (2, 3), (3, 4)]
     assert (answer.record.reason, answer.record.after) == ("ranges_skewed", 4)
+    assert answer.record.message == (
+        "Reads 4 partitions in 4 tasks on 8 slots, each partition whole: Spark has split none for a join, "
+        "though 1 partition had far more bytes than the others; the largest task has 900 MiB, 3.16 times the "
+        "mean."
+    )
+
+
+def test_a_partition_that_any_exchange_has_far_more_of_is_skewed_once() -> None:
+    answer = ask_ranges(written([MIB, 300 * MIB, MIB]), written([MIB, 900 * MIB, MIB]))
+    assert answer.record.numbers["skewed"] == 1
+    assert "has split none for a join" in answer.record.message
 
 
 @pytest.mark.parametrize(
-    ("exchanges", "reason"),
+    ("sizes", "skewed"),
     [
-        ([], "ranges_nothing"),
-        ([written([])], "ranges_nothing"),
-        ([written([7])], "ranges_single"),
-        ([written([7, -1, 3])], "ranges_unknown"),
-        ([written([7, 8]), written([7, 8, 9])], "ranges_counts_differ"),
-        ([written([7, 8]), written([7, 8], explicit=True)], "ranges_explicit"),
+        ([MIB, 256 * MIB, MIB], 0),
+        ([MIB, 256 * MIB + 1, MIB], 1),
+        ([100 * MIB, 400 * MIB, 100 * MIB], 0),
+        ([100 * MIB, 400 * MIB + 1, 100 * MIB], 1),
     ],
 )
-def test_what_is_left_to_spark_has_a_reason(exchanges: list[object], reason: str) -> None:
-    answer = ask_ranges(*exchanges)  # type: ignore[arg-type]
-    assert (answer.specs, answer.record.reason, answer.record.kind) == (None, reason, "nothing_to_do")
+def test_skewed_is_what_exceeds_both_four_times_the_median_and_256_mib(sizes: list[int], skewed: int) -> None:
+    assert ask_ranges(written(sizes)).record.numbers["skewed"] == skewed
+
+
+def test_a_group_without_exchanges_has_nothing_to_decide() -> None:
+    answer = ask_ranges()
+    assert (answer.specs, answer.record.reason) == (None, "ranges_nothing")
+    assert answer.record.kind == "nothing_to_do"
+
+
+def test_exchanges_with_different_numbers_of_partitions_are_no_group() -> None:
+    with pytest.raises(ValueError, match=r"zip\(\) argument 2 is longer"):
+        ask_ranges(written([7, 8]), written([7, 8, 9]))
 
 
 @pytest.mark.parametrize(
@@ -154,107 +158,12 @@ def test_switched_off_it_says_so(settings: BatchSettings) -> None:
     assert ask_ranges(written([1, 2]), settings=settings).record.reason == "ranges_off"
 
 
-LEFT = written([10, 20, 10, 10, 10], large={1: [60, 60, 60, 60]}, side="left", id="l")
-RIGHT = written([10, 10, 10, 10, 10], side="right", id="r")
-
-
-def ask_join(*exchanges: object, **facts: object) -> RangesAnswer:
-    given = exchanges or (LEFT, RIGHT)
-    return ask_ranges(*given, **{"settings": SMALL, "slots": 4, "join": "inner", **facts})  # type: ignore[arg-type]
-
-
-def test_a_skewed_partition_is_split_between_its_map_tasks() -> None:
-    answer = ask_join()
-    assert answer.specs == (
-        Spec(start=0, end=1),
-        *(Spec(start=1, end=2, maps=(MapRange(exchange=0, start=n, end=n + 1),)) for n in range(4)),
-        Spec(start=2, end=5),
-    )
-    assert answer.record.reason == "ranges_split"
-
-
-def test_if_both_sides_are_skewed_each_piece_meets_each() -> None:
-    right = written([10, 20, 10, 10, 10], large={1: [90, 90]}, side="right", id="r")
-    answer = ask_join(LEFT, right)
-    met = [tuple((part.start, part.end) for part in spec.maps) for spec in specs_of(answer) if spec.maps]
-    assert met == [((n, n + 1), (m, m + 1)) for n in range(4) for m in range(2)]
-
-
-def test_pieces_that_are_joined_are_still_a_block() -> None:
-    right = written([10, 20, 10, 10, 10], large={1: [90, 90]}, side="right", id="r")
-    answer = ask_join(LEFT, right, upper=8)
-    met = [tuple((part.start, part.end) for part in spec.maps) for spec in specs_of(answer) if spec.maps]
-    # All of the right side is not named: each of the left side's pieces meets it in one task.
-    assert met == [((n, n + 1),) for n in range(4)]
-
-
-@pytest.mark.parametrize(
-    ("join", "left", "right"),
-    [
-        ("inner", True, True),
-        ("cross", True, True),
-        ("left_outer", True, False),
-        ("left_semi", True, False),
-        ("left_anti", True, False),
-        ("right_outer", False, True),
-        ("full_outer", False, False),
-        ("other", False, False),
-    ],
-)
-def test_a_side_is_split_where_the_other_may_be_read_twice(join: str, left: bool, right: bool) -> None:
-    mirrored = (written([10] * 5, side="left", id="l"), written([10] * 5, large={1: [60] * 4}, side="right"))
-    assert (ask_join(join=join).record.reason == "ranges_split") == left
-    assert (ask_join(*mirrored, join=join).record.reason == "ranges_split") == right
-
-
-@pytest.mark.parametrize(
-    ("facts", "why"),
-    [
-        ({"keyed": True}, "what follows relies on their keys being together"),
-        ({"join": "full_outer"}, "this type of join needs each whole on both sides"),
-        ({"upper": 3}, "their map tasks or the bounds do not allow it"),
-    ],
-)
-def test_skew_that_stays_is_told_with_its_reason(facts: dict[str, object], why: str) -> None:
-    answer = ask_join(**facts)
-    assert answer.record.reason == "ranges_skewed"
-    assert why in answer.record.message
-    assert all(not spec.maps for spec in specs_of(answer))
-
-
-@pytest.mark.parametrize(
-    "exchanges",
-    [
-        (written(LEFT.bytes, side="left"), RIGHT),
-        (written([10] * 5, large={1: [60, -1, 250]}, side="left"), RIGHT),
-        (written([10] * 5, large={1: [240]}, side="left"), RIGHT),
-        (written([10] * 5, large={1: [60] * 4}), RIGHT),
-        (written([10] * 5, large={1: [60] * 4}, side="left"), written([10] * 5, side="left")),
-        (LEFT, RIGHT, written([10] * 5, id="third")),
-    ],
-    ids=["no map sizes", "a map output lost", "one map task", "no side", "one side twice", "three"],
-)
-def test_what_cannot_be_split_is_not(exchanges: tuple[object, ...]) -> None:
-    assert all(not spec.maps for spec in specs_of(ask_join(*exchanges)))
-
-
-def test_splitting_can_be_switched_off() -> None:
-    settings = BatchSettings(avg_data_volume_per_task=100, skew_threshold=100, skew_enabled=False)
-    answer = ask_join(settings=settings)
-    assert "that is switched off" in answer.record.message
-
-
-def test_pieces_are_joined_again_where_the_upper_bound_asks_for_it() -> None:
-    answer = ask_join(upper=4)
-    pieces = [spec for spec in specs_of(answer) if spec.maps]
-    assert len(specs_of(answer)) <= 4
-    assert [(part.start, part.end) for spec in pieces for part in spec.maps] == [(0, 2), (2, 4)]
-
-
 def test_the_record_has_the_numbers_that_were_compared() -> None:
-    numbers = ask_join().record.numbers
-    read = [read_by(spec, (LEFT, RIGHT)) for spec in specs_of(ask_join())]
-    assert numbers["bytes"] == sum(LEFT.bytes) + sum(RIGHT.bytes)
-    assert numbers["read_bytes"] == sum(read)
+    exchanges = written([10, 20, 10, 90]), written([10, 10, 10, 10])
+    answer = ask_ranges(*exchanges, settings=SMALL, slots=2)
+    numbers = answer.record.numbers
+    read = [read_by(spec, exchanges) for spec in specs_of(answer)]
+    assert numbers["bytes"] == sum(read) == 170
     assert numbers["largest"] == max(read)
-    assert (numbers["split"], numbers["skewed"], numbers["slots"], numbers["volume"]) == (1, 1, 4, 100)
+    assert numbers["ratio"] == round(max(read) * len(read) / 170, 2)
+    assert (numbers["exchanges"], numbers["skewed"], numbers["slots"], numbers["volume"]) == (2, 0, 2, 100)

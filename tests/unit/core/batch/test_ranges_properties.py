@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.batch.questions import Ranges, RangesAnswer, Spec, WrittenExchange
+from spark_elastic.core.batch.questions import Ranges, RangesAnswer, WrittenExchange
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, read_by, specs_of, written
 
 VOLUME = 100 * MIB
-SKEWED = 120 * MIB
 SIZES = st.one_of(st.integers(0, 60), st.sampled_from([0, 0, 1, 30, 150, 900])).map(lambda size: size * MIB)
 
 
 def settings_of(**facts: Any) -> BatchSettings:
-    return BatchSettings(avg_data_volume_per_task=VOLUME, skew_threshold=SKEWED, **facts)
+    return BatchSettings(avg_data_volume_per_task=VOLUME, **facts)
 
 
 SETTINGS = st.builds(
@@ -30,35 +27,29 @@ SETTINGS = st.builds(
     preset=st.sampled_from(["elastic", "flink"]),
     min_parallelism=st.integers(1, 5),
     max_parallelism=st.integers(5, 30),
-    skew_factor=st.sampled_from([0.5, 2.0, 4.0]),
 )
 
 
 @st.composite
-def sides(draw: st.DrawFn) -> tuple[WrittenExchange, WrittenExchange]:
-    """Make both sides of a join; some partitions come with what each map task has written."""
+def exchanges(draw: st.DrawFn) -> tuple[WrittenExchange, ...]:
+    """Make the exchanges of a group, in some of which one partition is far larger than the others."""
     count = draw(st.integers(1, 15))
     hot = draw(st.integers(0, count - 1)) if draw(st.booleans()) else None
     result = []
-    for side in ("left", "right"):
-        maps = draw(st.integers(1, 5))
+    for number in range(draw(st.integers(1, 3))):
         sizes = draw(st.lists(SIZES, min_size=count, max_size=count))
         if hot is not None:
             sizes[hot] = draw(st.integers(300, 900)) * MIB
-        large = {}
-        for place, size in enumerate(sizes):
-            if size > SKEWED and draw(st.sampled_from([True, True, True, False])):
-                large[place] = [size // maps + (1 if number < size % maps else 0) for number in range(maps)]
-        result.append(written(sizes, side=side, id=side, large=large))
-    return result[0], result[1]
+        result.append(written(sizes, id=f"e{number}"))
+    return tuple(result)
 
 
 QUESTIONS = st.builds(
     Ranges,
     group=st.just("g"),
-    exchanges=sides(),
+    exchanges=exchanges(),
     slots=st.integers(0, 12),
-    join=st.sampled_from(["inner", "left_outer", "right_outer", "full_outer"]),
+    lower=st.none() | st.integers(1, 20),
 )
 
 
@@ -71,50 +62,15 @@ def ask(question: Ranges, chosen: BatchSettings) -> RangesAnswer:
 @settings(max_examples=250, deadline=None)
 @given(question=QUESTIONS, chosen=SETTINGS)
 def test_everything_is_read_once_in_order_and_within_bounds(question: Ranges, chosen: BatchSettings) -> None:
-    reads_once(question, chosen)
-
-
-@pytest.mark.parametrize("upper", range(1, 18))
-def test_whatever_the_upper_bound_pieces_make_up_blocks(upper: int) -> None:
-    left = written([9 * MIB] * 3, side="left", large={1: [200 * MIB, 130 * MIB, 170 * MIB]})
-    right = written([9 * MIB] * 3, side="right", large={1: [40 * MIB] * 4 + [150 * MIB]})
-    question = Ranges(group="g", exchanges=(left, right), slots=2, join="inner", upper=upper)
-    reads_once(question, settings_of(max_parallelism=20))
-
-
-def reads_once(question: Ranges, chosen: BatchSettings) -> None:
     specs = specs_of(ask(question, chosen))
     count = len(question.exchanges[0].bytes)
     assert specs[0].start == 0
     assert specs[-1].end == count
-    for before, after in pairwise(specs):
-        assert after.start == before.end or (before.maps and after.maps and after.start == before.start)
+    assert all(after.start == before.end for before, after in pairwise(specs))
     assert all(spec.start < spec.end for spec in specs)
-    for partition in {spec.start for spec in specs if spec.maps}:
-        meets_once(question.exchanges, partition, [spec for spec in specs if spec.start == partition])
-    assert min(chosen.min_parallelism, count) <= len(specs) <= chosen.bounds(question.slots).upper
-
-
-def meets_once(exchanges: Sequence[WrittenExchange], partition: int, specs: Sequence[Spec]) -> None:
-    """Check that each row of a split partition meets each of the other side in one task."""
-    met = []
-    for spec in specs:
-        assert spec.end == partition + 1
-        left, right = (maps_read(exchange, spec, place) for place, exchange in enumerate(exchanges))
-        met += [(one, other) for one in left for other in right]
-    left, right = (whole(exchange, partition) for exchange in exchanges)
-    assert sorted(met) == [(one, other) for one in left for other in right]
-
-
-def whole(exchange: WrittenExchange, partition: int) -> range:
-    """Return the map tasks of a partition, as one if nobody can tell them apart."""
-    large = next((large for large in exchange.large if large.partition == partition), None)
-    return range(len(large.maps)) if large else range(1)
-
-
-def maps_read(exchange: WrittenExchange, spec: Spec, place: int) -> range:
-    part = next((maps for maps in spec.maps if maps.exchange == place), None)
-    return range(part.start, part.end) if part else whole(exchange, spec.start)
+    upper = chosen.bounds(question.slots).upper
+    least = min(max(chosen.min_parallelism, question.lower or 1), upper)
+    assert min(least, count) <= len(specs) <= upper
 
 
 @settings(max_examples=50, deadline=None)

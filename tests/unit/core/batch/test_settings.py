@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.requirements import Bounds
+from spark_elastic.core.bounds.requirements import Bounds
 from tests.unit.core.batch.builder import MIB
 
 
@@ -43,8 +43,6 @@ def test_a_lower_bound_raises_the_upper_one_that_goes_by_the_slots() -> None:
         {"max_parallelism": 0},
         {"avg_data_volume_per_task": 0},
         {"default_source_parallelism": 0},
-        {"skew_factor": 0.0},
-        {"skew_threshold": -1},
         {"preset": "spark"},
         {"min_parallelism": 3, "max_parallelism": 2},
     ],

@@ -9,15 +9,19 @@ import pytest
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.questions import SplitOffsets, SplitOffsetsAnswer, SplitSize, SplitSizeAnswer
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.sources import source_bound
 from tests.unit.core.batch.builder import MIB
 
 
 def ask(size: int, settings: BatchSettings | None = None, **facts: Any) -> SplitSizeAnswer:
-    question = SplitSize(**{"scan": "s", "bytes": size, "slots": 8, **facts})
+    sizes = {"smallest": 4 * MIB, "largest": 128 * MIB}
+    question = SplitSize(**{"scan": "s", "bytes": size, "slots": 8, "planned": 8, **sizes, **facts})
     answer = BatchDecider(settings=settings or BatchSettings()).answer(question)
     assert isinstance(answer, SplitSizeAnswer)
     return answer
+
+
+def split_of(answer: SplitSizeAnswer) -> Any:
+    return answer.record.numbers["split"]
 
 
 @pytest.mark.parametrize(
@@ -34,18 +38,19 @@ def test_splits_fill_the_slots_and_stay_between_smallest_and_largest(
     size: int, slots: int, split: int, tasks: int
 ) -> None:
     answer = ask(size, slots=slots)
-    assert (answer.split, answer.tasks, answer.record.reason) == (split, tasks, "split_from_bytes")
+    assert (split_of(answer), answer.tasks, answer.record.reason) == (split, tasks, "split_from_bytes")
 
 
 def test_what_a_filter_has_left_is_split_anew() -> None:
-    assert ask(80 * MIB).split == 10 * MIB
-    assert ask(40 * MIB).split == 5 * MIB
+    assert split_of(ask(80 * MIB)) == 10 * MIB
+    assert split_of(ask(40 * MIB)) == 5 * MIB
 
 
 def test_the_bound_of_sources_counts_before_the_global_one() -> None:
     answer = ask(1600 * MIB, BatchSettings(default_source_parallelism=4, max_parallelism=2))
-    assert (answer.split, answer.record.reason) == (400 * MIB, "split_bounded")
-    assert ask(1600 * MIB, BatchSettings(max_parallelism=2)).split == 800 * MIB
+    assert (split_of(answer), answer.record.reason) == (400 * MIB, "split_bounded")
+    assert answer.tasks == 4
+    assert split_of(ask(1600 * MIB, BatchSettings(max_parallelism=2))) == 800 * MIB
 
 
 def test_the_preset_flink_does_not_look_at_the_slots() -> None:
@@ -54,30 +59,25 @@ def test_the_preset_flink_does_not_look_at_the_slots() -> None:
 
 def test_files_that_cannot_be_split_make_no_more_tasks_than_there_are() -> None:
     answer = ask(80 * MIB, most=3, planned=5)
-    assert (answer.tasks, answer.split) == (3, -(-80 * MIB // 3))
+    assert (answer.tasks, split_of(answer)) == (3, -(-80 * MIB // 3))
     assert (answer.record.before, answer.record.after) == (5, 3)
 
 
 def test_without_slots_spark_splits_unless_the_preset_never_looks_at_them() -> None:
     answer = ask(300 * MIB, slots=0, planned=3)
-    assert (answer.tasks, answer.split, answer.record.reason) == (None, None, "split_no_slots")
+    assert (answer.tasks, answer.record.reason) == (None, "split_no_slots")
     assert ask(300 * MIB, BatchSettings(preset="flink"), slots=0).tasks == 3
 
 
 @pytest.mark.parametrize("size", [0, -1, 1 << 62])
 def test_what_is_not_known_is_left_to_spark(size: int) -> None:
     answer = ask(size)
-    assert (answer.split, answer.record.reason) == (None, "split_unknown")
+    assert (answer.tasks, answer.record.reason) == (None, "split_unknown")
 
 
 @pytest.mark.parametrize("settings", [BatchSettings(enabled=False), BatchSettings(sources_enabled=False)])
 def test_switched_off_it_says_so(settings: BatchSettings) -> None:
     assert ask(100 * MIB, settings).record.reason == "split_off"
-
-
-def test_a_source_without_any_bound_is_an_error() -> None:
-    with pytest.raises(ValueError, match="a source needs a bound"):
-        source_bound(None, None, None)
 
 
 def ask_offsets(settings: BatchSettings | None = None, **facts: Any) -> SplitOffsetsAnswer:

@@ -15,15 +15,15 @@ private[spark] final class ClusterListener(
     sc: SparkContext,
     events: EventStream,
     lost: () => Unit,
-    joined: ExecutorFacts => Unit)
+    joined: ExecutorInfo => Unit)
     extends SparkListener {
-  private val book = mutable.LinkedHashMap.empty[String, ExecutorFacts]
+  private val book = mutable.LinkedHashMap.empty[String, ExecutorInfo]
   private val queryOfStage = mutable.HashMap.empty[Int, String]
 
-  def executors: Seq[ExecutorFacts] = events.synchronized(book.values.toSeq)
+  def executors: Seq[ExecutorInfo] = events.synchronized(book.values.toSeq)
 
   /** Those that get tasks. */
-  def usable: Seq[ExecutorFacts] = executors.filterNot(e => e.excluded || e.decommissioning)
+  def usable: Seq[ExecutorInfo] = executors.filterNot(e => e.excluded || e.decommissioning)
 
   /** Spark posts no event when an executor begins to decommission: the scheduler has to be asked. */
   def checkDecommissioning(): Unit = {
@@ -40,7 +40,7 @@ private[spark] final class ClusterListener(
 
   override def onExecutorAdded(added: SparkListenerExecutorAdded): Unit = {
     val info = added.executorInfo
-    val executor = ExecutorFacts(added.executorId, info.executorHost, info.totalCores)
+    val executor = ExecutorInfo(added.executorId, info.executorHost, info.totalCores)
     if (usable.nonEmpty) joined(executor) // before the policy, whose answer may have to wait for it
     events.record(ExecutorAdded(executor.executor, executor.host, executor.cores)) {
       book(executor.executor) = executor

@@ -14,7 +14,7 @@ import com.fasterxml.jackson.module.scala.DefaultScalaModule
  */
 private[spark] sealed trait Event
 
-private[spark] case class ExecutorFacts(
+private[spark] case class ExecutorInfo(
     executor: String,
     host: String,
     cores: Int,
@@ -28,6 +28,7 @@ private[spark] case class QueryFacts(
     query: String,
     name: Option[String],
     stateful: Boolean,
+    globalState: Boolean,
     trigger: String,
     triggerMs: Long,
     sessionPartitions: Int,
@@ -36,29 +37,27 @@ private[spark] case class QueryFacts(
     provider: String,
     checkpointFormat: Int,
     checkpointPartitions: Option[Int],
-    checkpointBatch: Option[Long],
     pending: Boolean,
     inPlace: Boolean,
-    restartable: Boolean,
     sources: Seq[SourceFacts])
 
 /** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */
-private[spark] case class QueryFailure(error: String, errorClass: Option[String], causes: Seq[String], offsets: String)
+private[spark] case class Failure(error: String, errorClass: Option[String], causes: Seq[String], offsets: String)
 
-private[spark] case class QueryView(
+private[spark] case class QueryInfo(
     facts: QueryFacts,
     run: String,
     phase: String,
     partitions: Option[Int],
-    failure: Option[QueryFailure])
+    failure: Option[Failure])
 
 private[spark] case class Snapshot(
     application: String,
     applicationName: String,
     sparkVersion: String,
     conf: Map[String, String],
-    executors: Seq[ExecutorFacts],
-    queries: Seq[QueryView])
+    executors: Seq[ExecutorInfo],
+    queries: Seq[QueryInfo])
     extends Event
 
 private[spark] case class ExecutorAdded(executor: String, host: String, cores: Int) extends Event
@@ -93,8 +92,6 @@ private[spark] case class QueryProgress(
     sources: Seq[SourceRead],
     merged: Int = 0)
     extends Event
-private[spark] case class QueryIdle(query: String, run: String) extends Event
-private[spark] case class QueryStopped(query: String, run: String, action: String) extends Event
 private[spark] case class SavepointTaken(
     query: String,
     run: String,
@@ -103,7 +100,7 @@ private[spark] case class SavepointTaken(
     batch: Long,
     bytes: Long)
     extends Event
-private[spark] case class QueryFailed(query: String, run: String, failure: QueryFailure) extends Event
+private[spark] case class QueryFailed(query: String, run: String, failure: Failure) extends Event
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
 
@@ -133,23 +130,31 @@ private[spark] case class Configure(
     restarts: Boolean)
     extends Action
 private[spark] case class TurnOff(id: String, message: String) extends Action
+
+/** An order about one run of a query. */
+private[spark] sealed trait QueryOrder extends Action {
+  def query: String
+  def run: String
+}
 private[spark] case class StartQuery(
     id: String,
     query: String,
+    run: String,
     partitions: Option[Int],
-    repartition: Boolean,
     rescalable: Boolean)
-    extends Action
-private[spark] case class HoldQuery(id: String, query: String, message: String) extends Action
-private[spark] case class StopQuery(id: String, query: String, graceMs: Long) extends Action
-private[spark] case class FailQuery(id: String, query: String, message: Option[String]) extends Action
-private[spark] case class CancelQuery(id: String, query: String) extends Action
-private[spark] case class TakeSavepoint(id: String, query: String, target: String) extends Action
-private[spark] case class SetParallelism(id: String, query: String, partitions: Int) extends Action
+    extends QueryOrder
+private[spark] case class HoldQuery(id: String, query: String, run: String, message: String, rescalable: Boolean)
+    extends QueryOrder
+private[spark] case class FailQuery(id: String, query: String, run: String, message: Option[String]) extends QueryOrder
+private[spark] case class CancelQuery(id: String, query: String, run: String) extends QueryOrder
+private[spark] case class Rescale(id: String, query: String, run: String, partitions: Int) extends QueryOrder
+private[spark] case class TakeSavepoint(id: String, query: String, run: String, target: String, stop: Boolean)
+    extends QueryOrder
 
 /** The fewest and the most tasks that read a source in a micro-batch. */
 private[spark] case class SourceBounds(least: Int, most: Int)
-private[spark] case class BoundSources(id: String, query: String, sources: Seq[SourceBounds]) extends Action
+private[spark] case class BoundSources(id: String, query: String, run: String, sources: Seq[SourceBounds])
+    extends QueryOrder
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
@@ -229,11 +234,10 @@ private[spark] object Contract {
     classOf[TurnOff],
     classOf[StartQuery],
     classOf[HoldQuery],
-    classOf[StopQuery],
     classOf[FailQuery],
     classOf[CancelQuery],
     classOf[TakeSavepoint],
-    classOf[SetParallelism],
+    classOf[Rescale],
     classOf[BoundSources],
     classOf[RequestExecutors],
     classOf[KillExecutors],

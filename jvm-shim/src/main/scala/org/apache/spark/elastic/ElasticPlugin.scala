@@ -75,11 +75,11 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     @volatile private var hangMs = 10000L
     private lazy val policy: PolicyProcess =
       new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
-    private val ticker = daemon("elastic-tick")
+    private val ticker = executor("elastic-tick")
     private var ticks = 0L
     private val hasApi =
       !Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false"))
-    private val clusterCalls = daemon("elastic-executors")
+    private val clusterCalls = executor("elastic-executors")
     private val lossesSeen = new AtomicBoolean(true)
 
     def start(): Unit = {
@@ -162,15 +162,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case t: TurnOff =>
         done(t)
         turnOff(t.message)
-        new Thread(() => policy.stop(), "elastic-off").start()
-      case s: StartQuery => queries.start(s)
-      case h: HoldQuery => queries.hold(h)
-      case s: StopQuery => queries.stop(s)
-      case f: FailQuery => timed(f)(queries.fail(f))
-      case c: CancelQuery => queries.cancel(c)
-      case t: TakeSavepoint => queries.takeSavepoint(t)
-      case p: SetParallelism => timed(p)(queries.setParallelism(p))
-      case b: BoundSources => timed(b)(queries.boundSources(b))
+        daemon("elastic-off", () => policy.stop()).start()
+      case q: QueryOrder => queries.order(q)
       case r: RequestExecutors => later(r)(executors.request(r.total))
       case k: KillExecutors => later(k)(executors.kill(k.executors))
       case d: DecommissionExecutors => later(d)(executors.decommission(d.executors))
@@ -192,12 +185,14 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         catch { case Harmless(e) => events.offer(ActionFailed(action.id, String.valueOf(e.getMessage))) }
       }
 
-    private def daemon(name: String): ScheduledExecutorService =
-      Executors.newSingleThreadScheduledExecutor { (r: Runnable) =>
-        val thread = new Thread(r, name)
-        thread.setDaemon(true)
-        thread
-      }
+    private def executor(name: String): ScheduledExecutorService =
+      Executors.newSingleThreadScheduledExecutor(daemon(name, _))
+
+    private def daemon(name: String, body: Runnable): Thread = {
+      val thread = new Thread(body, name)
+      thread.setDaemon(true)
+      thread
+    }
   }
 
   private val TickMs = 250L

@@ -58,7 +58,7 @@ private[spark] final class EventStream {
     }
     val first = firstLazy.isEmpty
     event match {
-      case _: QueryProgress | _: StageCompleted | _: QueryIdle | _: ExecutorUsage =>
+      case _: QueryProgress | _: StageCompleted | _: ExecutorUsage =>
         if (first) firstLazy = Some(System.nanoTime())
       case _ => urgent = true
     }
@@ -83,7 +83,6 @@ private[spark] final class EventStream {
           case t: StageCompleted => t.query == s.query
           case _ => false
         })
-      case i: QueryIdle => entries.lastIndexWhere(_.event == i)
       case _ => -1
     }
     if (at >= 0) {

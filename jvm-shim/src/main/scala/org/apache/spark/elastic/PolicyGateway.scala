@@ -3,13 +3,14 @@ package org.apache.spark.elastic
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
+import java.util.concurrent.TimeUnit
 import javax.crypto.Mac
 import javax.crypto.spec.SecretKeySpec
 
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.node.ObjectNode
-import py4j.GatewayServer
+import py4j.{CallbackClient, GatewayServer}
 
 import org.apache.spark.internal.Logging
 
@@ -63,6 +64,7 @@ private[spark] final class PolicyGateway(
     .entryPoint(this)
     .javaPort(0)
     .javaAddress(InetAddress.getLoopbackAddress)
+    .callbackClient(PolicyGateway.noCallbacks())
     .authToken(token)
     .build()
 
@@ -172,4 +174,11 @@ private[spark] object PolicyGateway {
 
   /** A Python process on a busy machine may take as long to say its first word. */
   private val StartMs = 20000L
+
+  /**
+   * Nothing here calls Python. Py4J's own choice closes idle connections every 30 s, from a thread that is no daemon and
+   * so would keep the JVM of an application that never stops its context.
+   */
+  private def noCallbacks() =
+    new CallbackClient(0, InetAddress.getLoopbackAddress, 0L, TimeUnit.SECONDS)
 }

@@ -44,9 +44,7 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   /** The ranges `[start, end)` of so many partitions that each task is to read, and why; none: as Spark would. */
   def ranges(question: Ranges, partitions: Int): Option[(Seq[(Int, Int)], String)] =
     ask(question, "specs") { (specs, why) =>
-      val found = specs.elements.asScala.map { spec =>
-        if (spec.path("maps").isEmpty) (spec.path("start").asInt(-1), spec.path("end").asInt(-1)) else (-1, -1)
-      }.toSeq
+      val found = specs.elements.asScala.map(spec => (spec.path("start").asInt(-1), spec.path("end").asInt(-1))).toSeq
       val starts = found.map(_._1)
       val ends = found.map(_._2)
       Option.when(

@@ -1,10 +1,14 @@
 package org.apache.spark.sql.elastic;
 
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.concurrent.locks.ReentrantLock;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecutionContext;
+import org.apache.spark.sql.execution.streaming.runtime.ProgressReporter;
 import org.apache.spark.sql.execution.streaming.runtime.State;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
+import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
@@ -23,8 +27,23 @@ final class StreamExecutionAccess {
     return execution.sources();
   }
 
-  /** Taken by the stream thread at the end of each trigger, whether it ran a micro-batch or not. */
-  static ReentrantLock awaitProgressLock(StreamExecution execution) {
-    return execution.awaitProgressLock();
+  /** The sources by the ids that offsets have them under. */
+  static Map<String, SparkDataStream> sourceIdMap(MicroBatchExecution execution) {
+    return execution.sourceIdMap();
+  }
+
+  /** Stops the sources, of which each may have a client or a server of its own. */
+  static void stopSources(StreamExecution execution) {
+    execution.stopSources();
+  }
+
+  static ProgressReporter progressReporter(StreamExecution execution) {
+    return execution.progressReporter();
+  }
+
+  /** Reads the checkpoint and makes what follows its last batch the batch of a context. */
+  static void populateStartOffsets(
+      MicroBatchExecution execution, MicroBatchExecutionContext context, SparkSession session) {
+    execution.populateStartOffsets(context, session);
   }
 }

@@ -47,7 +47,7 @@ function two(value) {
   return String(value).padStart(2, "0");
 }
 
-/** "rescale_restart" → "rescale restart". */
+/** "rescale_state" → "rescale state". */
 export function words(code) {
   return String(code).replaceAll("_", " ");
 }

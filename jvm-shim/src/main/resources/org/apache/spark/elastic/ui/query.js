@@ -119,7 +119,7 @@ export class Query {
       tile("Trigger", interval, triggerMs ? words(trigger) : "one batch after the other"),
       tile("Input", last ? `${number(last.inputRowsPerSecond)} rows/s` : number(), input),
       stateful ? tile("State", bytes(last?.stateBytes), `${number(last?.stateRows)} rows`) : null,
-      tile("Restarts", number(restarts), `${number(rescales)} of them for another count`),
+      tile("Rescales", number(rescales), `of its state; ${number(restarts)} restarts after failures`),
     );
   }
 

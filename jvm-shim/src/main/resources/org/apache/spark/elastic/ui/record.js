@@ -5,7 +5,7 @@ import { bytes, change, duration, number, time, words } from "./format.js";
 
 const KINDS = {
   rescale_in_place: "success",
-  rescale_restart: "primary",
+  rescale_state: "primary",
   start: "success",
   stage: "success",
   held: "warning",

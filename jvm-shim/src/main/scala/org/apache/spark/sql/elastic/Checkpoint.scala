@@ -1,18 +1,19 @@
 package org.apache.spark.sql.elastic
 
+import java.util.UUID
+
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetMap, OffsetSeq, OffsetSeqLog, OffsetSeqMetadata}
-import org.apache.spark.sql.execution.streaming.runtime.{
-  IncrementalExecution,
-  StreamExecution,
-  StreamingQueryCheckpointMetadata
-}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.runtime._
 import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
 import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
 import org.apache.spark.sql.internal.SQLConf
 
-/** What a checkpoint says of itself. `pending`: its last batch was started, but not committed. */
+/** What a checkpoint says of itself. `batch` is the last committed one; `pending`: another one was started after it. */
 private[elastic] case class CheckpointFacts(
     partitions: Int,
     batch: Option[Long],
@@ -31,7 +32,7 @@ private[elastic] object SinkLog {
   def of(sink: FileStreamSink): FileStreamSinkLog = field.get(sink).asInstanceOf[FileStreamSinkLog]
 }
 
-/** A run's checkpoint, before the run reads it: at its gate no offset has been looked at. */
+/** A query's checkpoint, between two micro-batches or before the first. */
 private[elastic] final class Checkpoint(execution: StreamExecution) extends Logging {
   private val session = execution.sparkSessionForStream
   private val root = execution.resolvedCheckpointRoot
@@ -57,7 +58,9 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
 
   /** Moves the state to `partitions` partitions with Spark's own offline re-partitioning. */
   def repartition(partitions: Int): Unit = {
-    session.sessionState.streamingCheckpointManager.repartition(root, partitions)
+    val now = logs
+    val from = now.commitLog.getLatestBatchId().flatMap(now.offsetLog.get).flatMap(countIn).getOrElse(0)
+    StateMove.in(session, from)(session.sessionState.streamingCheckpointManager.repartition(root, partitions))
     closeSinkGap()
   }
 
@@ -82,33 +85,6 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
     unfinished.isDefined
   }
 
-  /**
-   * After a batch Spark may run another one without data, for windows that have closed and for timers. It knows that from
-   * the run alone: a new one would wait for data. So the batch is logged, as one that was begun and is run again.
-   *
-   * @param last what the last batch was run with
-   */
-  def logBatchWithoutData(last: IncrementalExecution): Unit =
-    if (session.sessionState.conf.streamingNoDataMicroBatchesEnabled) {
-      val now = logs
-      for {
-        (batch, offsets) <- now.offsetLog.getLatest()
-        (committed, commit) <- now.commitLog.getLatest() if committed == batch
-      } {
-        val time = execution.triggerClock.getTimeMillis()
-        val watermark = math.max(offsets.metadataOpt.fold(0L)(_.batchWatermarkMs), commit.nextBatchWatermarkMs)
-        val next = offsets match {
-          case OffsetSeq(ends, Some(m)) =>
-            Some(OffsetSeq(ends, Some(m.copy(batchWatermarkMs = watermark, batchTimestampMs = time))))
-          case OffsetMap(ends, m) =>
-            val without = m.copy(batchWatermarkMs = watermark, batchTimestampMs = time, controlBatchInfo = None)
-            Some(OffsetMap(ends, without))
-          case _ => None
-        }
-        for (log <- next if log.metadataOpt.exists(last.shouldRunAnotherBatch)) now.offsetLog.add(batch + 1, log)
-      }
-    }
-
   /** The last committed batch and the partition count that was to follow it. */
   private def unfinishedRepartition(): Option[(Long, Int)] = {
     val now = logs
@@ -116,7 +92,7 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
       (last, offsets) <- now.offsetLog.getLatest()
       (committed, _) <- now.commitLog.getLatest()
       if last > committed && isRepartition(last, now.offsetLog)
-      partitions <- offsets.metadataOpt.flatMap(OfflineStateRepartitionUtils.getShufflePartitions)
+      partitions <- countIn(offsets)
     } yield (committed, partitions)
   }
 
@@ -137,6 +113,27 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
     case _ => // keeps no such log
   }
 
+  private def countIn(offsets: OffsetSeqBase): Option[Int] =
+    offsets.metadataOpt.flatMap(OfflineStateRepartitionUtils.getShufflePartitions)
+
   private def isRepartition(batch: Long, offsets: OffsetSeqLog): Boolean =
     offsets.get(batch - 1).isDefined && OfflineStateRepartitionUtils.isRepartitionBatch(batch, offsets)
+}
+
+private[elastic] object Checkpoint {
+  import StreamingCheckpointConstants._
+
+  /** Writes the metadata of a checkpoint that has none and holds nothing, as Spark would. */
+  def makeMetadata(session: SparkSession, root: Path): Unit = {
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val file = new Path(root, DIR_NAME_METADATA)
+    val files = CheckpointFileManager.create(root, hadoopConf)
+    def holds(name: String): Boolean = {
+      val folder = new Path(root, name)
+      files.exists(folder) && files.list(folder).nonEmpty
+    }
+    if (!files.exists(file) && !holds(DIR_NAME_OFFSETS) && !holds(DIR_NAME_COMMITS)) {
+      StreamMetadata.write(StreamMetadata(UUID.randomUUID.toString), file, hadoopConf)
+    }
+  }
 }

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.elastic
 
 import java.time.Instant
-import java.util.UUID
 
 import org.apache.spark.elastic.{OffsetsBehind, QueryProgress, SourceRead}
 import org.apache.spark.sql.streaming.{SourceProgress, StreamingQueryProgress}
@@ -10,11 +9,11 @@ import org.apache.spark.sql.streaming.{SourceProgress, StreamingQueryProgress}
 private[elastic] object ProgressFacts {
 
   /** @param partitions the session's count, for a query whose operators name none */
-  def apply(p: StreamingQueryProgress, run: UUID, partitions: Int, sources: Seq[SourceRead]): QueryProgress = {
+  def apply(p: StreamingQueryProgress, partitions: Int, sources: Seq[SourceRead]): QueryProgress = {
     val duration = Option(p.durationMs.get("triggerExecution")).fold(p.batchDuration)(_.longValue)
     QueryProgress(
       query = p.id.toString,
-      run = run.toString,
+      run = p.runId.toString,
       batch = p.batchId,
       started = Instant.parse(p.timestamp).toEpochMilli,
       durationMs = duration,

@@ -3,16 +3,16 @@ package org.apache.spark.sql.elastic
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.elastic._
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
-import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /** All live queries of the application, whatever their session, and the orders that concern them. */
-private[spark] final class QueryControl(val events: EventStream) {
-  private val queries = new ConcurrentHashMap[UUID, ElasticQuery]
+private[spark] final class QueryControl(val events: EventStream) extends Logging {
+  private val queries = new ConcurrentHashMap[UUID, QueryRun]
   private val newExecutors = new NewExecutors
   @volatile private var on = true
   @volatile private var waitMs = 10000L
@@ -22,7 +22,7 @@ private[spark] final class QueryControl(val events: EventStream) {
   /** Whether there is a policy to ask. Without one, queries run as in plain Spark, those under way as they are. */
   def isOn: Boolean = on
 
-  /** Whether the policy is asked about a run that has failed. If not, its query ends there and then, as in plain Spark. */
+  /** Whether the policy is asked about a failed micro-batch. If not, its query ends there and then, as in plain Spark. */
   def asksAboutFailures: Boolean = on && restarts
   def startWaitMs: Long = waitMs
 
@@ -34,72 +34,73 @@ private[spark] final class QueryControl(val events: EventStream) {
     restarts = c.restarts
   }
 
-  def start(a: StartQuery): Unit =
-    find(a.query).start(StartPlan(a.partitions, a.repartition, a.rescalable, Some(a.id)))
+  /** Called on the stream thread of a query that starts. */
+  def begin(execution: StreamExecution): Unit =
+    if (!Option(queries.get(execution.id)).exists(_.execution eq execution)) begin(new QueryRun(execution, this))
 
-  def hold(a: HoldQuery): Unit = {
-    find(a.query).hold(a.message)
-    events.offer(ActionDone(a.id, 0L))
+  private def begin(query: QueryRun): Unit =
+    try query.begin()
+    catch {
+      case _: InterruptedException | Harmless(_) if query.isStopped => interruptAgain(query.execution)
+      case e @ (_: InterruptedException | Harmless(_)) =>
+        logError(s"spark-elastic: query ${query.execution.id} starts as in plain Spark", e)
+        if (queries.get(query.execution.id) eq query) query.started(None, 0L)
+    }
+
+  /**
+   * Ends a query that was stopped while it was with us. Its interrupt is used up, and Spark's listener bus would take
+   * another one from the thread, which would then wait for its sources once more.
+   */
+  private def interruptAgain(execution: StreamExecution): Unit = {
+    val stopped = execution.queryExecutionThread
+    val interrupt: Runnable = () =>
+      while (stopped.isAlive) {
+        stopped.interrupt()
+        stopped.join(50)
+      }
+    val thread = new Thread(interrupt, "elastic-interrupt")
+    thread.setDaemon(true)
+    thread.start()
   }
 
-  def stop(a: StopQuery): Unit = find(a.query).stopForRestart(a.id, a.graceMs)
+  /** Takes a query in, unless there is nobody to tell of it. */
+  def add(query: QueryRun): Boolean = {
+    if (on) Option(queries.put(query.execution.id, query)).foreach(before => events.offer(before.terminated))
+    on
+  }
 
-  def fail(a: FailQuery): Unit = find(a.query).fail(a.message)
+  def ended(id: UUID, run: UUID): Unit =
+    Option(queries.get(id)).filter(_.execution.runId == run).foreach { query =>
+      if (queries.remove(id, query)) events.offer(query.terminated)
+    }
 
-  def cancel(a: CancelQuery): Unit = find(a.query).cancel(a.id)
-
-  def takeSavepoint(a: TakeSavepoint): Unit = find(a.query).takeSavepoint(a.id, a.target)
-
-  def setParallelism(a: SetParallelism): Unit = find(a.query).setPartitions(a.partitions)
-
-  def boundSources(a: BoundSources): Unit = find(a.query).boundSources(a.sources)
+  def order(order: QueryOrder): Unit =
+    Option(queries.get(UUID.fromString(order.query)))
+      .filter(_.execution.runId.toString == order.run)
+      .getOrElse(throw new IllegalArgumentException(s"there is no run ${order.run} of a query ${order.query}"))
+      .order(order)
 
   /** Between which numbers of tasks a query's sources are to be read. */
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
     Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
 
   /** Warms an executor up beside a query, one with state if there is one. */
-  def joined(executor: ExecutorFacts): Unit =
+  def joined(executor: ExecutorInfo): Unit =
     if (on && warmUpMs > 0) {
-      val running = queries.values.asScala.filter(_.isUnderWay)
+      val running = queries.values.asScala.filter(_.isRunning)
       running.find(_.stateful).orElse(running.headOption).foreach(newExecutors.joined(executor, _))
     }
 
-  def awaitWarmUp(): Unit = newExecutors.await(warmUpMs)
+  /** Whether a rescale that was ordered so long ago need not wait for the warm-up of new executors. */
+  def isWarm(orderedMs: Long): Boolean = !newExecutors.isWorking || orderedMs >= warmUpMs
 
   /** Lets no query wait for executors that are lost. */
-  def leaveLost(left: Seq[ExecutorFacts]): Unit = queries.values.asScala.foreach(_.leaveLost(left))
+  def leaveLost(left: Seq[ExecutorInfo]): Unit = queries.values.asScala.foreach(_.leaveLost(left))
 
-  private def find(id: String): ElasticQuery =
-    Option(queries.get(UUID.fromString(id)))
-      .getOrElse(throw new IllegalArgumentException(s"there is no query $id"))
+  def views: Seq[QueryInfo] = queries.values.asScala.flatMap(_.view).toSeq
 
-  def views: Seq[QueryView] = queries.values.asScala.flatMap(_.view).toSeq
-
-  def tick(): Unit = queries.values.asScala.foreach(_.check())
-
-  /**
-   * Takes a new query in. Spark refuses a second query on one checkpoint by asking which runs there are; between two
-   * runs of the first it would find none, so that is asked here.
-   *
-   * @return why it is refused, if it is
-   */
-  @tailrec
-  def admit(id: UUID, query: ElasticQuery): Option[IllegalStateException] = queries.putIfAbsent(id, query) match {
-    case null => None
-    case other if other.isActive && !stopsOthers(query) =>
-      Some(
-        new IllegalStateException(
-          s"Cannot start query with id $id as another query with same id is already active (it is being rescaled). " +
-            s"You may stop the old query by setting ${SQLConf.STREAMING_STOP_ACTIVE_RUN_ON_RESTART.key} to true."))
-    case other =>
-      if (other.isActive) other.stop()
-      queries.remove(id, other)
-      admit(id, query)
-  }
-
-  private def stopsOthers(query: ElasticQuery): Boolean =
-    query.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_STOP_ACTIVE_RUN_ON_RESTART)
-
-  def remove(id: UUID, query: ElasticQuery): Unit = queries.remove(id, query)
+  /** A stream thread can die without a word of Spark, and the listener bus can lose one. */
+  def tick(): Unit =
+    for (query <- queries.values.asScala if !query.execution.queryExecutionThread.isAlive)
+      ended(query.execution.id, query.execution.runId)
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.ExecutorFacts
+import org.apache.spark.elastic.ExecutorInfo
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
  * Tasks that were waiting already when the executor was lost wait on: Spark has asked for their locations before.
  */
 private[elastic] object StateLocations {
-  def leaveLost(execution: StreamExecution, left: Seq[ExecutorFacts]): Unit = {
+  def leaveLost(execution: StreamExecution, left: Seq[ExecutorInfo]): Unit = {
     val coordinator = execution.sparkSession.streams.stateStoreCoordinator
     val known = left.map(_.executor).toSet
     val turns = Iterator.continually(left).flatten

@@ -1,10 +1,21 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.streaming.OutputMode
 
 /** Whether a streaming plan keeps state, and with it a partition count that its checkpoint fixes. */
 private[elastic] object StatefulPlan {
   def apply(analyzed: LogicalPlan): Boolean = analyzed.exists(node => node.isStreaming && keepsState(node))
+
+  /** Whether one of its operators has no keys: Spark keeps all of its state in one partition, whatever the count. */
+  def hasGlobalState(analyzed: LogicalPlan, mode: OutputMode): Boolean = analyzed.exists {
+    case aggregate: Aggregate => aggregate.isStreaming && aggregate.groupingExpressions.isEmpty
+    // That of a result which is made anew with each batch keeps nothing.
+    case limit: GlobalLimit => limit.isStreaming && (mode == OutputMode.Append || !limit.exists(isAggregate))
+    case _ => false
+  }
+
+  private def isAggregate(node: LogicalPlan): Boolean = node.isInstanceOf[Aggregate] && node.isStreaming
 
   private def keepsState(node: LogicalPlan): Boolean = node match {
     case _: Aggregate | _: Distinct | _: GlobalLimit => true

@@ -11,7 +11,6 @@ import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingRelation}
-import org.apache.spark.sql.execution.streaming.sources.TextSocketSourceProvider
 import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /** The sources of a query, in the order in which its checkpoint numbers them, and in how many tasks they are read. */
@@ -31,12 +30,6 @@ private[elastic] object StreamSources extends Logging {
           SourceFacts(name, other.source.exists(KafkaPartitions.isKafka(_, "KafkaSourceProvider")))
         case (_, name) => SourceFacts(name, divisible = false)
       }
-
-  /** Whether all of them go on where a run before has ended. Spark's socket begins anew, and its query fails soon after. */
-  def outlastRuns(analyzed: LogicalPlan): Boolean = !analyzed.exists {
-    case relation: StreamingRelationV2 => relation.source.exists(_.isInstanceOf[TextSocketSourceProvider])
-    case _ => false
-  }
 
   /** What a micro-batch that has just run has read. */
   def read(execution: StreamExecution, p: StreamingQueryProgress): Seq[SourceRead] = {

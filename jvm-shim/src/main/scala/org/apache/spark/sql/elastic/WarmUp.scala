@@ -4,7 +4,7 @@ import java.util.UUID
 
 import org.apache.hadoop.fs.{FileUtil, Path}
 
-import org.apache.spark.elastic.{ExecutorFacts, Harmless}
+import org.apache.spark.elastic.{ExecutorInfo, Harmless}
 import org.apache.spark.internal.Logging
 import org.apache.spark.internal.config.CPUS_PER_TASK
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
@@ -32,14 +32,16 @@ private[elastic] object WarmUp extends Logging {
   private val MostRows = 1000
 
   /** Returns when these executors are warm. With a checkpoint, it is its state that they rehearse with. */
-  def apply(session: SparkSession, checkpoint: Option[String], executors: Seq[ExecutorFacts]): Unit = {
+  def apply(session: SparkSession, checkpoint: Option[String], executors: Seq[ExecutorInfo]): Unit = {
     val from = System.nanoTime()
     val outcome =
       try {
         session.sparkContext.setJobDescription("spark-elastic: new executors are warmed up")
         val cpus = session.sparkContext.conf.get(CPUS_PER_TASK)
-        runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, e.cores / cpus))(place(e))))
-        checkpoint.foreach(rehearse(session, _, executors.map(place)))
+        session.withActive { // parts of plans look for it
+          runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, e.cores / cpus))(place(e))))
+          checkpoint.foreach(rehearse(session, _, executors.map(place)))
+        }
         "are warm"
       } catch { case Harmless(e) => s"were not warmed up: ${e.getMessage}" }
     val ms = (System.nanoTime() - from) / 1000000L
@@ -47,7 +49,7 @@ private[elastic] object WarmUp extends Logging {
   }
 
   /** Something for a task to run on this executor, and that it is to run there. */
-  private def place(e: ExecutorFacts): (String, Seq[String]) =
+  private def place(e: ExecutorInfo): (String, Seq[String]) =
     e.executor -> Seq(ExecutorCacheTaskLocation(e.host, e.executor).toString)
 
   /** For each place all of `rows`: a product's tasks run where one of its sides wants to. */

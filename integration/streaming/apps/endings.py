@@ -1,0 +1,38 @@
+"""Start a streaming query, say so, and end in one of the ways that scripts end.
+
+usage: endings.py WAY
+"""
+
+import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+(way,) = sys.argv[1:]
+spark = SparkSession.builder.appName("endings").getOrCreate()
+
+
+def start() -> StreamingQuery:
+    rows = spark.readStream.format("rate").load()
+    return rows.writeStream.format("noop").start()
+
+
+if way != "at_once":
+    query = start()
+    if way not in ("query_left", "awaited"):
+        query.stop()
+if way == "second_context":
+    spark.stop()
+    spark = SparkSession.builder.appName("endings").getOrCreate()
+    start().stop()
+print("about to end", flush=True)
+
+if way == "exit":
+    sys.exit(3)
+elif way == "exception":
+    raise ValueError("meant to fail")
+elif way == "awaited":
+    query.awaitTermination()
+elif way == "two_stops":
+    spark.stop()
+    spark.stop()

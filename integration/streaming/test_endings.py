@@ -1,0 +1,205 @@
+"""However an application ends, it ends with the plugin as without it: same exit code, as soon."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from integration.jdk_tools import JAR, JAVAC, run_tool
+from integration.streaming.driver import Driver
+from integration.streaming.launch import WITH_PLUGIN, launched, run_by_python, submitted
+from integration.streaming.waiting import PATIENCE_S
+from spark_elastic.demo.cluster import spark_home
+from spark_elastic.demo.processes import LoggedProcess
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+Launch = Callable[[Path, Mapping[str, str]], AbstractContextManager[LoggedProcess]]
+Act = Callable[[LoggedProcess], None]
+
+# What the plugin may add to the time that plain Spark needs: busy machines are slow.
+MORE_S = 10.0
+slow = partial(pytest.param, marks=pytest.mark.slow)
+_JAVA = """\
+import org.apache.spark.sql.SparkSession;
+
+/** Leaves a query running, and returns from main or throws. */
+public class Endings {
+  public static void main(String[] arguments) throws Exception {
+    SparkSession spark = SparkSession.builder().appName("endings").getOrCreate();
+    spark.readStream().format("rate").load().writeStream().format("noop").start();
+    System.out.println("about to end");
+    if (arguments[0].equals("exception")) throw new IllegalStateException("meant to fail");
+  }
+}
+"""
+
+
+@frozen
+class Ended:
+    """How an application ended, and how long it took with all that it had started, in s."""
+
+    code: int | None
+    took_s: float
+
+
+def script(way: str) -> Launch:
+    return partial(submitted, "endings.py", [way])
+
+
+def python(way: str) -> Launch:
+    return partial(run_by_python, "endings.py", [way])
+
+
+def shell(folder: Path, conf: Mapping[str, str]) -> AbstractContextManager[LoggedProcess]:
+    """Run spark-shell, whose input is at its end."""
+    program = ["--class", "org.apache.spark.repl.Main", "--name", "endings", "spark-shell"]
+    env = {"SPARK_SUBMIT_OPTS": "-Dscala.usejavacp=true"}
+    return launched("spark-shell", program, folder, conf, env=env)
+
+
+def by_itself(process: LoggedProcess) -> None:
+    """Let it end."""
+
+
+def interrupted(process: LoggedProcess) -> None:
+    """Send what Ctrl-C sends: a terminal tells all processes of the group."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def terminated(process: LoggedProcess) -> None:
+    process.send(signal.SIGTERM)
+
+
+def all_terminated(process: LoggedProcess) -> None:
+    """Send what a service manager sends: it tells all processes of a service."""
+    os.killpg(process.pid, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_reaches_children() -> Iterator[None]:
+    """Undo what a shell does to what it runs in the background: to ignore SIGINT is inherited."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a Java application."""
+    folder = tmp_path_factory.mktemp("java")
+    source, classes, jar = folder / "Endings.java", folder / "classes", folder / "endings.jar"
+    source.write_text(_JAVA)
+    spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
+    run_tool(JAVAC, "-cp", spark_jars, "-d", classes, source)
+    run_tool(JAR, "--create", "--file", jar, "-C", classes, ".")
+    return jar
+
+
+def end(launch: Launch, act: Act, folder: Path, conf: Mapping[str, str]) -> Ended:
+    with launch(folder, conf) as process:
+        process.wait_for_line("about to end|Spark session available", PATIENCE_S)
+        began = time.monotonic()
+        act(process)
+        gone = process.wait_until_gone(PATIENCE_S)
+        assert gone, (
+            f"it goes on after {PATIENCE_S:g} s, exit code {process.exit_code}:\n{process.log_tail()}"
+        )
+        return Ended(process.exit_code, time.monotonic() - began)
+
+
+def end_alike(launch: Launch, act: Act, code: int, folder: Path, journals: int = 1) -> None:
+    """Run an application with the plugin and without it, at once, and compare how they end."""
+    journal = folder / "journal"
+    ways = {"plain": {}, "plugin": {**WITH_PLUGIN, "spark.elastic.journal.dir": str(journal)}}
+    with ThreadPoolExecutor(len(ways)) as both:
+        running = {name: both.submit(end, launch, act, folder / name, conf) for name, conf in ways.items()}
+    plain, plugin = (running[name].result() for name in ways)
+    print(f"plain {plain.took_s:.2f} s, with the plugin {plugin.took_s:.2f} s")
+    assert plain.code == code
+    assert plugin.code == code
+    assert plugin.took_s <= plain.took_s + MORE_S
+    # The plugin was at work, not off.
+    assert len(list(journal.glob("*.jsonl"))) >= journals
+
+
+@pytest.mark.parametrize(
+    ("way", "code"),
+    [
+        ("query_left", 0),
+        slow("exit", 3),
+        slow("return", 0),
+        slow("exception", 1),
+        slow("two_stops", 0),
+    ],
+)
+def test_a_submitted_script_ends_by_itself(tmp_path: Path, way: str, code: int) -> None:
+    end_alike(script(way), by_itself, code, tmp_path)
+
+
+def test_a_script_ends_that_has_stopped_one_context_and_left_another(tmp_path: Path) -> None:
+    end_alike(script("second_context"), by_itself, 0, tmp_path, journals=2)
+
+
+@pytest.mark.slow
+def test_a_script_ends_before_its_policy_process_has_begun(tmp_path: Path) -> None:
+    end_alike(script("at_once"), by_itself, 0, tmp_path, journals=0)
+
+
+@pytest.mark.parametrize(("act", "code"), [(interrupted, 130), (terminated, 143), slow(all_terminated, 143)])
+def test_a_submitted_script_is_ended_while_it_awaits_its_query(tmp_path: Path, act: Act, code: int) -> None:
+    end_alike(script("awaited"), act, code, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("way", "act", "code"),
+    [
+        ("awaited", interrupted, -signal.SIGINT),
+        slow("query_left", by_itself, 0),
+        slow("exit", by_itself, 3),
+        slow("exception", by_itself, 1),
+        slow("awaited", terminated, -signal.SIGTERM),
+    ],
+)
+def test_a_script_ends_that_python_runs(tmp_path: Path, way: str, act: Act, code: int) -> None:
+    end_alike(python(way), act, code, tmp_path)
+
+
+@pytest.mark.parametrize(("way", "code"), [("return", 0), slow("exception", 1)])
+def test_a_java_application_ends_when_its_main_does(tmp_path: Path, jar: Path, way: str, code: int) -> None:
+    program = ["--class", "Endings", str(jar), way]
+    end_alike(partial(launched, "Endings", program), by_itself, code, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_shell_ends_with_its_input(tmp_path: Path) -> None:
+    end_alike(shell, by_itself, 0, tmp_path)
+
+
+def test_every_thread_of_ours_is_a_daemon(jvm: Driver) -> None:
+    """What isn't keeps the JVM from ending when the application's own threads have ended."""
+
+    def lasting(conf: Mapping[str, str]) -> Counter[str]:
+        with jvm.session({**conf, "spark.ui.enabled": "true"}) as spark:
+            rows = spark.readStream.format("rate").load()
+            query = rows.groupBy().count().writeStream.format("noop").outputMode("update").start()
+            query.processAllAvailable()
+            spark.range(1000).repartition(3).groupBy("id").count().collect()
+            threads = list(jvm.jvm.java.lang.Thread.getAllStackTraces().keySet())
+            if conf:
+                assert "elastic-policy" in {thread.getName() for thread in threads}
+            return Counter(re.sub(r"\d+", "N", t.getName()) for t in threads if not t.isDaemon())
+
+    plain = lasting({})
+    assert lasting(WITH_PLUGIN) - plain == Counter()

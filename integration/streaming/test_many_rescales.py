@@ -1,0 +1,62 @@
+"""A query that is rescaled hundreds of times leaves nothing behind in its driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psutil
+import pytest
+from attrs import frozen
+from pyspark.sql import functions as F
+
+from integration.streaming.waiting import eventually
+from integration.streaming.world import World
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+WARM = 50
+MANY = 550
+# What comes and goes by itself: pools of Spark's, files of the JVM's, soft references.
+THREADS, FILES, HEAP = 15, 40, 40 << 20
+
+
+@frozen
+class Held:
+    """What a driver holds."""
+
+    threads: int
+    files: int
+    listeners: int
+    heap: int
+
+
+def held(world: World) -> Held:
+    jvm: Any = world.driver.jvm
+    for _ in range(3):
+        jvm.java.lang.System.gc()
+    memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+    bus = world.spark._jsparkSession.sparkContext().listenerBus()
+    return Held(
+        threads=len(world.driver.threads()),
+        files=psutil.Process(world.driver.pid).num_fds(),
+        listeners=int(bus.listeners().size()) + len(world.spark._jsparkSession.streams().listListeners()),
+        heap=int(memory.getHeapMemoryUsage().getUsed()),
+    )
+
+
+def test_five_hundred_rescales_leave_the_driver_as_it_was(world: World) -> None:
+    rows = world.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
+    counts = rows.groupBy((F.col("value") % 10).alias("key")).count()
+    world.policy.order(every=1)
+    query = counts.writeStream.format("noop").outputMode("update").start()
+    patience = {"timeout_s": 1500.0, "every_s": 0.5}
+    eventually(lambda: world.policy.rescales(query.id) >= WARM, "it is warm", **patience)
+    before = held(world)
+    eventually(lambda: world.policy.rescales(query.id) >= MANY, "many rescales", **patience)
+    after = held(world)
+    assert query.isActive
+    assert after.listeners == before.listeners
+    assert after.threads <= before.threads + THREADS, (before, after)
+    assert after.files <= before.files + FILES, (before, after)
+    assert after.heap <= before.heap + HEAP, (before, after)
+    query.stop()

@@ -1,0 +1,226 @@
+"""Every kind of stateful operator keeps its state through rescales: its output is that of plain Spark.
+
+One file is one micro-batch. The counts are multiples of each other, and not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, GroupedData, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.files import Inbox
+from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.state_store import REPARTITIONABLE
+from integration.streaming.waiting import eventually
+from integration.streaming.world import stream
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+# From 2: a multiple, a divisor, neither, one.
+COUNTS = (6, 3, 2, 1)
+
+
+def totals(rows: GroupedData) -> DataFrame:
+    return rows.agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+
+
+def timed(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("time", F.timestamp_seconds("value")).withWatermark("time", "5 seconds")
+
+
+def window_counts(rows: DataFrame) -> DataFrame:
+    return totals(rows.groupBy(F.window("time", "5 seconds"), "key")).select("window.start", "key", "n")
+
+
+def sessions(rows: DataFrame) -> DataFrame:
+    gap = F.session_window("time", "8 seconds")
+    # The even keys alone go on for good, the others in turns.
+    some = timed(rows).where("key % 2 = 0 OR value % 30 < 15")
+    return totals(some.groupBy(gap, "key")).select("session_window.*", "key", "n", "total")
+
+
+def joined(rows: DataFrame, how: str) -> DataFrame:
+    left = timed(rows).select("key", "value", "time")
+    right = (
+        timed(rows)
+        .where("value % 3 = 0")
+        .select(
+            F.col("key").alias("other"), (F.col("value") * 10).alias("tenfold"), F.col("time").alias("then")
+        )
+    )
+    near = F.expr("key = other AND then BETWEEN time - INTERVAL 7 SECONDS AND time + INTERVAL 7 SECONDS")
+    return left.join(right, near, how).select("key", "value", "tenfold")
+
+
+def known(value: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    assert value is not None
+    return value
+
+
+def sums_in_pandas(rows: DataFrame) -> DataFrame:
+    def add(key: Any, pieces: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        if state.hasTimedOut:
+            (total,) = known(state.get)
+            state.remove()
+            yield pd.DataFrame({"key": [key[0]], "total": [-total]})
+            return
+        (total,) = known(state.get) if state.exists else (0,)
+        total += sum(int(piece["value"].sum()) for piece in pieces)
+        state.update((total,))
+        # Keys are seen every seven seconds; those of three are let go in between.
+        state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + (20_000 if key[0] % 3 else 6_000))
+        yield pd.DataFrame({"key": [key[0]], "total": [total]})
+
+    schema, timeout = "key int, total long", GroupStateTimeout.EventTimeTimeout
+    return timed(rows).groupBy("key").applyInPandasWithState(add, schema, "total long", "update", timeout)
+
+
+class Memory(StatefulProcessor):
+    """Keeps a value, a list, a map and a timer for each key."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._sum = handle.getValueState("sum", "total long")
+        self._all = handle.getListState("all", "value long")
+        self._by_digit = handle.getMapState("by_digit", "digit int", "n long")
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        (total,) = known(self._sum.get()) if self._sum.exists() else (0,)
+        for value in (int(value) for piece in rows for value in piece["value"]):
+            total += value
+            self._all.appendValue((value,))
+            digit = (value % 10,)
+            (seen,) = known(self._by_digit.getValue(digit)) if self._by_digit.containsKey(digit) else (0,)
+            self._by_digit.updateValue(digit, (seen + 1,))
+        self._sum.update((total,))
+        self._handle.registerTimer(timerValues.getCurrentWatermarkInMs() + 4_000)
+        yield self._known(key, total, "rows")
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
+        (total,) = known(self._sum.get())
+        yield self._known(key, total, "timer")
+
+    def close(self) -> None:
+        pass
+
+    def _known(self, key: Any, total: int, why: str) -> pd.DataFrame:
+        every = sorted(value for (value,) in self._all.get())
+        digits = sorted((digit, n) for (digit,), (n,) in self._by_digit.iterator())
+        return pd.DataFrame(
+            {"key": [key[0]], "total": [total], "all": [str(every)], "digits": [str(digits)], "why": [why]}
+        )
+
+
+def memories(rows: DataFrame) -> DataFrame:
+    return (
+        timed(rows)
+        .groupBy("key")
+        .transformWithStateInPandas(
+            statefulProcessor=Memory(),
+            outputStructType="key int, total long, all string, digits string, why string",
+            outputMode="Update",
+            timeMode="EventTime",
+        )
+    )
+
+
+# With the output mode.
+OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "aggregation": (lambda rows: totals(rows.groupBy("key")), "update"),
+    "aggregation_complete": (lambda rows: totals(rows.groupBy("key")), "complete"),
+    "window": (lambda rows: window_counts(timed(rows)), "append"),
+    "session_window": (sessions, "append"),
+    "distinct": (lambda rows: rows.select((F.col("value") % 23).alias("v")).distinct(), "update"),
+    "deduplication": (lambda rows: timed(rows).dropDuplicates(["key"]), "append"),
+    "deduplication_in_watermark": (lambda rows: timed(rows).dropDuplicatesWithinWatermark(["key"]), "append"),
+    "deduplication_then_window": (
+        lambda rows: window_counts(timed(rows).dropDuplicates(["value"])),
+        "append",
+    ),
+    "inner_join": (lambda rows: joined(rows, "inner"), "append"),
+    "left_outer_join": (lambda rows: joined(rows, "left_outer"), "append"),
+    "left_semi_join": (
+        lambda rows: timed(rows).join(
+            timed(rows).where("value % 3 = 0").select(F.col("key").alias("k"), F.col("time").alias("t")),
+            F.expr("key = k AND t BETWEEN time AND time + INTERVAL 7 SECONDS"),
+            "left_semi",
+        ),
+        "append",
+    ),
+    "state_in_pandas": (sums_in_pandas, "update"),
+    "transform_with_state": (memories, "update"),
+}
+
+
+def outputs(
+    spark: SparkSession, inbox: Inbox, operator: str, between: Callable[[str, int], None]
+) -> list[Row]:
+    """Run it over a file for each of the counts and one more, with `between` after each but the last."""
+    build, mode = OPERATORS[operator]
+    found: list[Row] = []
+    rows = build(stream(spark, inbox))
+    query = (
+        rows.writeStream.outputMode(mode).foreachBatch(lambda batch, _: found.extend(batch.collect())).start()
+    )
+    for number in range(len(COUNTS) + 1):
+        if number > 0:
+            between(query.id, number)
+        inbox.put(rows=20)
+        query.processAllAvailable()
+    query.stop()
+    return sorted(found, key=str)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def python_of_workers() -> Iterator[None]:
+    """Let Python workers be this Python, which has pandas."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        yield
+
+
+@pytest.fixture(scope="module")
+def expected(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
+    """Return what plain Spark makes of it."""
+    folder = tmp_path_factory.mktemp("expected")
+    with jvm.session({**REPARTITIONABLE, "spark.sql.shuffle.partitions": "2"}) as spark:
+        return {name: outputs(spark, Inbox(folder / name), name, lambda *_: None) for name in OPERATORS}
+
+
+@pytest.fixture(scope="module")
+def rescaled(
+    jvm: Driver, expected: dict[str, list[Row]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[SparkSession, ScriptedPolicy]]:
+    policy = ScriptedPolicy(tmp_path_factory.mktemp("rescaled") / "policy")
+    with jvm.session({**PLUGIN, "spark.elastic.python": policy.python}) as spark:
+        yield spark, policy
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_its_output_is_that_of_plain_spark(
+    expected: dict[str, list[Row]],
+    rescaled: tuple[SparkSession, ScriptedPolicy],
+    inbox: Inbox,
+    operator: str,
+) -> None:
+    spark, policy = rescaled
+
+    def rescale(query: str, number: int) -> None:
+        policy.order(now=number, counts=COUNTS)
+        eventually(lambda: policy.rescales(query) == number, f"rescale {number}")
+
+    policy.order()
+    found = outputs(spark, inbox, operator, rescale)
+    assert expected[operator]
+    assert found == expected[operator]

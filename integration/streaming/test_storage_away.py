@@ -1,0 +1,132 @@
+"""A checkpoint whose storage cannot be reached for a while: its query goes on where it can."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.jdk_tools import JAVAC, run_tool
+from integration.streaming.driver import PLUGIN, Driver, driver
+from integration.streaming.files import Inbox
+from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.test_failures import Flaky, session
+from integration.streaming.test_failures import start as start_with
+from integration.streaming.waiting import eventually
+from integration.streaming.world import World, stream
+from spark_elastic.demo.cluster import spark_home
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+STORAGE = {"spark.hadoop.fs.away.impl": "AwayStorage"}
+
+
+class Storage:
+    """A place for checkpoints that can be made unreachable."""
+
+    def __init__(self, folder: Path) -> None:
+        self._away = folder / "away"
+        self._tried = folder / "away.tried"
+        self._folder = folder
+
+    def place(self, name: str) -> str:
+        return f"away://{self._folder / name}"
+
+    @contextmanager
+    def away(self, what: str = "somebody has met the storage") -> Iterator[None]:
+        """Take the storage away, and bring it back once somebody has tried to reach it."""
+        self._tried.unlink(missing_ok=True)
+        self._away.touch()
+        try:
+            yield
+            eventually(self._tried.exists, what)
+        finally:
+            self._away.unlink()
+
+
+@pytest.fixture(scope="module")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    classes = tmp_path_factory.mktemp("classes")
+    spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
+    run_tool(JAVAC, "-cp", spark_jars, "-d", classes, Path(__file__).parent / "AwayStorage.java")
+    with driver(tmp_path_factory.mktemp("jvm") / "driver", [classes]) as started:
+        yield started
+
+
+@pytest.fixture
+def storage(jvm: Driver, tmp_path: Path) -> Storage:
+    (tmp_path / "storage").mkdir()
+    jvm.jvm.java.lang.System.setProperty("away", str(tmp_path / "storage" / "away"))
+    return Storage(tmp_path / "storage")
+
+
+class Totals:
+    """The newest totals of each key, and the batches that have brought them."""
+
+    def __init__(self) -> None:
+        self.now: dict[int, tuple[int, int]] = {}
+        self.batches: list[int] = []
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        self.now.update({row.key: (row.n, row.total) for row in batch.collect()})
+        self.batches.append(number)
+
+
+def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> StreamingQuery:
+    rows = stream(world.spark, inbox).groupBy("key")
+    totals = rows.agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    writer = totals.writeStream.outputMode("update").foreachBatch(sink).trigger(processingTime="1 hour")
+    return writer.option("checkpointLocation", checkpoint).start()
+
+
+def test_a_rescale_waits_for_the_storage_and_the_query_goes_on(
+    jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
+) -> None:
+    policy, sink = ScriptedPolicy(tmp_path / "policy"), Totals()
+    conf = {**PLUGIN, **STORAGE, "spark.elastic.python": policy.python}
+    with jvm.session(conf) as spark:
+        world = World(jvm, spark, policy)
+        inbox.put()
+        query = start(world, inbox, sink, storage.place("checkpoint"))
+        eventually(lambda: policy.seen("QueryProgress", query.id), "its first batch")
+        # Until its next trigger, in an hour, plain Spark would not look at its checkpoint.
+        with storage.away("the rescale has met the storage"):
+            policy.order(now=1)
+        outcomes = eventually(lambda: policy.all("ActionFailed") or policy.rescales(query.id), "an outcome")
+        assert outcomes
+        assert query.isActive
+        assert query.exception() is None
+        query.stop()
+        inbox.put(1)  # the next batch would come in an hour
+        policy.order()
+        again = start(world, inbox, sink, storage.place("checkpoint"))
+        eventually(lambda: sink.now == inbox.totals(), "what it has read in all")
+        assert len(sink.batches) == len(set(sink.batches))
+        again.stop()
+
+
+def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(
+    jvm: Driver, storage: Storage, inbox: Inbox
+) -> None:
+    sink = Flaky(failures=0)
+    more = {"spark.elastic.restartStrategy.fixedDelay.attempts": "1000000"}
+    with session(jvm, "fixed-delay", **STORAGE, **more) as spark:
+        inbox.put(2)
+        query = start_with(spark, inbox, sink, checkpointLocation=storage.place("checkpoint"))
+        query.processAllAvailable()
+        run = query.runId
+        with storage.away():
+            inbox.put(1)
+        query.processAllAvailable()
+        assert sink.result() == inbox.totals()
+        inbox.put(1)
+        query.processAllAvailable()
+        assert sink.result() == inbox.totals()
+        assert query.runId == run
+        query.stop()

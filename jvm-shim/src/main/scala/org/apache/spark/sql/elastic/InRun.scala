@@ -1,0 +1,129 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataV2}
+import org.apache.spark.sql.execution.streaming.runtime.{
+  MicroBatchExecution,
+  MicroBatchExecutionContext,
+  StreamProgress
+}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * What a new run would do, within the one that there is: its checkpoint is read again, on the stream thread and between
+ * two micro-batches. The run, its handle, its sources and its sink stay as they are.
+ */
+private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryRun) {
+  private val checkpoint = new Checkpoint(execution)
+
+  /** Gives the query another count: a stateful one that has run a micro-batch, with its state. Returns whether it was so. */
+  def repartition(partitions: Int, next: MicroBatchExecutionContext): Boolean = {
+    val hasState = query.stateful && execution.offsetLog.getLatestBatchId().isDefined
+    if (hasState) {
+      // Spark forgets where stores are open, and spreads the next tasks evenly. Accepted race: if an executor's maintenance
+      // finds a store inactive in the very moment in which its task takes it, that task fails, and Spark repeats it.
+      execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
+      val context = execution.sparkSession.sparkContext
+      context.setJobDescription(s"spark-elastic: query ${execution.id} is moved to $partitions partitions")
+      checkpoint.repartition(partitions)
+      query.use(partitions)
+      resume()
+    } else {
+      query.use(partitions)
+      if (query.stateful) replaceCount(partitions, next)
+    }
+    hasState
+  }
+
+  /** Spark has noted the count of a new checkpoint before anybody could be asked. */
+  private def replaceCount(partitions: Int, first: MicroBatchExecutionContext): Unit = {
+    val conf = query.session.conf
+    conf.set(SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key, partitions.toString)
+    val changed = SQLConf.SHUFFLE_PARTITIONS.key -> partitions.toString
+    first.offsetSeqMetadata = first.offsetSeqMetadata match {
+      case m: OffsetSeqMetadata => m.copy(conf = m.conf + changed)
+      case m: OffsetSeqMetadataV2 => m.copy(conf = m.conf + changed)
+      case other => other
+    }
+  }
+
+  /** Ends or takes back what a re-partitioning has begun, and goes on from what the checkpoint says then. */
+  def mend(): Unit = {
+    if (query.stateful) {
+      checkpoint.mend()
+      checkpoint.read().foreach(found => query.use(found.partitions))
+    }
+    resume()
+  }
+
+  /**
+   * Lets what has failed come next.
+   *
+   * @param again whether it has failed before
+   */
+  def retry(next: MicroBatchExecutionContext, again: Boolean): Unit = {
+    execution.sparkSession.sparkContext.cancelJobGroup(execution.runId.toString)
+    // What failed beside the stream thread, such as the removal of old logs, would fail each micro-batch from now on.
+    if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
+    // With its offsets logged the batch needs its sources only to read between them.
+    if (again || !next.isCurrentBatchConstructed) NewSources.make(execution)
+    mend()
+  }
+
+  /** What a micro-batch was to read up to; nothing until that is in its log. */
+  def offsets(context: MicroBatchExecutionContext): String =
+    if (!context.isCurrentBatchConstructed) ""
+    else {
+      val (sources, ids) = (StreamExecutionAccess.sources(execution), StreamExecutionAccess.sourceIdMap(execution))
+      context.endOffsets.toOffsets(sources, ids, context.offsetSeqMetadata).toString
+    }
+
+  /** Makes what follows the checkpoint's last batch the next one, as the first batch of a run. */
+  private def resume(): Unit = {
+    // The run has both by reference, and would hold what it knew against what is read now.
+    for (last <- Option(execution.lastExecution)) {
+      last.watermarkPropagator.purge(Long.MaxValue)
+      last.currentStateStoreCkptId.clear()
+    }
+    val context = new ResumedBatch(execution)
+    StreamExecutionAccess.populateStartOffsets(execution, context, query.session)
+    execution.triggerExecutor.setNextBatch(context)
+  }
+}
+
+/**
+ * The first micro-batch after the checkpoint was read again. It is the first of a run to Spark, which has no batch before
+ * it, but for one question: whether it is to come although there are no data, for windows that have closed and timers.
+ * Spark asks that of the batch before, at each trigger until there is a batch.
+ */
+private final class ResumedBatch(execution: MicroBatchExecution, before: MicroBatchExecutionContext)
+    extends MicroBatchExecutionContext(
+      execution.id,
+      execution.runId,
+      execution.name,
+      execution.triggerClock,
+      StreamExecutionAccess.sources(execution),
+      execution.sink,
+      StreamExecutionAccess.progressReporter(execution),
+      -1,
+      execution.sparkSession,
+      before.offsetLogFormatVersionOpt,
+      None) {
+
+  def this(execution: MicroBatchExecution) =
+    this(execution, execution.getLatestExecutionContext().asInstanceOf[MicroBatchExecutionContext])
+
+  offsetSeqMetadata = before.offsetSeqMetadata
+  executionPlan = before.executionPlan // what an idle query shows
+  currentTriggerStartTimestamp = before.getStartTime()
+  previousContext = Some(before.previousContext.getOrElse(before)) // one is enough, however often this is tried
+
+  /** Spark calls this after it has asked, and before it runs the batch. */
+  override def recordTriggerOffsets(from: StreamProgress, to: StreamProgress, latest: StreamProgress): Unit = {
+    if (isCurrentBatchConstructed) {
+      previousContext = None
+      // The answer has been reckoned for a batch id that the re-partitioning has by now, with another watermark.
+      Option(executionPlan).foreach(_.watermarkPropagator.purge(Long.MaxValue))
+    }
+    super.recordTriggerOffsets(from, to, latest)
+  }
+}

@@ -1,0 +1,41 @@
+package org.apache.spark.sql.elastic
+
+import java.lang.reflect.Field
+
+import org.apache.spark.sql.execution.streaming.runtime.{AcceptsLatestSeenOffsetHandler, MicroBatchExecution}
+
+/**
+ * New source objects within a run, as a new run would have them. A source that has failed while it looked for data may
+ * have half of it in its books: Spark's file source takes files for read of which its log knows nothing.
+ *
+ * A run makes its sources with its logical plan, which is a lazy val: its flags are cleared, and it is made again. All
+ * lazy vals that share them only look something up.
+ */
+private[elastic] object NewSources {
+  private lazy val plan = field("logicalPlan")
+  private lazy val flags = field("bitmap$0")
+
+  /** Called on the stream thread. What it throws leaves the sources that were there. */
+  def make(execution: MicroBatchExecution): Unit = {
+    val (before, made, trigger) = (plan.get(execution), flags.getByte(execution), execution.triggerExecutor)
+    StreamExecutionAccess.stopSources(execution)
+    flags.setByte(execution, 0)
+    try {
+      execution.sparkSessionForStream.withActive(execution.logicalPlan)
+      val (sources, ids) = (StreamExecutionAccess.sources(execution), StreamExecutionAccess.sourceIdMap(execution))
+      val seen = execution.offsetLog.getLatest().map(_._2)
+      AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(seen, sources, ids)
+    } catch {
+      case e: Throwable =>
+        plan.set(execution, before)
+        flags.setByte(execution, made)
+        throw e
+    } finally execution.triggerExecutor = trigger // it is ours, and running
+  }
+
+  private def field(name: String): Field = {
+    val field = classOf[MicroBatchExecution].getDeclaredField(name)
+    field.setAccessible(true)
+    field
+  }
+}

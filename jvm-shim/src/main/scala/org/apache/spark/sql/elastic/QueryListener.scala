@@ -1,0 +1,72 @@
+package org.apache.spark.sql.elastic
+
+import java.util.concurrent.CountDownLatch
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.elastic.Harmless
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.streaming.WriteToStream
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.streaming.StreamingQueryListener
+import org.apache.spark.sql.streaming.StreamingQueryListener._
+
+/**
+ * Hears of each query of a session when it starts: Spark calls it on the query's stream thread, before that thread has
+ * read the checkpoint, and after all other listeners. What it throws is logged by Spark and harms nobody.
+ */
+private[elastic] final class QueryListener(session: SparkSession, control: QueryControl)
+    extends StreamingQueryListener {
+  override def onQueryStarted(event: QueryStartedEvent): Unit =
+    Option(session.sharedState.activeStreamingQueries.get(event.id))
+      .filter(_.queryExecutionThread eq Thread.currentThread)
+      .foreach(control.begin)
+
+  override def onQueryProgress(event: QueryProgressEvent): Unit = {} // the boundary sees it earlier
+  override def onQueryTerminated(event: QueryTerminatedEvent): Unit = control.ended(event.id, event.runId)
+}
+
+private[elastic] object QueryListener extends Logging {
+
+  /** Called with each plan that has been analyzed, in the application's thread: a query's is that of its sink. */
+  def beforeStart(session: SparkSession, control: QueryControl)(plan: LogicalPlan): Unit = plan match {
+    case query: WriteToStream =>
+      try {
+        beLast(session, control)
+        // With the metadata there, Spark fixes the format of a new checkpoint's commits when it first needs to know
+        // it, and not at once, before anybody could be asked what it should be.
+        if (control.isOn && StatefulPlan(query.inputQuery)) {
+          Checkpoint.makeMetadata(session, new Path(query.resolvedCheckpointLocation))
+        }
+      } catch { case Harmless(e) => logError("spark-elastic: a query starts as in plain Spark", e) }
+    case _ =>
+  }
+
+  /** The application's listeners are to have heard of a query before `start()` returns: ours lets it return. */
+  private def beLast(session: SparkSession, control: QueryControl): Unit = {
+    val listeners = session.streams.listListeners()
+    if (!listeners.lastOption.exists(_.isInstanceOf[QueryListener])) {
+      // First the new one: a query that starts just now meets two of them, and not none.
+      session.streams.addListener(new QueryListener(session, control))
+      listeners.filter(_.isInstanceOf[QueryListener]).foreach(session.streams.removeListener)
+    }
+  }
+}
+
+/**
+ * What `start()` waits for: Spark opens it when all listeners have heard that the query has started, and creates the
+ * sources after that, which may take long. So must we, before we create them.
+ */
+private[elastic] object StartLatch extends Logging {
+  private lazy val field = {
+    val field = classOf[StreamExecution].getDeclaredField("startLatch")
+    field.setAccessible(true)
+    field
+  }
+
+  def open(execution: StreamExecution): Unit =
+    try field.get(execution).asInstanceOf[CountDownLatch].countDown()
+    catch { case Harmless(e) => logInfo(s"spark-elastic: start() returns when the sources are there: $e") }
+}

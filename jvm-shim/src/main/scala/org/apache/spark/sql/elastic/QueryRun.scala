@@ -1,0 +1,224 @@
+package org.apache.spark.sql.elastic
+
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+
+import scala.annotation.tailrec
+import scala.util.Try
+
+import org.apache.spark.elastic._
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution, TERMINATED}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * A query as the policy sees it: what it is told of it, and what it orders. Orders come in the policy's thread; those
+ * that the stream thread has to carry out wait in the mailbox until it stands at a boundary.
+ */
+private[elastic] final class QueryRun(val execution: StreamExecution, control: QueryControl) extends Logging {
+  import QueryRun._
+
+  val stateful: Boolean = StatefulPlan(execution.analyzedPlan)
+  private val (query, run) = (execution.id.toString, execution.runId.toString)
+  private val mailbox = new LinkedBlockingQueue[QueryOrder]
+  @volatile private var facts: Option[QueryFacts] = None
+  @volatile private var phase: Phase = Held
+  @volatile private var failure: Option[Failure] = None
+  @volatile private var count: Option[Int] = None
+  @volatile private var sourceBounds = Seq.empty[SourceBounds]
+  @volatile private var boundary: Option[Boundary] = None
+  private var isToldToWait = false // the stream thread's
+
+  /** The session that its batches run in. */
+  def session: SparkSession = execution.sparkSessionForStream
+
+  def partitions: Int = count.getOrElse(session.sessionState.conf.numShufflePartitions)
+
+  // ---- on the stream thread
+
+  /** Called before anything is read. Returns when the query may begin, or is to wait at its first boundary. */
+  def begin(): Unit = {
+    val start = new QueryStart(execution, stateful)
+    val refusal = Try(start.restoreSavepoint()).failed.toOption
+    val found = start.prepare()
+    count = found.map(_.partitions)
+    facts = Some(start.facts(found))
+    val answer =
+      if (control.add(this) && refusal.isEmpty) ask(QuerySubmitted(facts.get, run), untilHeld = true) else None
+    if (answer.exists { case s: StartQuery => s.rescalable; case h: HoldQuery => h.rescalable; case _ => false }) {
+      start.makeRescalable()
+      facts = facts.map(_.copy(provider = "rocksdb", checkpointFormat = 2))
+    }
+    execution match {
+      case batches: MicroBatchExecution if !batches.trigger.isInstanceOf[RealTimeTrigger] =>
+        if (control.isOn || refusal.nonEmpty) {
+          val ours = new Boundary(batches, this, control, answer, refusal)
+          showIdle("Initializing sources") // as Spark, which does it next
+          StartLatch.open(batches)
+          Triggers.put(batches, ours)
+          boundary = Some(ours)
+        }
+      case _ =>
+        refusal.foreach(logError("spark-elastic: with this trigger a query starts without its savepoint", _))
+        started(answer.map(_.id), 0L)
+    }
+  }
+
+  /** Asks the policy and waits for its answer; none where nobody answers in time. */
+  private def ask(question: Event, untilHeld: Boolean): Option[QueryOrder] = {
+    isToldToWait = false
+    control.events.offer(question)
+    answer(untilHeld)
+  }
+
+  def askAboutFailure(e: Failure): Option[QueryOrder] = {
+    failure = Some(e)
+    phase = Failed
+    ask(QueryFailed(query, run, e), untilHeld = false)
+  }
+
+  /** The answer to what was asked. The policy answers at once, or says that it takes longer. */
+  def answer(untilHeld: Boolean): Option[QueryOrder] = {
+    val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(control.startWaitMs)
+    @tailrec def next(): Option[QueryOrder] =
+      if (!control.isOn) None
+      else if (!isToldToWait && System.nanoTime() >= deadline) {
+        logWarning(s"spark-elastic: no answer from the policy, query $query goes on as plain Spark would")
+        None
+      } else
+        mailbox.poll(PollMs, TimeUnit.MILLISECONDS) match {
+          case null => next()
+          case hold: HoldQuery =>
+            isToldToWait = true
+            showIdle(hold.message)
+            done(hold.id, 0L)
+            if (untilHeld) Some(hold) else next()
+          case answer @ (_: StartQuery | _: FailQuery) => Some(answer)
+          case savepoint: TakeSavepoint =>
+            copyBeside(savepoint.copy(stop = false)) // what becomes of it is the answer's
+            next()
+          case other =>
+            failed(other.id, s"query $query waits for an answer")
+            next()
+        }
+    next()
+  }
+
+  /** Lets the query's status say what it waits for. */
+  def showIdle(message: String): Unit = {
+    val context = execution.getLatestExecutionContext()
+    context.updateStatusMessage(message)
+    context.currentStatus = context.currentStatus.copy(isTriggerActive = false)
+  }
+
+  /** An order that waits for a boundary, after `waitMs` at the latest if there is none. */
+  def nextOrder(waitMs: Long): Option[QueryOrder] = Option(mailbox.poll(waitMs, TimeUnit.MILLISECONDS))
+
+  /** It runs from now on, with the answer to this order. */
+  def started(order: Option[String], tookMs: Long, problem: Option[String] = None): Unit = {
+    phase = Running
+    failure = None
+    order.foreach(id => problem.fold(done(id, tookMs))(failed(id, _)))
+    control.events.offer(QueryStarted(query, run, partitions))
+  }
+
+  /** A micro-batch has been committed. */
+  def progressed(): Unit =
+    try {
+      val p = execution.lastProgress
+      control.events.offer(ProgressFacts(p, partitions, StreamSources.read(execution, p)))
+    } catch { case Harmless(e) => logWarning(s"spark-elastic: the policy misses a batch of query $query: $e") }
+
+  def use(partitions: Int): Unit = {
+    session.conf.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
+    count = Some(partitions)
+  }
+
+  // ---- in the policy's thread
+
+  /** Carries an order out, or leaves it to the stream thread. */
+  def order(order: QueryOrder): Unit = order match {
+    case _: Rescale if phase != Running => throw new IllegalStateException(s"query $query does not run")
+    case _: Rescale if boundary.isEmpty => throw new IllegalStateException(s"query $query is left to plain Spark")
+    case r: Rescale if !stateful =>
+      use(r.partitions)
+      done(r.id, 0L)
+    case b: BoundSources =>
+      sourceBounds = b.sources
+      done(b.id, 0L)
+    case c: CancelQuery => beside(c.id)(execution.stop())
+    case s: TakeSavepoint if boundary.isEmpty => copyBeside(s)
+    case _: StartQuery | _: HoldQuery | _: FailQuery if phase == Running =>
+      throw new IllegalStateException(s"query $query runs, it waits for no answer")
+    case other => mailbox.put(other)
+  }
+
+  /** Copies what is committed, while the query goes on. */
+  def copyBeside(order: TakeSavepoint): Unit = beside(order.id) {
+    copy(order)
+    if (order.stop) execution.stop()
+  }
+
+  def copy(order: TakeSavepoint): Unit = {
+    val taken = Savepoint.take(execution.sparkSession, execution.resolvedCheckpointRoot, order.target)
+    control.events.offer(SavepointTaken(query, run, order.id, taken.path, taken.batch, taken.bytes))
+  }
+
+  private def beside(order: String)(body: => Unit): Unit = {
+    val work: Runnable = () =>
+      try {
+        val from = System.nanoTime()
+        body
+        done(order, (System.nanoTime() - from) / 1000000L)
+      } catch { case Harmless(e) => failed(order, String.valueOf(e.getMessage)) }
+    val thread = new Thread(work, "elastic-order")
+    thread.setDaemon(true)
+    thread.start()
+  }
+
+  def done(order: String, tookMs: Long): Unit = control.events.offer(ActionDone(order, tookMs))
+  def failed(order: String, error: String): Unit = control.events.offer(ActionFailed(order, error))
+
+  // ---- for others
+
+  def isRunning: Boolean = phase == Running
+
+  /** Whether it was told to end. */
+  def isStopped: Boolean = StreamExecutionAccess.state(execution).get == TERMINATED
+
+  /** Its checkpoint, if its state can be re-partitioned. */
+  def rescalable: Option[String] =
+    Option.when(stateful && facts.exists(f => f.provider == "rocksdb" && f.checkpointFormat == 2))(
+      execution.resolvedCheckpointRoot)
+
+  def boundsOfSources: Map[SparkDataStream, SourceBounds] =
+    if (sourceBounds.isEmpty) Map.empty else StreamSources.of(execution).zip(sourceBounds).toMap
+
+  /** A help, no more: what cannot be told to Spark costs some waiting. */
+  def leaveLost(left: Seq[ExecutorInfo]): Unit =
+    if (stateful && phase == Running) {
+      try StateLocations.leaveLost(execution, left)
+      catch { case Harmless(e) => logInfo(s"spark-elastic: query $query may wait for executors that are lost: $e") }
+    }
+
+  /** The end, as the policy is told of it. */
+  def terminated: QueryTerminated = {
+    val exception = execution.exception
+    QueryTerminated(query, run, exception.map(FailureFacts.text), exception.flatMap(FailureFacts.condition))
+  }
+
+  /** How the policy is told of this query when it reads the world anew; without locks. */
+  def view: Option[QueryInfo] =
+    facts.map(QueryInfo(_, run, phase.name, Some(partitions).filter(_ => phase != Held), failure))
+}
+
+private[elastic] object QueryRun {
+  private val PollMs = 100L
+
+  sealed private abstract class Phase(val name: String)
+  private case object Held extends Phase("held")
+  private case object Running extends Phase("running")
+  private case object Failed extends Phase("failed")
+}

@@ -1,0 +1,99 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.elastic.QueryFacts
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
+import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
+import org.apache.spark.sql.internal.SQLConf
+
+/** A query before its stream thread has read anything: what is known of it, and what can still be chosen. */
+private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
+  private val asked = execution.sparkSession.sessionState.conf
+  private val conf = execution.sparkSessionForStream.conf
+
+  /**
+   * Lets a new checkpoint begin with the savepoint that the user has named for this query, if any.
+   *
+   * @throws IllegalStateException if that cannot be had; who wants to begin with it does not want to begin without it
+   */
+  def restoreSavepoint(): Unit =
+    for {
+      name <- Option(execution.name)
+      key = s"spark.elastic.query.$name.savepoint"
+      savepoint <- execution.sparkSession.sparkContext.conf.getOption(key)
+    } {
+      val copied =
+        try Savepoint.restore(execution.sparkSession, savepoint.trim, execution.resolvedCheckpointRoot)
+        catch {
+          case e: Exception =>
+            val why = String.valueOf(e.getMessage)
+            throw new IllegalStateException(s"Query $name cannot start from the savepoint $savepoint ($key): $why", e)
+        }
+      logInfo(
+        if (copied) s"spark-elastic: query $name starts from the savepoint $savepoint"
+        else s"spark-elastic: query $name resumes its checkpoint, not the savepoint $savepoint")
+    }
+
+  /** Makes the checkpoint one that can be started from, in the format that it was written in. */
+  def prepare(): Option[CheckpointFacts] =
+    if (!stateful) None
+    else {
+      val checkpoint = new Checkpoint(execution)
+      val found = checkpoint.read().map(facts => if (facts.batch.isDefined) facts else withFirstFormat(facts))
+      // Spark does not restore the format: a run with another one could not read its state.
+      for (facts <- found) conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, facts.format.toString)
+      if (checkpoint.mend()) checkpoint.read() else found
+    }
+
+  /** Until a batch is committed nothing says the format, and any will do. RocksDB that the user has not chosen was ours. */
+  private def withFirstFormat(facts: CheckpointFacts): CheckpointFacts = {
+    val isOurs = provider(facts.provider) == "rocksdb" && !isChosen
+    facts.copy(format = if (isOurs) 2 else asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))
+  }
+
+  private def isChosen: Boolean =
+    Seq(SQLConf.STATE_STORE_PROVIDER_CLASS, SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
+      .exists(entry => asked.contains(entry.key))
+
+  def facts(found: Option[CheckpointFacts]): QueryFacts = {
+    val (trigger, triggerMs) = execution.trigger match {
+      case ProcessingTimeTrigger(ms) => "processing_time" -> ms
+      case AvailableNowTrigger => "available_now" -> 0L
+      case OneTimeTrigger => "once" -> 0L
+      case ContinuousTrigger(ms) => "continuous" -> ms
+      case RealTimeTrigger(ms) => "real_time" -> ms
+      case other => throw new IllegalStateException(s"unknown trigger $other")
+    }
+    val partitions = asked.getConf(SQLConf.SHUFFLE_PARTITIONS)
+    QueryFacts(
+      query = execution.id.toString,
+      name = Option(execution.name),
+      stateful = stateful,
+      globalState = StatefulPlan.hasGlobalState(execution.analyzedPlan, execution.outputMode),
+      trigger = trigger,
+      triggerMs = triggerMs,
+      sessionPartitions = partitions,
+      explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
+      // What cannot be chosen for the query is left to the user as well.
+      providerChosen = isChosen || Connect.runsBatchesElsewhere(execution),
+      provider = provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
+      checkpointFormat = found.fold(asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))(_.format),
+      checkpointPartitions = found.map(_.partitions),
+      pending = found.exists(_.pending),
+      inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
+      sources = StreamSources.facts(execution.analyzedPlan))
+  }
+
+  /** Gives a new checkpoint the store and the format that its state can be re-partitioned with. */
+  def makeRescalable(): Unit = {
+    conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
+    conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
+  }
+
+  private def provider(name: String): String =
+    if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
+    else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"
+    else "other"
+}

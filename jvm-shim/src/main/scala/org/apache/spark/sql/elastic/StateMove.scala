@@ -1,0 +1,79 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, RepartitionByExpression}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnaryExecNode}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
+import org.apache.spark.sql.execution.datasources.v2.state.StateTable
+import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_NUM, ShuffleExchangeExec}
+import org.apache.spark.sql.types.{BooleanType, StructType}
+
+/**
+ * How the rows of a state get to their new partitions: by Spark's shuffle, or without one where the count is halved. A
+ * key's partition is its hash modulo the count, so the new partition p is then what stands in the old ones p and p plus
+ * the new count. A task reads both: one stage instead of two. (With more to merge, too few tasks would read. The other
+ * way round, several tasks would have to read one old partition. Measured, that gains little, and Spark's encoders of
+ * keys are shared by all that read the same partition in one JVM, and not made for it.)
+ *
+ * Each row is checked to stand where its key belongs. One that does not would be lost by the move, so none is made.
+ * Executors get nothing but Spark's own classes.
+ *
+ * @param from the old count
+ */
+private[elastic] final class StateMove(from: Int) extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case r @ RepartitionByExpression(Seq(key: Attribute), child, Some(to), _) if isOfState(child) =>
+      if (key.dataType == new StructType) {
+        throw new IllegalStateException("state without keys stands in one partition, whatever the count")
+      }
+      val rows = planLater(Filter(isInPlace(key), child))
+      Seq(
+        if (from == 2 * to) MergedStateExec(from, rows)
+        else ShuffleExchangeExec(r.partitioning, rows, REPARTITION_BY_NUM, None))
+    case _ => Nil
+  }
+
+  private def isInPlace(key: Attribute): Expression = {
+    val belongs = EqualTo(HashPartitioning(Seq(key), from).partitionIdExpression, SparkPartitionID())
+    val error = RaiseError(Literal(s"state does not stand where its key belongs, of $from partitions"))
+    If(belongs, Literal.TrueLiteral, Cast(error, BooleanType))
+  }
+
+  private def isOfState(plan: LogicalPlan): Boolean = plan.exists {
+    case scan: DataSourceV2ScanRelation => scan.relation.table.isInstanceOf[StateTable]
+    case _ => false
+  }
+}
+
+private[elastic] object StateMove {
+
+  /** Lets what `body` re-partitions in this session go that way. */
+  def in[A](session: SparkSession, from: Int)(body: => A): A = {
+    val methods = session.sessionState.experimentalMethods
+    val before = methods.extraStrategies
+    methods.extraStrategies = new StateMove(from) +: before
+    try body
+    finally methods.extraStrategies = before
+  }
+}
+
+/** Half as many partitions: the rows of two old ones in each. */
+private case class MergedStateExec(from: Int, child: SparkPlan) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val old = child.execute()
+    if (old.getNumPartitions != from) {
+      throw new IllegalStateException(
+        s"the state has ${old.getNumPartitions} partitions, not the $from of its checkpoint")
+    }
+    // A set is a function too, and one of those that executors have the class of.
+    def merged(p: Int) = PartitionPruningRDD.create(old, Set(p, p + from / 2)).coalesce(1)
+    sparkContext.union(Seq.tabulate(from / 2)(merged))
+  }
+}

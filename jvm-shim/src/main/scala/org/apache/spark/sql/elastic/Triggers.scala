@@ -1,0 +1,50 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
+import org.apache.spark.sql.execution.streaming.runtime._
+import org.apache.spark.util.{Clock, SystemClock}
+
+/** Spark's own trigger executors, of which each micro-batch is run by way of a boundary of ours. */
+private[elastic] trait AtBoundaries extends TriggerExecutor {
+  protected def boundary: Boundary
+
+  abstract override def setNextBatch(context: MicroBatchExecutionContext): Unit = {
+    boundary.next = context
+    super.setNextBatch(context)
+  }
+
+  // A boundary may replace the context that Spark's executor has.
+  abstract override def execute(batch: MicroBatchExecutionContext => Boolean): Unit = {
+    boundary.start()
+    super.execute(_ => boundary.run(batch))
+  }
+}
+
+private[elastic] object Triggers {
+
+  /** Gives a query a trigger executor like the one that it would have, on its own stream thread and before its first batch. */
+  def put(execution: MicroBatchExecution, at: Boundary): Unit = {
+    execution.sparkSessionForStream.withActive(execution.logicalPlan) // makes Spark's executor, and the sources
+    execution.triggerExecutor = (execution.triggerExecutor, execution.trigger) match {
+      case (_: SingleBatchExecutor, _) => new SingleBatchExecutor with AtBoundaries { val boundary = at }
+      case (_: MultiBatchExecutor, _) => new MultiBatchExecutor with AtBoundaries { val boundary = at }
+      case (_: ProcessingTimeExecutor, trigger: ProcessingTimeTrigger) =>
+        val clock = new WaitingAtBoundary(execution.triggerClock, at)
+        new ProcessingTimeExecutor(trigger, clock) with AtBoundaries { val boundary = at }
+      case (other, _) => throw new IllegalStateException(s"unknown trigger executor $other")
+    }
+  }
+}
+
+/** The time between two triggers is time at a boundary. A clock of tests keeps its own way of waiting. */
+private final class WaitingAtBoundary(clock: Clock, boundary: Boundary) extends Clock {
+  override def getTimeMillis(): Long = clock.getTimeMillis()
+  override def nanoTime(): Long = clock.nanoTime()
+
+  override def waitTillTime(target: Long): Long = {
+    if (clock.isInstanceOf[SystemClock]) {
+      boundary.waitTill(target)
+      clock.getTimeMillis()
+    } else clock.waitTillTime(target)
+  }
+}

@@ -1,0 +1,81 @@
+"""Who has declared which bounds for which query.
+
+Bounds come from the application's settings, from the policy file and from requests, in this order: what
+was said later counts. A change of the file that says something about a query takes the place of an earlier
+request. What cannot be applied to a query is left out, and said; the bounds before it stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field
+
+from spark_elastic.core.bounds import adaptive, reactive
+from spark_elastic.core.bounds.declared import Declared, Refused, WantedBounds, declare_some
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
+from spark_elastic.core.events import PolicyFileChanged, QueryFacts
+from spark_elastic.core.settings import CoreSettings
+
+
+@define
+class Declarations:
+    """The declared bounds of one application; in reactive mode there are none."""
+
+    settings: CoreSettings
+    _file: PolicyFileChanged | None = None
+    _requested: dict[str, Mapping[str, Bounds]] = field(factory=dict)
+
+    @property
+    def file(self) -> PolicyFileChanged | None:
+        """The policy file that is in force."""
+        return self._file
+
+    def file_changed(self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]) -> None:
+        """Take over the policy file; `queries` are those that are known, by id."""
+        self._file = event
+        for query, facts in queries.items():
+            if adaptive.wanted_by_file(facts, event):
+                self._requested.pop(query, None)
+
+    def requested(self, query: str, bounds: Mapping[str, tuple[int, int]]) -> None:
+        """Take over what somebody asked for; it has been checked."""
+        self._requested[query] = {
+            vertex: Bounds(lower=lower, upper=upper) for vertex, (lower, upper) in bounds.items()
+        }
+
+    def forget(self, query: str) -> None:
+        """Let go of a query that is long over."""
+        self._requested.pop(query, None)
+
+    def requirements(self, facts: QueryFacts) -> tuple[Requirements, tuple[str, ...]]:
+        """Give what a query may have, and what was wrong with its bounds in the file."""
+        settings = self.settings
+        if settings.mode == "reactive":
+            return reactive.requirements(facts, settings), ()
+        if facts.query in self._requested:
+            return adaptive.requirements(facts, settings, self._requested[facts.query]), ()
+        bounds: Mapping[str, Bounds] | None = None
+        problems: list[str] = []
+        for wanted in (self._from_settings(facts), self._from_file(facts)):
+            if wanted:
+                vertices = adaptive.requirements(facts, settings, bounds).vertices
+                kept = {vertex.id: vertex.bounds for vertex in vertices}
+                match declare_some(adaptive.max_parallelism(facts, settings), wanted, kept):
+                    case Refused(problems=found):
+                        problems += (problem.message for problem in found)
+                    case Declared(vertices=accepted):
+                        bounds = accepted
+        return adaptive.requirements(facts, settings, bounds), tuple(problems)
+
+    def _from_settings(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
+        if facts.name is None:
+            return {}
+        shuffle = self.settings.bounds.get(facts.name)
+        sources = self.settings.source_bounds.get(facts.name, {})
+        return {**({} if shuffle is None else {SHUFFLE: shuffle}), **sources}
+
+    def _from_file(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
+        if self._file is None:
+            return {}
+        return adaptive.wanted_by_file(facts, self._file)

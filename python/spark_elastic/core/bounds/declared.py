@@ -1,0 +1,138 @@
+"""Bounds that somebody declares for a query, checked against its vertices.
+
+They come from whoever calls the REST API, or from the policy file. -1 stands for no bound. It is replaced by
+the bound that it means before anything is checked, stored or applied, so that what is in force can be read by
+whoever looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from attrs import frozen
+
+from spark_elastic.core.bounds.requirements import Bounds
+
+NO_BOUND = -1
+_LONGEST_TEXT = 60
+ALLOWED = "a whole number from 1 up, or -1 for no bound"
+
+Code = Literal[
+    # The bounds
+    "not_positive",
+    "lower_above_upper",
+    "above_max_parallelism",
+    "unknown_vertex",
+    "missing_vertex",
+    # The form of the body
+    "empty_body",
+    "wrong_type",
+    "unknown_field",
+    "missing_field",
+]
+
+
+@frozen(kw_only=True)
+class WantedBounds:
+    """A pair of bounds as it was written: anything may be in it, -1 means no bound."""
+
+    lower: int = NO_BOUND
+    upper: int = NO_BOUND
+
+
+@frozen(kw_only=True)
+class Problem:
+    """One thing that is wrong: `where` is the vertex or the JSON path, `message` is for whoever wrote it."""
+
+    code: Code
+    where: str
+    message: str
+
+
+@frozen(kw_only=True)
+class Declared:
+    """Bounds that can be stored and applied, by vertex id."""
+
+    vertices: Mapping[str, Bounds]
+
+
+@frozen(kw_only=True)
+class Refused:
+    """Everything that is wrong with a declaration, in the order of the vertices; nothing of it is applied."""
+
+    problems: tuple[Problem, ...]
+
+
+def declare(known: Mapping[str, int], wanted: Mapping[str, WantedBounds]) -> Declared | Refused:
+    """Check bounds for all vertices of a query; `known` has the max parallelism of each of its vertices."""
+    vertices: dict[str, Bounds] = {}
+    problems: list[Problem] = []
+    for vertex, asked in wanted.items():
+        if vertex not in known:
+            problems.append(_unknown(vertex, known))
+            continue
+        lower = 1 if asked.lower == NO_BOUND else asked.lower
+        upper = known[vertex] if asked.upper == NO_BOUND else asked.upper
+        wrong = list(_check(vertex, lower, upper, known[vertex]))
+        problems += wrong
+        if not wrong:
+            vertices[vertex] = Bounds(lower=lower, upper=upper)
+    problems += (_missing(vertex) for vertex in known if vertex not in wanted)
+    return Refused(problems=tuple(problems)) if problems else Declared(vertices=vertices)
+
+
+def declare_some(
+    known: Mapping[str, int], wanted: Mapping[str, WantedBounds], kept: Mapping[str, Bounds]
+) -> Declared | Refused:
+    """Check bounds for some vertices of a query; the others keep those of `kept`.
+
+    This is for the policy file. A body has to name every vertex, as in Flink.
+    """
+    stays = {
+        vertex: WantedBounds(lower=bounds.lower, upper=bounds.upper)
+        for vertex, bounds in kept.items()
+        if vertex in known
+    }
+    return declare(known, {**stays, **wanted})
+
+
+def _check(vertex: str, lower: int, upper: int, maximum: int) -> Iterator[Problem]:
+    for name, bound in (("lowerBound", lower), ("upperBound", upper)):
+        if bound < 1:
+            message = f"{name} of vertex {vertex} is {bound}, allowed is {ALLOWED}: write 1"
+            # Whatever else is wrong with this vertex would be noise.
+            yield Problem(code="not_positive", where=vertex, message=message)
+            return
+    if lower > upper:
+        message = (
+            f"lowerBound of vertex {vertex} is {lower}, allowed is up to its upperBound, {upper}: "
+            f"write {min(upper, maximum)} or less"
+        )
+        yield Problem(code="lower_above_upper", where=vertex, message=message)
+    if upper > maximum:
+        message = (
+            f"upperBound of vertex {vertex} is {upper}, allowed is up to its max parallelism, {maximum}: "
+            f"write {maximum}, or -1 for no bound"
+        )
+        yield Problem(code="above_max_parallelism", where=vertex, message=message)
+
+
+def _unknown(vertex: str, known: Mapping[str, int]) -> Problem:
+    allowed = ", ".join(known)
+    message = f"{shortened(vertex)} is no vertex of this query, allowed is {allowed}: remove it"
+    return Problem(code="unknown_vertex", where=vertex, message=message)
+
+
+def _missing(vertex: str) -> Problem:
+    message = (
+        f"vertex {vertex} is not there, but every vertex has to be: "
+        f'write "{vertex}": {{"parallelism": {{"lowerBound": -1, "upperBound": -1}}}} for no bounds'
+    )
+    return Problem(code="missing_vertex", where=vertex, message=message)
+
+
+def shortened(text: str) -> str:
+    """Return a text that was found, in quotes, cut where it is long."""
+    quoted = f"'{text}'"
+    return quoted if len(quoted) <= _LONGEST_TEXT else quoted[:_LONGEST_TEXT] + "…"

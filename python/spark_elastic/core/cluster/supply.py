@@ -1,0 +1,132 @@
+"""The conversation with the cluster about executors: what is ordered, what came back, when to look again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import define, evolve, field
+
+from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.executors import ExecutorDemand, Order
+from spark_elastic.core.cluster.slots import SlotPool
+from spark_elastic.core.cluster.task_size import TaskSize
+from spark_elastic.core.events import ActionFailed, ActionOutcome
+from spark_elastic.core.flags import is_on
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.turn import Timer, Turn
+
+
+@define
+class Supply:
+    """The executors of one application; only adaptive mode asks for any.
+
+    `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
+    been answered yet, `timer` is the one that is set. `stale` says that the executors, the bounds or the
+    queries are not those of the last look.
+    """
+
+    settings: CoreSettings
+    demand: ExecutorDemand = field(init=False)
+    allowed: bool = True
+    decommissions: bool = False
+    orders: set[str] = field(factory=set)
+    timer: Timer | None = None
+    stale: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        self.demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
+
+    def begin(self, conf: Mapping[str, str], task: TaskSize, turn: Turn) -> None:
+        """Take in what Spark's own settings say about executors; what is not answered by now is lost."""
+        self.timer = None
+        if self.orders:
+            self.orders.clear()
+            self.demand.lost()
+        self.demand.usual_slots = max(1, task.slots(int(conf.get("spark.executor.cores", "1"))))
+        self.decommissions = is_on(conf, "spark.decommission.enabled")
+        self.allowed = not is_on(conf, "spark.dynamicAllocation.enabled")
+        self.stale = True
+        if self.settings.mode == "adaptive" and not self.allowed:
+            turn.report("executors_left_alone")
+
+    def has_to_look(self, now: int) -> bool:
+        """Say whether `reconcile` could come to another result than the last time."""
+        due = self.demand.due
+        return self.stale or (due is not None and now >= due)
+
+    def reconcile(self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn) -> None:
+        """Order what is missing or too much, and say when to look again."""
+        self.stale = False
+        if self.settings.mode != "adaptive" or not self.allowed:
+            return
+        order = self.demand.reconcile(turn.now, pool, queries, self.settings.max_parallelism)
+        if order is not None:
+            # What is given back counts as gone from now on: the rest may be seen in another light.
+            self.stale = True
+            self._order(order, len(pool.executors), turn)
+        self._keep_timer(turn)
+
+    def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> bool:
+        """Take in what became of an order; return whether it was one of these."""
+        if event.action not in self.orders:
+            return False
+        self.orders.discard(event.action)
+        self.stale = True
+        if isinstance(event, ActionFailed):
+            turn.report("executors_refused", error=event.error)
+            self.demand.refused(turn.now, pool)
+        else:
+            self.demand.done()
+        return True
+
+    def timer_fired(self, timer: str) -> bool:
+        """Return whether it was this one's timer: what is due is done at the end of every turn."""
+        if self.timer is None or timer != self.timer.id:
+            return False
+        self.timer = None
+        self.stale = True
+        return True
+
+    def _keep_timer(self, turn: Turn) -> None:
+        due = self.demand.due
+        if due is None:
+            return  # one that is set is in vain, and nothing comes of it
+        if self.timer is not None and due < self.timer.at:
+            turn.cancel_timer(self.timer)
+            self.timer = None
+        if self.timer is None:
+            self.timer = turn.set_timer(due)
+
+    def _order(self, order: Order, here: int, turn: Turn) -> None:
+        released = ", ".join(order.release)
+        reason = "executors_released" if order.release else "executors_requested"
+        wanted = order.wanted if order.release else order.total
+        turn.report(reason, before=here, after=wanted, wanted=wanted, released=released)
+        if self.settings.advise_only:
+            if order.release:
+                self.demand.only_advised(order)
+            return
+        # The new total first: who only releases would have the cluster manager replace what is released.
+        self._emit(RequestExecutors(id=turn.next_action(), cause=turn.cause, total=order.total), turn)
+        if order.release:
+            release = DecommissionExecutors if self.decommissions else KillExecutors
+            self._emit(release(id=turn.next_action(), cause=turn.cause, executors=order.release), turn)
+
+    def _emit(self, action: Action, turn: Turn) -> None:
+        self.orders.add(action.id)
+        turn.emit(action)
+
+    def validate(self, now: int, pool: SlotPool, queries: Iterable[Requirements]) -> None:
+        """Check that nothing is under way where nothing may be, and nothing overlooked.
+
+        Raises AssertionError.
+        """
+        self.demand.validate()
+        if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
+            again = evolve(self.demand)
+            assert again.reconcile(now, pool, queries, self.settings.max_parallelism) is None
+            assert again == self.demand
+        if self.settings.mode != "adaptive":
+            assert not self.orders
+            assert self.timer is None

@@ -1,0 +1,78 @@
+"""The parallelism of batch stages and of what they read."""
+
+from __future__ import annotations
+
+from spark_elastic.core.batch.presets import PRESETS, PresetName
+from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.kinds import BOOL, choice, duration, or_none, size, whole
+
+PRESET = Key[PresetName](
+    "batch.preset",
+    choice(*PRESETS),
+    "elastic",
+    "Rules for batch stages. `elastic`: our own. `flink`: those of Flink's adaptive batch scheduler.",
+)
+DECISION_WAIT_MS = Key(
+    "batch.decisionTimeout",
+    duration(1),
+    200,
+    "How long the planning of a batch stage waits for an answer before Spark's own rule decides.",
+)
+ENABLED = Key(
+    "batch.autoParallelism.enabled",
+    BOOL,
+    True,
+    "Whether the parallelism of batch stages is decided here. If not, they run as in plain Spark.",
+)
+MIN_PARALLELISM = Key(
+    "batch.autoParallelism.minParallelism",
+    whole(1, 32_768),
+    1,
+    "Fewest partitions that a batch shuffle writes, and fewest tasks that read as many.",
+)
+MAX_PARALLELISM = Key[int | None](
+    "batch.autoParallelism.maxParallelism",
+    or_none(whole(1, 32_768)),
+    None,
+    "Most partitions that a batch shuffle writes, and most tasks that read them. None: 128 for each slot "
+    "(preset `flink`: 128).",
+)
+AVG_DATA_VOLUME_PER_TASK = Key[int | None](
+    "batch.autoParallelism.avgDataVolumePerTask",
+    or_none(size(1)),
+    None,
+    "Bytes that one task of a batch stage should read. None: what the application sets as "
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes, else 64m (preset `flink`: 16m).",
+)
+INITIAL_ENABLED = Key(
+    "batch.initialCount.enabled",
+    BOOL,
+    True,
+    "Whether the number of partitions that a batch shuffle writes is decided here.",
+)
+RANGES_ENABLED = Key(
+    "batch.ranges.enabled",
+    BOOL,
+    True,
+    "Whether it is decided here which partitions each task of a batch stage reads.",
+)
+DEFAULT_SOURCE_PARALLELISM = Key[int | None](
+    "batch.autoParallelism.defaultSourceParallelism",
+    or_none(whole(1, 32_768)),
+    None,
+    "Most tasks that read a batch source. None: as `batch.autoParallelism.maxParallelism`.",
+)
+SOURCES_ENABLED = Key(
+    "batch.sources.enabled",
+    BOOL,
+    True,
+    "Whether it is decided here how many tasks share out what a batch query reads.",
+)
+KAFKA_LATEST = Key(
+    "batch.sources.kafkaLatest",
+    BOOL,
+    False,
+    "Whether that holds for reads of Kafka up to the latest offset, too. What is latest is then found "
+    "out when a query is planned, and not by each of its runs: a DataFrame that is collected twice ends "
+    "twice at the same offsets.",
+)

@@ -1,0 +1,157 @@
+"""The kinds of values that a setting can have: how each is read, checked and written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from attrs import frozen
+
+from spark_elastic.core.keys.units import format_duration, format_size, parse_duration, parse_size
+
+NONE = "none"
+
+Value = TypeVar("Value", covariant=True)
+Choice = TypeVar("Choice", bound=str)
+
+
+@frozen(kw_only=True)
+class Kind(Generic[Value]):
+    """How the values of a key are read, checked and written.
+
+    `allowed` says in words what may be typed, `example` is one such text, `choices` is all there is to choose
+    from, empty if that has no end.
+    """
+
+    name: str
+    parse: Callable[[str], Value]
+    format: Callable[[Any], str]
+    allowed: str
+    example: str
+    choices: tuple[str, ...] = ()
+
+
+def duration(low: int = 0, *, forever: bool = False) -> Kind[int]:
+    """Allow durations from `low` ms up; `forever` allows -1, which is no limit."""
+
+    def parse(text: str) -> int:
+        value = parse_duration(text)
+        if value < low and not (forever and value < 0):
+            raise ValueError(text)
+        return max(value, -1)
+
+    limits = f", at least {format_duration(low)}" if low else ""
+    return Kind(
+        name="duration",
+        parse=parse,
+        format=format_duration,
+        allowed=f"a duration such as 500ms, 30s or 5min{limits}{', or -1 for no limit' if forever else ''}",
+        example="30s",
+    )
+
+
+def whole(low: int, high: int | None = None) -> Kind[int]:
+    """Allow whole numbers from `low` to `high`."""
+
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < low or (high is not None and value > high):
+            raise ValueError(text)
+        return value
+
+    limits = f"from {low} to {high}" if high is not None else f"from {low} up"
+    return Kind(name="int", parse=parse, format=str, allowed=f"a whole number {limits}", example=str(low))
+
+
+def number(limits: str, fits: Callable[[float], bool], example: str) -> Kind[float]:
+    """Allow numbers that `fits` accepts; `limits` says which in words."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if not (math.isfinite(value) and fits(value)):
+            raise ValueError(text)
+        return value
+
+    return Kind(name="number", parse=parse, format=str, allowed=f"a number {limits}", example=example)
+
+
+def size(low: int) -> Kind[int]:
+    """Allow sizes from `low` bytes up."""
+
+    def parse(text: str) -> int:
+        value = parse_size(text)
+        if value < low:
+            raise ValueError(text)
+        return value
+
+    return Kind(
+        name="size",
+        parse=parse,
+        format=format_size,
+        allowed=f"a size such as 64m or 1g, at least {format_size(low)}",
+        example="64m",
+    )
+
+
+def choice(*choices: Choice, also: Mapping[str, Choice] | None = None) -> Kind[Choice]:
+    """Allow `choices`, and what `also` says to mean one of them, in any case."""
+    by_spelling = {spelling.lower(): choice for choice in choices for spelling in (choice, kebab(choice))}
+    by_spelling.update(also or {})
+
+    def parse(text: str) -> Choice:
+        if text.lower() not in by_spelling:
+            raise ValueError(text)
+        return by_spelling[text.lower()]
+
+    return Kind(
+        name=" \\| ".join(f"`{choice}`" for choice in choices),
+        parse=parse,
+        format=str,
+        allowed="one of " + ", ".join(choices),
+        example=choices[0],
+        choices=choices,
+    )
+
+
+def any_text(what: str, example: str) -> Kind[str]:
+    """Allow any text that is not empty; `what` names it."""
+
+    def parse(text: str) -> str:
+        if not text:
+            raise ValueError(text)
+        return text
+
+    return Kind(name=what, parse=parse, format=str, allowed=f"a {what}", example=example)
+
+
+def or_none(kind: Kind[Value]) -> Kind[Value | None]:
+    """Allow `none`, too."""
+    return Kind(
+        name=kind.name,
+        parse=lambda text: None if text.lower() == NONE else kind.parse(text),
+        format=kind.format,
+        allowed=f"{kind.allowed}, or {NONE}",
+        example=kind.example,
+        choices=kind.choices,
+    )
+
+
+def kebab(name: str) -> str:
+    """Spell a name in Flink's style."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "-" + match[1].lower(), name)
+
+
+def camel(name: str) -> str:
+    """Spell a name in Spark's style."""
+    return re.sub(r"-([a-z0-9])", lambda match: match[1].upper(), name)
+
+
+BOOL: Kind[bool] = Kind(
+    name="bool",
+    parse=lambda text: {"true": True, "false": False}[text.lower()],
+    format=lambda value: str(value).lower(),
+    allowed="true or false",
+    example="true",
+)

@@ -1,0 +1,44 @@
+"""What is kept and shown of the decisions, and whether anything is done about them."""
+
+from __future__ import annotations
+
+from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.kinds import BOOL, any_text, or_none, size, whole
+
+HISTORY_SIZE = Key(
+    "history.size",
+    whole(1),
+    100,
+    "Number of rescales kept per query.",
+)
+JOURNAL_DIR = Key[str | None](
+    "journal.dir",
+    or_none(any_text("local folder", "/var/log/spark-elastic")),
+    None,
+    "Where the decision journal is written. None: `spark-elastic/` in `spark.eventLog.dir` if event logs "
+    "are on and that is a local folder, else no journal.",
+)
+JOURNAL_MAX_SIZE = Key(
+    "journal.maxSize",
+    size(64 << 10),
+    64 << 20,
+    "Most room that an application's journal takes; the oldest part goes first.",
+)
+REST_ENABLED = Key(
+    "rest.enabled",
+    BOOL,
+    True,
+    "Whether the REST API is there, at `/elastic/api/v1` under the Spark UI.",
+)
+REST_READ_ONLY = Key(
+    "rest.readOnly",
+    BOOL,
+    False,
+    "Whether the REST API refuses every change.",
+)
+ADVISE_ONLY = Key(
+    "adviseOnly",
+    BOOL,
+    False,
+    "Decide and report as usual, but change nothing.",
+)

@@ -1,0 +1,123 @@
+"""How queries start and rescale: the mode, the waits, what is worth moving state for."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.kinds import any_text, choice, duration, or_none, whole
+
+Mode = Literal["reactive", "adaptive", "off"]
+RescalePolicy = Literal["gain", "always"]
+ExplicitParallelism = Literal["fixed", "upperBound", "ignore"]
+StateStore = Literal["rescalable", "unchanged"]
+
+MODE = Key[Mode](
+    "schedulerMode",
+    choice("reactive", "adaptive", "off"),
+    "reactive",
+    "`reactive`: queries use all slots that are there. `adaptive`: queries keep within the bounds that "
+    "are declared for them, and executors are requested for that. `off`: the plugin does nothing.",
+)
+PYTHON = Key[str | None](
+    "python",
+    any_text("command", "python3"),
+    None,
+    "Python that runs the policy process. None: the driver's own (`spark.pyspark.driver.python`, "
+    "`spark.pyspark.python`, their environment variables, `python3`).",
+)
+WARM_UP_MS = Key(
+    "warmUpTimeout",
+    duration(),
+    10_000,
+    "How long a rescale waits at most, while its query goes on, for executors that have just joined: "
+    "these begin with small jobs of ours, so that no micro-batch meets a cold one. 0: they do not.",
+)
+START_WAIT_MS = Key(
+    "startTimeout",
+    duration(),
+    10_000,
+    "How long a query's start waits for the policy's answer before it starts as in plain Spark.",
+)
+RESOURCE_WAIT_MS = Key(
+    "adaptiveScheduler.submission.resourceWaitTimeout",
+    duration(forever=True),
+    -1,
+    "How long a query waits for the slots that its lower bound needs. Then it starts regardless "
+    "(reactive), or fails (adaptive).",
+    aliases=("adaptiveScheduler.resourceWaitTimeout",),
+    adaptive=300_000,
+)
+SUBMISSION_STABILIZATION_MS = Key(
+    "adaptiveScheduler.submission.resourceStabilizationTimeout",
+    duration(),
+    0,
+    "How long a query's start waits for more executors once it has enough to run.",
+    aliases=("adaptiveScheduler.resourceStabilizationTimeout",),
+    adaptive=10_000,
+)
+COOLDOWN_MS = Key(
+    "adaptiveScheduler.executing.cooldownAfterRescaling",
+    duration(),
+    30_000,
+    "Shortest time between two rescales that move a query's state.",
+    aliases=("adaptiveScheduler.scalingInterval.min",),
+)
+EXECUTING_STABILIZATION_MS = Key(
+    "adaptiveScheduler.executing.resourceStabilizationTimeout",
+    duration(),
+    10_000,
+    "How long a rescale that moves a query's state waits for more executors to come.",
+)
+MAX_DELAY_MS = Key[int | None](
+    "adaptiveScheduler.rescaleTrigger.maxDelay",
+    or_none(duration()),
+    None,
+    "Longest time between a change of the executors and its evaluation. None: one trigger interval more "
+    "than `adaptiveScheduler.rescaleTrigger.maxCheckpointFailures`.",
+)
+MAX_CHECKPOINT_FAILURES = Key(
+    "adaptiveScheduler.rescaleTrigger.maxCheckpointFailures",
+    whole(1),
+    2,
+    "Number of micro-batches that may fail to be committed in time before a change is evaluated without one.",
+)
+MIN_PARALLELISM_INCREASE = Key(
+    "adaptiveScheduler.minParallelismIncrease",
+    whole(1),
+    1,
+    "Smallest growth that is worth moving a query's state.",
+)
+SCALING_INTERVAL_MAX_MS = Key[int | None](
+    "adaptiveScheduler.scalingInterval.max",
+    or_none(duration()),
+    None,
+    "After this time since the last rescale any growth is worth it. None: never.",
+)
+RESCALE_POLICY = Key[RescalePolicy](
+    "adaptiveScheduler.rescalePolicy",
+    choice("gain", "always"),
+    "gain",
+    "`gain`: move a query's state only if that saves more than it costs. `always`: whenever the slots "
+    "change.",
+)
+EXPLICIT_PARALLELISM = Key[ExplicitParallelism](
+    "explicitParallelism",
+    choice("fixed", "upperBound", "ignore"),
+    "ignore",
+    "What the user's own `spark.sql.shuffle.partitions` means: never touched, the most to use, nothing.",
+    adaptive="upperBound",
+)
+STATE_STORE = Key[StateStore](
+    "stateStore",
+    choice("rescalable", "unchanged"),
+    "rescalable",
+    "`rescalable`: new queries whose user chose no state store get RocksDB and checkpoint format 2, so "
+    "that their state can be re-partitioned.",
+)
+MAX_PARALLELISM = Key(
+    "maxParallelism",
+    whole(1, 32_768),
+    32_768,
+    "Most partitions that a query is given.",
+)

@@ -1,0 +1,26 @@
+"""Bounds of queries, the executors kept for them, and where their savepoints go."""
+
+from __future__ import annotations
+
+from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.kinds import any_text, duration, or_none
+
+POLICY_FILE = Key[str | None](
+    "policyFile",
+    or_none(any_text("local file", "/etc/spark-elastic/policy.yaml")),
+    None,
+    "YAML file with the bounds of queries by name, for adaptive mode; it is read again when it changes.",
+)
+SLOT_IDLE_MS = Key(
+    "slotIdleTimeout",
+    duration(1_000),
+    50_000,
+    "How long executors beyond those that the declared bounds call for are kept (adaptive mode).",
+)
+SAVEPOINT_DIR = Key[str | None](
+    "savepointDir",
+    or_none(any_text("folder", "hdfs://namenode/savepoints")),
+    None,
+    "Folder under which savepoints are written if who asks for one names none: a path, or a URI of any "
+    "Hadoop file system.",
+)

@@ -1,1 +1,0 @@
-"""Who says how much parallelism a query should have: one policy per file."""

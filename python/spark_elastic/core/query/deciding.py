@@ -1,0 +1,135 @@
+"""What is decided about a query: its count, how long it waits for more, what becomes of a failed run."""
+
+from __future__ import annotations
+
+from attrs import define
+
+from spark_elastic.core.events import Failure
+from spark_elastic.core.failures.judge import Judgement, judge
+from spark_elastic.core.query.hearing import Hearing
+from spark_elastic.core.query.record import EXCEPTIONS_KEPT, RunFailure
+from spark_elastic.core.rescale.gain import fit
+from spark_elastic.core.rescale.parallelism import (
+    HORIZON_MS,
+    RESCALE_COST_MS,
+    Choice,
+    Situation,
+    choose_running,
+    choose_start,
+)
+from spark_elastic.core.rescale.transition_manager import Resources, TransitionManager
+
+
+@define
+class _Submission:
+    """Answers the manager for a query that waits for its start."""
+
+    slots: int
+    needed: int
+    most: int
+
+    def sufficient(self) -> bool:
+        return self.slots >= self.needed
+
+    def desired(self) -> bool:
+        return self.slots >= self.most
+
+
+@define
+class Deciding(Hearing):
+    """Puts together what a decision depends on, and has it made."""
+
+    @property
+    def may_start(self) -> bool:
+        """Whether the query may be started with the slots of now once it has waited in vain."""
+        # Reactive mode leaves it to Spark to wait for executors.
+        untouched = self.settings.advise_only or self.settings.mode == "reactive"
+        return untouched or self.slots >= self.needed_slots
+
+    def choose_start(self) -> Choice:
+        """Choose the count for a start, with the slots of now."""
+        return choose_start(self._situation(self.record.partitions, overdue=False))
+
+    def choose_running(self, *, overdue: bool) -> Choice:
+        """Choose what to do about the count while it runs, with the slots of now."""
+        # What was ordered in place will be in force: deciding on the old count would order it again.
+        return choose_running(self._situation(self.record.target or self.record.partitions, overdue=overdue))
+
+    def choose_again(self, *, overdue: bool) -> Choice:
+        """Choose anew for a rescale that is ordered and not through."""
+        return choose_running(self._situation(self.record.partitions, overdue=overdue))
+
+    def _situation(self, partitions: int | None, *, overdue: bool) -> Situation:
+        record = self.record
+        since = self.now - HORIZON_MS
+        return Situation(
+            facts=record.facts,
+            provider=record.provider,
+            checkpoint_format=record.checkpoint_format,
+            partitions=partitions,
+            slots=self.slots,
+            requirements=record.requirements,
+            model=fit(record.measurements, record.provider),
+            seen_slots=record.measurements.slots,
+            settings=self.settings,
+            rescale_cost_ms=RESCALE_COST_MS if record.rescale_cost_ms is None else record.rescale_cost_ms,
+            rescales=sum(at > since for at in record.rescales) if record.rescales else 0,
+            pending=record.facts.pending and record.gate == "held",
+            recovering=record.recovering,
+            failed_target=record.failed_target,
+            overdue=overdue,
+        )
+
+    def submission_resources(self) -> Resources:
+        """Answer for a query that waits to be started."""
+        needed = 0 if self.settings.advise_only else self.needed_slots
+        return _Submission(slots=self.slots, needed=needed, most=self.desired_slots)
+
+    def new_submission_manager(self) -> TransitionManager:
+        """Begin the wait for more slots than a start needs."""
+        stabilization_ms = self.settings.submission_stabilization_ms
+        return TransitionManager(
+            created=self.now,
+            cooldown_ms=0,
+            # Who only advises delays no start.
+            stabilization_ms=0 if self.settings.advise_only else stabilization_ms,
+            max_delay_ms=0,
+        )
+
+    def new_executing_manager(self) -> TransitionManager:
+        """Begin a new cooldown."""
+        settings = self.settings
+        delay_ms = settings.max_delay_ms
+        if delay_ms is None:
+            # So many micro-batches may fail, the next one is waited for.
+            delay_ms = (settings.max_checkpoint_failures + 1) * self.record.facts.trigger_ms
+        return TransitionManager(
+            created=self.now,
+            cooldown_ms=settings.cooldown_ms,
+            stabilization_ms=settings.executing_stabilization_ms,
+            max_delay_ms=delay_ms,
+        )
+
+    def judge(self, failure: Failure) -> Judgement:
+        """Note the failure of a run, say what is to become of the query, and publish that."""
+        record = self.record
+        judgement = judge(failure, at=self.now, strategy=record.strategy, poison=record.poison)
+        record.gate = "failed"
+        record.recovering = True
+        record.target = None
+        self.give_up()
+        entry = RunFailure(at=self.now, failure=failure, reason=judgement.reason)
+        record.exceptions = (entry, *record.exceptions)[:EXCEPTIONS_KEPT]
+        if judgement.backoff_ms is not None:
+            self.open_rescale("recoverable_failover")
+        self.report(
+            judgement.reason,
+            before=record.partitions,
+            numbers={
+                "error": failure.error,
+                "offsets": failure.offsets,
+                "tries": record.poison.times,
+                "backoff_ms": judgement.backoff_ms or 0,
+            },
+        )
+        return judgement

@@ -1,0 +1,48 @@
+"""What concerns one query beside the events that name it: its machine is told by these."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.events import Event, QueryInfo
+
+
+@frozen(kw_only=True)
+class Begun:
+    """The query was just taken up: it was submitted, or `found` in a snapshot."""
+
+    found: bool
+
+
+@frozen
+class SlotsChanged:
+    """The application has another number of slots."""
+
+
+@frozen
+class BoundsChanged:
+    """The query may have another parallelism."""
+
+    requirements: Requirements
+
+
+@frozen
+class TimePassed:
+    """The query's timer has fired."""
+
+
+@frozen
+class FoundAgain:
+    """A snapshot shows this of a query that was known before, None: nothing."""
+
+    info: QueryInfo | None
+
+
+@frozen
+class Superseded:
+    """A newer run of the query is there, or none any more."""
+
+
+QueryInput = Event | Begun | SlotsChanged | BoundsChanged | TimePassed | FoundAgain | Superseded
+"""All that the machine of a query can be told."""

@@ -1,0 +1,185 @@
+"""What became of each rescale of a query, newest first, bounded.
+
+A record opens when a cause for a rescale comes up and closes with a reason. Causes that come up while one
+is open join it, but for two: new bounds begin another record, and a failure or a loss becomes the cause of
+the one that is open, which begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import define, evolve, field, frozen
+
+from spark_elastic.core.query.transitions import EXECUTING, STOP_WITH_SAVEPOINT
+
+Cause = Literal[
+    "initial_schedule",
+    "update_requirement",
+    "new_resources",
+    "lost_resources",
+    "load_changed",
+    "recoverable_failover",
+]
+TerminatedReason = Literal[
+    "succeeded",
+    "exception_occurred",
+    "resource_requirements_updated",
+    "no_resources_or_parallelisms_change",
+    "job_finished",
+    "job_failed",
+    "job_canceled",
+]
+Status = Literal["in_progress", "completed", "failed", "ignored"]
+
+_STATUS: Mapping[TerminatedReason, Status] = {
+    "succeeded": "completed",
+    "exception_occurred": "failed",
+    "resource_requirements_updated": "ignored",
+    "no_resources_or_parallelisms_change": "ignored",
+    "job_finished": "ignored",
+    "job_failed": "ignored",
+    "job_canceled": "ignored",
+}
+
+_RUNNING = (EXECUTING, STOP_WITH_SAVEPOINT)
+
+_OVERTAKING: tuple[Cause, ...] = ("recoverable_failover", "lost_resources")
+
+
+@frozen(kw_only=True)
+class Stay:
+    """The time a query spent in one state during a rescale; `left` None means it is still there."""
+
+    state: str
+    entered: int
+    left: int | None = None
+
+
+@define(kw_only=True)
+class Rescale:
+    """One record. The first of a query has no `before` values. Times are epoch ms.
+
+    `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
+    `ran_until` is up to when the query went on while it was to be rescaled, None if that is not known.
+    """
+
+    number: int
+    requirements: int
+    attempt: int
+    cause: Cause
+    started: int
+    slots_before: int | None
+    partitions_before: int | None
+    slots_after: int | None = None
+    partitions_after: int | None = None
+    ended: int | None = None
+    reason: TerminatedReason | None = None
+    stays: tuple[Stay, ...] = ()
+    ran_until: int | None = None
+
+    @property
+    def status(self) -> Status:
+        """What the reason amounts to."""
+        return "in_progress" if self.reason is None else _STATUS[self.reason]
+
+    @property
+    def paused_ms(self) -> int:
+        """How long it kept its query from running; 0 for the first start of a query.
+
+        A rescale that was ordered does not yet keep it from running: it begins at the next boundary.
+        """
+        if self.cause == "initial_schedule":
+            return 0
+        ran_until = self.ran_until or 0
+        stays = (stay for stay in self.stays if stay.state not in _RUNNING and stay.left is not None)
+        return sum(max(0, (stay.left or 0) - max(stay.entered, ran_until)) for stay in stays)
+
+
+@define(kw_only=True)
+class History:
+    """The rescales of one query: at most `limit`, the oldest are forgotten."""
+
+    limit: int
+    records: list[Rescale] = field(factory=list)
+    opened: int = 0
+    requirements: int = 1
+    attempts: int = 0
+
+    @property
+    def open_record(self) -> Rescale | None:
+        """The rescale under way, None if there is none."""
+        return self.records[0] if self.records and self.records[0].reason is None else None
+
+    def open(
+        self, cause: Cause, *, state: str, at: int, slots: int | None = None, partitions: int | None = None
+    ) -> None:
+        """Open a record, unless one is open already."""
+        record = self.open_record
+        if record is not None:
+            if cause in _OVERTAKING:
+                record.cause = cause
+                record.stays = (Stay(state=state, entered=at),)
+            return
+        self.opened += 1
+        self.attempts += 1
+        self.records.insert(
+            0,
+            Rescale(
+                number=self.opened,
+                requirements=self.requirements,
+                attempt=self.attempts,
+                cause=cause,
+                started=at,
+                slots_before=slots,
+                partitions_before=partitions,
+                stays=(Stay(state=state, entered=at),),
+            ),
+        )
+        del self.records[self.limit :]
+
+    def bounds_changed(self, at: int, *, slots: int | None, partitions: int | None) -> None:
+        """Close what is open for the old bounds, and count from one again."""
+        self.close("resource_requirements_updated", at=at, slots=slots, partitions=partitions)
+        self.requirements += 1
+        self.attempts = 0
+
+    def entered(self, state: str, at: int) -> None:
+        """Note that the query has gone to another state."""
+        record = self.open_record
+        if record is not None:
+            *earlier, last = record.stays
+            record.stays = (*earlier, evolve(last, left=at), Stay(state=state, entered=at))
+
+    def ran_until(self, at: int) -> None:
+        """Note up to when the query has gone on."""
+        record = self.open_record
+        if record is not None:
+            record.ran_until = at
+
+    def close(
+        self,
+        reason: TerminatedReason,
+        *,
+        at: int,
+        slots: int | None = None,
+        partitions: int | None = None,
+    ) -> None:
+        """Close the open record, if there is one; what is closed keeps its first reason."""
+        record = self.open_record
+        if record is None:
+            return
+        *earlier, last = record.stays
+        record.stays = (*earlier, evolve(last, left=at))
+        record.reason = reason
+        record.ended = at
+        record.slots_after = slots
+        record.partitions_after = partitions
+
+    def validate(self) -> None:
+        """Check order and bounds. Raises AssertionError."""
+        assert len(self.records) <= self.limit
+        assert all(record.reason is not None for record in self.records[1:])
+        numbers = [record.number for record in self.records]
+        assert numbers == sorted(numbers, reverse=True)

@@ -1,0 +1,376 @@
+"""Which number of partitions, and how: nothing to do, in place, or with re-partitioned state.
+
+Pure arithmetic on a `Situation`. Each answer is a `Choice` that carries its reason, the numbers that were
+compared and what else was looked at; nothing here is an action yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import field, frozen
+
+from spark_elastic.core.bounds.requirements import SHUFFLE, Requirements
+from spark_elastic.core.events import Provider, QueryFacts
+from spark_elastic.core.rescale.allocation import allocate
+from spark_elastic.core.rescale.gain import BatchModel
+from spark_elastic.core.settings import CoreSettings
+
+HORIZON_MS = 600_000
+"""A rescale that moves state has to pay for itself within this time."""
+
+RESCALE_COST_MS = 1_500
+"""Stop, re-partition and start, until measured."""
+
+MIN_GAIN = 0.05
+"""The part of a batch's time that a rescale has to save: less is within the noise of a measurement."""
+
+TOLERANCE = 0.03
+"""Counts this close to the fastest are as good: one that suits other numbers of slots is better."""
+
+_UNTOUCHED_TRIGGERS = ("continuous", "real_time")
+_ENDING_TRIGGERS = ("once", "available_now")
+REPARTITIONED_FORMAT = 2
+"""The checkpoint format that re-partitioning needs."""
+
+Alternative = tuple[int, float]
+"""Another count, and the duration of a batch with it in ms."""
+
+Way = Literal["nothing", "in_place", "move", "start"]
+
+
+@frozen(kw_only=True)
+class Situation:
+    """Everything that a choice depends on.
+
+    `partitions` is the count in force or, before a start, in the checkpoint (None if new). `seen_slots` are
+    those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
+    says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
+    `failed_target` is a count to which re-partitioning has just failed, `overdue` says that even too small an
+    increase is to be carried out by now.
+    """
+
+    facts: QueryFacts
+    provider: Provider
+    checkpoint_format: int
+    partitions: int | None
+    slots: int
+    requirements: Requirements
+    model: BatchModel
+    settings: CoreSettings
+    seen_slots: tuple[int, ...] = ()
+    rescale_cost_ms: int = RESCALE_COST_MS
+    rescales: int = 0
+    pending: bool = False
+    recovering: bool = False
+    failed_target: int | None = None
+    overdue: bool = False
+
+
+@frozen(kw_only=True)
+class Choice:
+    """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
+
+    Most choices are made only to see that nothing has changed, so nothing is put into words here, and
+    alternatives are computed when they are asked for.
+    """
+
+    way: Way
+    reason: str
+    partitions: int | None = None
+    before: int | None = None
+    after: int | None = None
+    numbers: Mapping[str, float | int | str] = field(factory=dict)
+    _compared: tuple[Situation, int] | None = field(default=None, alias="compared", repr=False)
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The other counts that come to mind, with what the model expects of them."""
+        if self._compared is None:
+            return ()
+        now, possible = self._compared
+        others = {possible, 2 * possible, max(1, possible // 2)}
+        if now.partitions is not None:
+            others.add(now.partitions)
+        return tuple((count, now.model.batch_ms(count, now.slots)) for count in sorted(others - {self.after}))
+
+
+@frozen(kw_only=True)
+class Gain:
+    """What another count saves, over the time in which a rescale has to pay for itself.
+
+    `before_ms` and `after_ms` are the durations of a batch, of which there are `batches` in
+    `horizon_ms`; `cost_ms` is the pause of a rescale. `slots` and `min_increase` are for the record only.
+    """
+
+    slots: int
+    before_ms: float
+    after_ms: float
+    batches: float
+    horizon_ms: int
+    cost_ms: int
+    min_increase: int
+
+    @property
+    def saved_ms(self) -> float:
+        """What a batch takes less, negative if it takes longer."""
+        return self.before_ms - self.after_ms
+
+    @property
+    def saved_total_ms(self) -> float:
+        """What is saved within the horizon."""
+        return self.saved_ms * self.batches
+
+    def shortfall(self) -> str | None:
+        """Name what the gain lacks, None if the rescale pays."""
+        if self.saved_ms < self.before_ms * MIN_GAIN:
+            return "gain_too_small"
+        if self.saved_total_ms <= self.cost_ms:
+            return "cost_too_high"
+        return None
+
+    def numbers(self) -> dict[str, float | int | str]:
+        """Return what the record of a decision says of it, rounded for reading."""
+        return {
+            "slots": self.slots,
+            "before_ms": round(self.before_ms, 1),
+            "after_ms": round(self.after_ms, 1),
+            "saved_ms": round(self.saved_ms, 1),
+            "batches": round(self.batches, 1),
+            "saved_total_ms": round(self.saved_total_ms, 1),
+            "horizon_ms": self.horizon_ms,
+            "cost_ms": self.cost_ms,
+            "min_gain_percent": round(MIN_GAIN * 100),
+            "min_increase": self.min_increase,
+        }
+
+
+def is_increase_enough(current: int, available: int, min_increase: int) -> bool:
+    """Say whether going from `current` to `available` is worth moving state for.
+
+    Shrinking always is, growing if it is by `min_increase` at least.
+    """
+    return available < current or available - current >= max(1, min_increase)
+
+
+def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
+    """Say whether a query should get a checkpoint whose state can be re-partitioned later."""
+    return (
+        settings.state_store == "rescalable"
+        and facts.stateful
+        and not facts.global_state
+        and facts.checkpoint_partitions is None
+        and not facts.provider_chosen
+        and facts.trigger not in _UNTOUCHED_TRIGGERS
+    )
+
+
+def choose_start(now: Situation) -> Choice:
+    """Choose the count with which a query starts, after its submission or after a stop."""
+    untouched = _untouched(now)
+    if untouched is not None:
+        return _nothing(now, untouched)
+    possible = _possible(now)
+    if possible is None:
+        return _nothing(now, "start_without_resources")
+    if now.facts.stateful and now.partitions is not None and now.recovering:
+        # Its last batch may have been started: that has to run with the partitions that it was planned for.
+        return Choice(
+            way="start",
+            reason="start_after_failure",
+            partitions=now.partitions,
+            before=now.partitions,
+            after=now.partitions,
+        )
+    if now.facts.stateful and now.partitions is not None:
+        return _choose_start_of_checkpoint(now, possible)
+    numbers: dict[str, float | int | str] = {
+        "slots": now.slots,
+        "session": now.facts.session_partitions,
+        "bound_by": now.requirements.bound_by,
+    }
+    reason = "start_per_slot" if possible >= now.slots else "start_bounded"
+    return Choice(way="start", reason=reason, partitions=possible, after=possible, numbers=numbers)
+
+
+def choose_running(now: Situation) -> Choice:
+    """Choose what to do about the count of a query that runs with `now.partitions`."""
+    untouched = _untouched(now)
+    if untouched is not None:
+        return _nothing(now, untouched)
+    possible = _possible(now)
+    if possible is None:
+        return _nothing(now, "below_lower_bounds" if now.slots else "all_executors_lost")
+    if not now.facts.stateful:
+        return _choose_in_place(now, possible)
+    if now.facts.trigger in _ENDING_TRIGGERS:
+        return _nothing(now, "never_rescaled")
+    obstacle = _repartition_obstacle(now)
+    if obstacle is not None:
+        return _nothing(now, obstacle)
+    return _choose_move(now, possible)
+
+
+def _untouched(now: Situation) -> str | None:
+    """Name the reason for which the count of this query is nobody's business but the user's."""
+    if now.facts.trigger in _UNTOUCHED_TRIGGERS:
+        return "untouched_trigger"
+    if now.facts.explicit_partitions is not None and now.settings.explicit_parallelism == "fixed":
+        return "untouched_fixed"
+    return None
+
+
+def _repartition_obstacle(now: Situation) -> str | None:
+    """Name the reason for which the state of this query cannot be re-partitioned."""
+    if now.facts.global_state:
+        return "no_repartition_global"
+    if now.provider != "rocksdb":
+        return "no_repartition_provider"
+    if now.checkpoint_format < REPARTITIONED_FORMAT:
+        return "no_repartition_format"
+    return None
+
+
+def _possible(now: Situation) -> int | None:
+    """Compute the parallelism that the slots allow, None if they do not meet the lower bounds."""
+    if now.slots >= now.requirements.desired:
+        return now.requirements.upper
+    allocation = allocate(now.requirements.vertices, now.slots)
+    return None if allocation is None else allocation[SHUFFLE]
+
+
+def _choose_in_place(now: Situation, possible: int) -> Choice:
+    numbers = {"slots": now.slots}
+    if not now.facts.in_place:
+        return _nothing(now, "untouched_stateless")
+    if possible == now.partitions:
+        return _nothing(now, "parallelism_fits", after=possible)
+    return Choice(
+        way="in_place",
+        reason="in_place",
+        partitions=possible,
+        before=now.partitions,
+        after=possible,
+        numbers=numbers,
+    )
+
+
+def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
+    obstacle = _repartition_obstacle(now)
+    if obstacle is not None:
+        return _nothing(now, obstacle)
+    target = _target(now, possible)
+    if now.pending:
+        return _nothing(now, "start_checkpoint_pending", after=target)
+    if target == now.partitions:
+        return _nothing(now, "start_checkpoint_same", after=target)
+    gain = _gain(now, target)
+    if target == now.failed_target:
+        return _nothing(now, "failed_before", after=target, numbers=gain.numbers())
+    pays = now.settings.rescale_policy == "always" or gain.shortfall() is None
+    if not pays and not _is_beyond_bounds(now):
+        return _nothing(now, "start_checkpoint_kept", after=target, numbers=gain.numbers())
+    return Choice(
+        way="start",
+        reason="start_repartitioned",
+        partitions=target,
+        before=now.partitions,
+        after=target,
+        numbers=gain.numbers(),
+        compared=(now, possible),
+    )
+
+
+def _choose_move(now: Situation, possible: int) -> Choice:
+    assert now.partitions is not None
+    target = _target(now, possible)
+    if target == now.partitions:
+        return _nothing(now, "parallelism_fits", after=target)
+    gain = _gain(now, target)
+    numbers = {**gain.numbers(), "lower": now.requirements.lower, "upper": now.requirements.upper}
+
+    def hold(reason: str) -> Choice:
+        return _nothing(now, reason, after=target, numbers=numbers, compared=(now, possible))
+
+    if target == now.failed_target:
+        return hold("failed_before")
+    always = now.settings.rescale_policy == "always"
+    beyond = _is_beyond_bounds(now)
+    shortfall = None if always or beyond else gain.shortfall()
+    if shortfall is not None:
+        return hold(shortfall)
+    if not (now.overdue or beyond) and not is_increase_enough(
+        now.partitions, target, now.settings.min_parallelism_increase
+    ):
+        return hold("increase_too_small")
+    return Choice(
+        way="move",
+        reason="rescale_into_bounds" if beyond else "rescale_always" if always else "rescale_pays",
+        partitions=target,
+        before=now.partitions,
+        after=target,
+        numbers=numbers,
+        compared=(now, possible),
+    )
+
+
+def _is_beyond_bounds(now: Situation) -> bool:
+    """Say whether nobody wants the present count: then it is not the question whether another one pays."""
+    assert now.partitions is not None
+    return not now.requirements.lower <= now.partitions <= now.requirements.upper
+
+
+def _target(now: Situation, possible: int) -> int:
+    if now.settings.rescale_policy == "always":
+        return possible
+    best = now.model.best_partitions(now.slots, possible, TOLERANCE, now.seen_slots)
+    return max(best, min(now.requirements.lower, possible))
+
+
+def _gain(now: Situation, target: int) -> Gain:
+    """Compare the present count with `target`.
+
+    Each rescale within the last horizon shortens it: where slots come and go, the next change is not far.
+    """
+    assert now.partitions is not None
+    before_ms = now.model.batch_ms(now.partitions, now.slots)
+    horizon_ms = HORIZON_MS // (1 + now.rescales)
+    batches = 1.0
+    if now.facts.trigger not in _ENDING_TRIGGERS:
+        batches = max(1.0, horizon_ms / max(now.facts.trigger_ms, before_ms, 1))
+    return Gain(
+        slots=now.slots,
+        before_ms=before_ms,
+        after_ms=now.model.batch_ms(target, now.slots),
+        batches=batches,
+        horizon_ms=horizon_ms,
+        cost_ms=now.rescale_cost_ms,
+        min_increase=now.settings.min_parallelism_increase,
+    )
+
+
+def _nothing(
+    now: Situation,
+    reason: str,
+    *,
+    after: int | None = None,
+    numbers: Mapping[str, float | int | str] | None = None,
+    compared: tuple[Situation, int] | None = None,
+) -> Choice:
+    facts: dict[str, float | int | str] = {
+        "slots": now.slots,
+        "trigger": now.facts.trigger,
+        "provider": now.provider,
+        "format": now.checkpoint_format,
+    }
+    if now.facts.explicit_partitions is not None:
+        facts["explicit"] = now.facts.explicit_partitions
+    return Choice(
+        way="nothing",
+        reason=reason,
+        before=now.partitions,
+        after=after,
+        numbers={**facts, **(numbers or {})},
+        compared=compared,
+    )

@@ -1,0 +1,236 @@
+"""What the answers and bodies of the API look like: a JSON schema for each, by its name."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from spark_elastic.core.actions import DecisionKind
+from spark_elastic.core.batch.questions import QUESTION_TYPES
+from spark_elastic.core.events import Trigger
+from spark_elastic.core.query.transitions import TRANSITIONS
+from spark_elastic.core.rescale.history import Cause, Status, TerminatedReason
+from spark_elastic.rest.parameters import LARGEST
+
+Schema = dict[str, Any]
+"""A JSON schema, or a part of the API's description."""
+
+TEXT: Schema = {"type": "string"}
+INT: Schema = {"type": "integer"}
+_NUMBER: Schema = {"type": "number"}
+_BOOL: Schema = {"type": "boolean"}
+TIME: Schema = {"type": "integer", "description": "Epoch ms."}
+_MS: Schema = {"type": "integer", "description": "Milliseconds."}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": LARGEST}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def one_of(literal: Any) -> Schema:
+    """Describe a text that is one of those of a literal type."""
+    return {"type": "string", "enum": list(get_args(literal))}
+
+
+def _list(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def _object(**members: Schema) -> Schema:
+    """Describe an object that always has these members and no others."""
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+def ref(name: str) -> Schema:
+    """Refer to one of the schemas by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+_STATE: Schema = {"type": "string", "enum": list(TRANSITIONS)}
+_BOUND: Schema = {
+    "type": "integer",
+    "minimum": -1,
+    "maximum": 2**31 - 1,
+    "description": "A whole number from 1 up, or -1 for no bound.",
+}
+
+_VERTEX = _object(parallelism=_object(lowerBound=_BOUND, upperBound=_BOUND))
+
+SCHEMAS: dict[str, Schema] = {
+    "Overview": _object(
+        application=_object(id=TEXT, name=TEXT),
+        version=TEXT,
+        sparkVersion=TEXT,
+        at=TIME,
+        mode={"type": "string", "enum": ["reactive", "adaptive"]},
+        adviseOnly=_BOOL,
+        readOnly=_BOOL,
+        ended={"type": "boolean", "description": "Whether this is what the event log has of its end."},
+        mayWrite={"type": "boolean", "description": "Whether who asks may change something."},
+        maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
+        policyRestarts=_COUNT,
+        slots=_object(now=_COUNT, desired=_or_null(_COUNT)),
+        executors=_list(
+            _object(id=TEXT, host=TEXT, cores=_COUNT, slots=_COUNT, excluded=_BOOL, decommissioning=_BOOL)
+        ),
+        queries={"type": "object", "propertyNames": _STATE, "additionalProperties": _COUNT},
+    ),
+    "Query": _object(
+        id=TEXT,
+        name=_or_null(TEXT),
+        run=TEXT,
+        state=_STATE,
+        stateful=_BOOL,
+        trigger=one_of(Trigger),
+        triggerMs=_MS,
+        partitions=_or_null(_COUNT),
+        target=_or_null(_COUNT),
+        requirements=ref("ResourceRequirements"),
+        boundBy={"type": "string", "description": "Where the upper bound comes from."},
+        restarts=_COUNT,
+        rescales=_COUNT,
+        sources={**_list(TEXT), "description": "What is read, in the order of the vertices source-0, …"},
+        lastBatch=_or_null(ref("Batch")),
+        lastDecision=_or_null(ref("Decision")),
+    ),
+    "Batch": _object(
+        batch=INT,
+        started=TIME,
+        durationMs=_MS,
+        partitions=INT,
+        inputRows=INT,
+        inputRowsPerSecond=_NUMBER,
+        processedRowsPerSecond=_NUMBER,
+        stateRows=INT,
+        stateBytes=INT,
+        offsetsBehind=_or_null(
+            {
+                **_object(avg=_NUMBER, max=INT, min=INT),
+                "description": "Records not read by the partitions of the source that is furthest behind.",
+            }
+        ),
+        sources=_list(_object(vertex=TEXT, inputRows=INT, tasks=_or_null(_COUNT))),
+    ),
+    "ResourceRequirements": {
+        "type": "object",
+        "description": "Bounds by vertex, in Flink's form: the query's shuffle, and in adaptive mode its "
+        "sources, source-0 and so on. A source that is left out keeps its bounds.",
+        "properties": {"shuffle": _VERTEX},
+        "patternProperties": {"^source-[0-9]+$": _VERTEX},
+        "required": ["shuffle"],
+        "additionalProperties": False,
+    },
+    "Rescale": _object(
+        number=INT,
+        requirements={"type": "integer", "description": "Counts the bounds that the query has had."},
+        attempt={"type": "integer", "description": "Counts the rescales with these bounds."},
+        cause=one_of(Cause),
+        status=one_of(Status),
+        reason=_or_null(one_of(TerminatedReason)),
+        started=TIME,
+        ended=_or_null(TIME),
+        slotsBefore=_or_null(_COUNT),
+        slotsAfter=_or_null(_COUNT),
+        partitionsBefore=_or_null(_COUNT),
+        partitionsAfter=_or_null(_COUNT),
+        pausedMs=_MS,
+        states=_list(_object(state=_STATE, entered=TIME, left=_or_null(TIME))),
+    ),
+    "Timeline": _object(
+        batches=_list(_object(at=TIME, durationMs=_MS, partitions=INT, inputRowsPerSecond=_NUMBER)),
+        slots=_list(_object(at=TIME, slots=_COUNT)),
+        lost=_list(_object(at=TIME, executor=TEXT, reason=TEXT)),
+    ),
+    "Queries": _object(queries=_list(ref("Query")), total=_COUNT),
+    "Stages": _object(stages=_list(ref("Stage")), unanswered=_COUNT),
+    "Stage": _object(
+        number=INT,
+        at=TIME,
+        group=TEXT,
+        question={"type": "string", "enum": [question.__name__ for question in QUESTION_TYPES]},
+        tookUs=_COUNT,
+        kind=one_of(DecisionKind),
+        reason=TEXT,
+        message=TEXT,
+        before=_or_null(_COUNT),
+        after=_or_null(_COUNT),
+        numbers={"type": "object"},
+        sizes=_or_null(ref("Sizes")),
+    ),
+    "Sizes": {
+        **_object(
+            of={"type": "string", "enum": ["tasks", "partitions"]},
+            count=_COUNT,
+            total=_COUNT,
+            smallest=_COUNT,
+            median=_COUNT,
+            largest=_COUNT,
+            buckets=_list(_COUNT),
+        ),
+        "description": "Bytes, and how many have so many, in equal steps from 0 up; of partitions "
+        "where Spark makes its own tasks of them.",
+    },
+    "Savepoint": _object(at=TIME, path=TEXT, batch=_COUNT, bytes=_COUNT),
+    "SavepointRequest": {
+        "type": "object",
+        "properties": {
+            "target": {
+                "type": ["string", "null"],
+                "minLength": 1,
+                "maxLength": 4096,
+                "pattern": r"\S",
+                "description": "Folder under which it is to stand; without it spark.elastic.savepointDir.",
+            },
+            "stop": {"type": "boolean", "description": "Whether the query is to end with it."},
+        },
+        "additionalProperties": False,
+    },
+    "Exception": _object(
+        at=TIME,
+        error=TEXT,
+        errorClass=_or_null(TEXT),
+        causes=_list(TEXT),
+        offsets=TEXT,
+        reason={"type": "string", "description": "What was made of it: the code of the decision."},
+    ),
+    "Decision": _object(
+        number=INT,
+        query=_or_null(TEXT),
+        at=TIME,
+        kind=one_of(DecisionKind),
+        reason=TEXT,
+        message=TEXT,
+        cause={"type": "string", "description": "The id of the event."},
+        before=_or_null(INT),
+        after=_or_null(INT),
+        numbers={
+            "type": "object",
+            "description": "What was compared.",
+            "additionalProperties": {"anyOf": [_NUMBER, TEXT]},
+        },
+        alternatives=_list(TEXT),
+        until=_or_null(TIME),
+    ),
+    "Errors": {
+        "type": "object",
+        "description": "Why a request was refused: a sentence for each error, all of them at once.",
+        "properties": {
+            "errors": {**_list(TEXT), "minItems": 1},
+            "problems": _list(_object(code=TEXT, where=TEXT, message=TEXT)),
+        },
+        "required": ["errors"],
+        "additionalProperties": False,
+    },
+    "Empty": {"type": "object", "maxProperties": 0},
+    "Rescales": _object(rescales=_list(ref("Rescale"))),
+    "Savepoints": _object(savepoints=_list(ref("Savepoint"))),
+    "Exceptions": _object(exceptions=_list(ref("Exception"))),
+    "Decisions": _object(decisions=_list(ref("Decision"))),
+    "Document": {"type": "object"},
+}

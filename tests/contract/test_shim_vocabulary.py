@@ -1,0 +1,64 @@
+"""The shim's vocabulary is the core's: the same names, with the same fields."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+from spark_elastic.core import actions, events
+
+CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
+
+# The runtime keeps to itself: its timers, and what is asked of it by others than the driver.
+ONLY_IN_PYTHON = {
+    "SetTimer",
+    "CancelTimer",
+    "TimerFired",
+    "SavepointRequested",
+    "CancelRequested",
+    "RequirementsRequested",
+    "PolicyFileChanged",
+    "PolicyFileRefused",
+}
+PARTS = (
+    events.ExecutorInfo,
+    events.SourceFacts,
+    events.QueryFacts,
+    events.Failure,
+    events.QueryInfo,
+    events.OffsetsBehind,
+    events.SourceRead,
+    actions.SourceBounds,
+)
+# The sender counts events and gives them their time, and what has caused an action is the journal's business.
+ADDED = {"id", "at", "cause"}
+
+
+def snake(name: str) -> str:
+    return re.sub("([A-Z])", r"_\1", name).lower()
+
+
+def of_the_shim() -> dict[str, set[str]]:
+    """Return the fields of each case class of the contract."""
+    classes = re.findall(r"case class (\w+)\((.*?)\)\s", CONTRACT.read_text(encoding="utf-8"), re.DOTALL)
+    return {name: {snake(field) for field in re.findall(r"(\w+):", fields)} for name, fields in classes}
+
+
+def of_the_core() -> dict[str, set[str]]:
+    kinds = (*events.EVENT_TYPES, *actions.ACTION_TYPES, *PARTS)
+    return {cls.__name__: {field.name for field in attrs.fields(cls)} for cls in kinds}
+
+
+@pytest.mark.parametrize("name", sorted(set(of_the_core()) - ONLY_IN_PYTHON))
+def test_the_shim_has_it_with_the_same_fields(name: str) -> None:
+    assert of_the_shim()[name] - ADDED == of_the_core()[name] - ADDED
+
+
+def test_the_shim_has_no_other_event_or_action() -> None:
+    text = CONTRACT.read_text(encoding="utf-8")
+    kinds = re.findall(r"case class (\w+)\([^)]*\)\s+extends (?:Event|Action|QueryOrder)\b", text)
+    known = {cls.__name__ for cls in (*events.EVENT_TYPES, *actions.ACTION_TYPES)}
+    assert set(kinds) == known - ONLY_IN_PYTHON

@@ -1,0 +1,367 @@
+"""Adaptive mode asks the cluster for the executors that the bounds call for, and gives others back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from spark_elastic.core.bounds.declared import WantedBounds
+from tests.unit.core.builder import STATEFUL, Scene, decisions, only, orders, reasons
+
+Stage = Callable[..., Scene]
+IDLE_MS = 50_000
+
+
+def scene(stage: Stage, upper: int = 4, lower: int = 1, **settings: Any) -> Scene:
+    bounds = {"counts": WantedBounds(lower=lower, upper=upper)}
+    return stage(mode="adaptive", bounds=bounds, submission_stabilization_ms=0, **settings)
+
+
+def executor_orders(actions: tuple[ac.Action, ...]) -> list[ac.Action]:
+    kinds = (ac.RequestExecutors, ac.KillExecutors, ac.DecommissionExecutors)
+    return [action for action in actions if isinstance(action, kinds)]
+
+
+def test_what_is_missing_is_requested_once(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1)
+    actions = world.submit()
+    assert only(actions, ac.RequestExecutors).total == 4
+    assert "executors_requested" in reasons(actions)
+    assert executor_orders(world.executor("7")) == []
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_executors_with_several_slots_count_for_as_many(stage: Stage) -> None:
+    world = scene(stage, upper=7)
+    world.start(2)
+    assert only(world.submit(), ac.RequestExecutors).total == 4
+
+
+def test_an_executor_that_is_lost_is_replaced_by_the_standing_request(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1, 1, 1, 1)
+    assert executor_orders(world.submit()) == []
+    assert only(world.lose("0"), ac.RequestExecutors).total == 4
+
+
+def test_surplus_is_given_back_when_it_has_lasted(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1, spark_decommission_enabled="true")
+    world.submit()
+    world.started(2)
+    world.send(ev.ExecutorUsage, executor="1", cached_bytes=0, shuffle_bytes=10)
+    world.send(ev.ExecutorUsage, executor="2", cached_bytes=500, shuffle_bytes=10)
+    world.send(ev.ExecutorUsage, executor="0", cached_bytes=9, shuffle_bytes=10)
+    assert executor_orders(world.advance(IDLE_MS - 1)) == []
+    total, release = executor_orders(world.advance(1))
+    assert isinstance(total, ac.RequestExecutors)
+    assert total.total == 2
+    assert isinstance(release, ac.DecommissionExecutors)
+    assert release.executors == ("1",)
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_settings_are_read_whatever_their_case(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1, spark_decommission_enabled="TRUE")
+    world.submit()
+    assert only(world.advance(IDLE_MS), ac.DecommissionExecutors).executors == ("2",)
+
+
+def test_where_nothing_can_be_decommissioned_executors_are_killed(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    assert only(world.advance(IDLE_MS), ac.KillExecutors).executors == ("2",)
+
+
+def test_a_surplus_that_passes_costs_nothing(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    world.advance(IDLE_MS - 1)
+    world.lose("1")
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_what_the_cluster_refused_is_asked_again_at_the_next_change(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1)
+    request = only(world.submit(), ac.RequestExecutors)
+    assert reasons(world.fail(request, "not now"))[0] == "executors_refused"
+    assert executor_orders(world.batches(300, partitions=1)) == []
+    assert only(world.executor("7"), ac.RequestExecutors).total == 4
+
+
+def test_what_the_cluster_refused_is_asked_again_later_and_later(stage: Stage) -> None:
+    world = scene(stage)
+    world.start(1)
+    request = only(world.submit(), ac.RequestExecutors)
+    for wait_ms in (5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000):
+        assert executor_orders(world.fail(request, "no master")) == []
+        assert executor_orders(world.advance(wait_ms - 1)) == []
+        request = only(world.advance(1), ac.RequestExecutors)
+        assert request.total == 4
+    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    assert executor_orders(world.advance(3_600_000)) == []
+
+
+def test_a_refusal_after_a_success_is_the_first_again(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1)
+    request = only(world.submit(), ac.RequestExecutors)
+    world.fail(request)
+    request = only(world.advance(5_000), ac.RequestExecutors)
+    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    bounds = {"shuffle": (1, 3)}
+    asked = world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
+    world.fail(only(asked, ac.RequestExecutors))
+    assert only(world.advance(5_000), ac.RequestExecutors).total == 3
+
+
+def test_what_was_refused_and_is_not_missing_any_more_is_not_asked_again(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1)
+    world.fail(only(world.submit(), ac.RequestExecutors))
+    world.executor("7")
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_a_retry_is_not_late_because_of_a_later_timer(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    world.lose("0")
+    assert only(world.lose("1") + world.lose("2"), ac.RequestExecutors).total == 2
+    order = world.last_order("RequestExecutors")
+    assert order is not None
+    assert any(isinstance(action, ac.CancelTimer) for action in world.fail(order))
+    assert only(world.advance(5_000), ac.RequestExecutors).total == 2
+
+
+def test_an_excluded_executor_is_replaced(stage: Stage) -> None:
+    world = scene(stage, upper=3)
+    world.start(1, 1, 1)
+    world.submit()
+    request = only(world.send(ev.ExecutorExcluded, executor="0"), ac.RequestExecutors)
+    assert request.total == 4  # for the cluster manager there were three already
+    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    assert executor_orders(world.executor("3")) == []
+    # When it is included again there is one too many.
+    assert executor_orders(world.send(ev.ExecutorUnexcluded, executor="0")) == []
+    total, release = executor_orders(world.advance(IDLE_MS))
+    assert isinstance(total, ac.RequestExecutors)
+    assert total.total == 3
+    assert isinstance(release, ac.KillExecutors)
+    assert release.executors == ("3",)
+
+
+def test_an_excluded_executor_that_ends_is_not_asked_for_any_more(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    world.send(ev.ExecutorExcluded, executor="0")
+    world.executor("2")
+    assert only(world.lose("0"), ac.RequestExecutors).total == 2
+
+
+def test_an_executor_that_is_decommissioned_counts_for_nobody(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    world.send(ev.ExecutorExcluded, executor="0")
+    assert only(world.send(ev.ExecutorDecommissioning, executor="0"), ac.RequestExecutors).total == 2
+
+
+def test_a_release_that_was_refused_is_tried_again_when_the_surplus_has_lasted_once_more(
+    stage: Stage,
+) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    kill = only(world.advance(IDLE_MS), ac.KillExecutors)
+    assert executor_orders(world.fail(kill, "it is busy")) == []
+    assert executor_orders(world.advance(IDLE_MS - 1)) == []
+    assert only(world.advance(1), ac.KillExecutors).executors == ("2",)
+
+
+def test_queries_add_up_and_leave_what_they_no_longer_need(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    world.started(2)
+    other = evolve(STATEFUL, query="q2", name="counts")
+    assert only(world.submit(other), ac.RequestExecutors).total == 4
+    world.executor("8")
+    world.executor("9")
+    world.terminated("q2")
+    assert len(only(world.advance(IDLE_MS), ac.KillExecutors).executors) == 2
+
+
+def test_for_a_query_without_a_bound_nothing_is_requested_or_released(stage: Stage) -> None:
+    world = scene(stage, upper=1)
+    world.start(1, 1)
+    actions = world.submit(evolve(STATEFUL, query="q2", name="unbounded"))
+    actions += world.submit()
+    assert executor_orders(actions + world.advance(600_000)) == []
+
+
+@pytest.mark.parametrize("mode", ["reactive", "dynamic allocation", "Dynamic Allocation", "advice"])
+def test_nobody_is_asked(stage: Stage, mode: str) -> None:
+    world = stage(
+        mode="reactive" if mode == "reactive" else "adaptive",
+        advise_only=mode == "advice",
+        bounds={"counts": WantedBounds(upper=4)},
+    )
+    allocation = {"dynamic allocation": "true", "Dynamic Allocation": "True"}.get(mode, "false")
+    said = reasons(world.start(1, spark_dynamicAllocation_enabled=allocation))
+    assert ("executors_left_alone" in said) == (mode.lower() == "dynamic allocation")
+    assert executor_orders(world.submit() + world.advance(600_000)) == []
+
+
+def test_a_release_that_is_only_advised_is_said_once_and_leaves_all_executors(stage: Stage) -> None:
+    world = scene(stage, upper=2, advise_only=True)
+    world.start(1, 1, 1, 1)
+    world.submit()
+    world.started(2)
+    said = reasons(world.advance(IDLE_MS))
+    assert said.count("executors_released") == 1
+    world.executor("8")
+    world.lose("8")
+    assert "executors_released" not in reasons(world.advance(3_600_000))
+    # All of them are still there, so that four are enough for four slots.
+    bounds = {"shuffle": (1, 4)}
+    asked = world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
+    assert "executors_requested" not in reasons(asked)
+
+
+class TestBounds:
+    """Bounds that change while queries run."""
+
+    def change(self, world: Scene, lower: int, upper: int) -> tuple[ac.Action, ...]:
+        bounds = {"shuffle": (lower, upper)}
+        return world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
+
+    def running(self, stage: Stage, **settings: Any) -> Scene:
+        world = scene(stage, cooldown_ms=0, executing_stabilization_ms=0, **settings)
+        world.start(1, 1, 1, 1)
+        world.submit()
+        world.started(4)
+        world.batches(900, 300, 300, partitions=4)
+        return world
+
+    def test_above_its_upper_bound_a_query_shrinks_whether_that_pays_or_not(self, stage: Stage) -> None:
+        world = self.running(stage)
+        assert "awaiting_batch" in reasons(self.change(world, 1, 3))
+        world.now += 500
+        actions = world.batch(300, 4)
+        assert "rescale_into_bounds" in reasons(actions)
+        assert world.query().target == 3
+        assert only(actions, ac.Rescale).partitions == 3
+        world.rescaled()
+        assert world.query().partitions == 3
+        assert world.query().history[0].cause == "update_requirement"
+
+    def test_slots_that_it_could_not_use_are_no_news_to_it(self, stage: Stage) -> None:
+        world = scene(stage, upper=2)
+        world.start(1, 1, 1)
+        world.submit()
+        world.started(2)
+        world.batches(300, partitions=2)
+        known = world.query()
+        world.executor("7")
+        world.lose("0")
+        assert world.query().last_decision == known.last_decision
+        assert world.query().history == known.history
+        # Now one of those that it uses is gone.
+        assert "counts" in [decision.query for decision in decisions(world.lose("1") + world.lose("2"))]
+
+    def test_a_lower_bound_that_cannot_be_met_stops_no_running_query(self, stage: Stage) -> None:
+        world = self.running(stage)
+        assert "below_lower_bounds" in reasons(self.change(world, 8, 8))
+        assert orders(world.batches(300, 300, partitions=4)) == []
+        assert world.query().state == "Executing"
+
+    def rescaling(self, stage: Stage, **settings: Any) -> Scene:
+        """Bring a query to where its rescale from 4 to 3 is ordered."""
+        world = self.running(stage, rescale_policy="always", **settings)
+        world.lose("3")
+        world.batches(300, 300, partitions=4)
+        assert (world.query().state, world.query().target) == ("Restarting", 3)
+        return world
+
+    def test_bounds_that_change_before_the_boundary_begin_a_record_of_the_rescale(self, stage: Stage) -> None:
+        world = self.rescaling(stage)
+        assert not [order for order in self.change(world, 1, 8) if isinstance(order, ac.Rescale)]
+        world.now += 500
+        world.rescaled(took_ms=2_000)
+        new, old = world.query().history[:2]
+        assert (new.cause, new.status, new.paused_ms) == ("update_requirement", "completed", 2_000)
+        assert (old.status, old.reason) == ("ignored", "resource_requirements_updated")
+        assert [d.numbers["took_ms"] for d in decisions(world.actions) if d.reason == "rescaled"] == [2_000]
+
+    def test_bounds_that_change_before_a_start_begin_a_record_of_it(self, stage: Stage) -> None:
+        world = scene(stage, lower=1)
+        world.start(1, 1)
+        world.submit()
+        assert world.query().state == "CreatingExecutionGraph"
+        self.change(world, 1, 8)
+        world.now += 2_000
+        world.started(2)
+        new, old = world.query().history[:2]
+        assert (new.cause, new.status, new.paused_ms) == ("initial_schedule", "completed", 0)
+        assert (old.status, old.reason) == ("ignored", "resource_requirements_updated")
+
+    def test_bounds_that_let_a_waiting_query_start_begin_a_record_of_that(self, stage: Stage) -> None:
+        world = scene(stage, lower=3)
+        world.start(1, 1)
+        world.submit()
+        self.change(world, 1, 8)
+        world.started(2)
+        new, old = world.query().history
+        assert (new.cause, new.status, new.paused_ms) == ("initial_schedule", "completed", 0)
+        assert (old.cause, old.reason) == ("initial_schedule", "resource_requirements_updated")
+
+    def test_slots_below_its_lower_bound_call_a_rescale_off_and_keep_it_from_nothing(
+        self, stage: Stage
+    ) -> None:
+        world = self.rescaling(stage, lower=2, resource_wait_ms=60_000)
+        assert only(world.lose("2"), ac.Rescale).partitions == 2
+        actions = world.lose("1")
+        assert reasons(actions)[-1] == "rescale_called_off"
+        assert only(actions, ac.Rescale).partitions == 4
+        world.rescaled(took_ms=0)
+        assert world.query().state == "Executing"
+        assert world.query().history[0].reason == "no_resources_or_parallelisms_change"
+        assert [order for order in orders(world.advance(600_000)) if isinstance(order, ac.FailQuery)] == []
+        assert world.query().state == "Executing"
+
+    def test_the_policy_file_counts_more_than_the_settings(self, stage: Stage) -> None:
+        world = self.running(stage)
+        file = {"counts": {"shuffle": WantedBounds(lower=1, upper=2)}}
+        actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
+        assert "policy_file_read" in reasons(actions)
+        world.now += 500
+        world.batch(300, 4)
+        assert world.query().target == 2
+
+    def test_bounds_for_a_vertex_that_is_not_there_are_said_and_left_out(self, stage: Stage) -> None:
+        world = self.running(stage)
+        file = {"counts": {"source-9": WantedBounds(upper=2)}}
+        actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
+        assert "bounds_refused" in reasons(actions)
+        # What somebody asks for another query is no reason to say it again.
+        asked = {"query": "other", "bounds": {"shuffle": (1, 3)}, "by": "somebody"}
+        assert reasons(world.send(ev.RequirementsRequested, **asked)) == ["bounds_requested"]
+
+    def test_a_file_that_is_refused_changes_nothing(self, stage: Stage) -> None:
+        world = self.running(stage)
+        actions = world.send(ev.PolicyFileRefused, path="p.yaml", errors=("line 3: no",))
+        assert reasons(actions) == ["policy_file_refused"]
+        assert orders(actions) == []

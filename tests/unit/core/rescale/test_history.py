@@ -1,0 +1,57 @@
+"""The history: newest first, bounded, one record at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_elastic.core.rescale.history import Cause, History, Stay
+
+
+def test_causes_that_come_up_meanwhile_join_the_open_record() -> None:
+    history = History(limit=3)
+    history.open("new_resources", state="Executing", at=10, slots=2, partitions=2)
+    history.open("load_changed", state="Executing", at=20, slots=4, partitions=2)
+    (record,) = history.records
+    assert (record.cause, record.started, record.status) == ("new_resources", 10, "in_progress")
+
+
+@pytest.mark.parametrize("cause", ["lost_resources", "recoverable_failover"])
+def test_a_loss_or_a_failure_becomes_the_cause_of_the_open_record(cause: Cause) -> None:
+    history = History(limit=3)
+    history.open("new_resources", state="Executing", at=10, slots=2, partitions=2)
+    history.entered("Restarting", 15)
+    history.open(cause, state="Restarting", at=20, slots=4, partitions=2)
+    (record,) = history.records
+    assert (record.cause, record.started) == (cause, 10)
+    assert record.stays == (Stay(state="Restarting", entered=20),)
+
+
+def test_a_closed_record_keeps_its_first_reason() -> None:
+    history = History(limit=3)
+    history.open("new_resources", state="Executing", at=10)
+    history.close("exception_occurred", at=20)
+    history.close("succeeded", at=30)
+    (record,) = history.records
+    assert (record.reason, record.status, record.ended) == ("exception_occurred", "failed", 20)
+
+
+def test_the_oldest_is_forgotten_and_numbers_go_on() -> None:
+    history = History(limit=2)
+    for at in range(5):
+        history.open("new_resources", state="Executing", at=at)
+        history.close("no_resources_or_parallelisms_change", at=at)
+    assert [record.number for record in history.records] == [5, 4]
+    history.validate()
+
+
+def test_the_stays_tell_where_the_time_went() -> None:
+    history = History(limit=2)
+    history.entered("Executing", 5)
+    history.open("new_resources", state="Executing", at=10)
+    history.entered("Restarting", 30)
+    history.close("succeeded", at=70)
+    stays = history.records[0].stays
+    assert [(stay.state, stay.entered, stay.left) for stay in stays] == [
+        ("Executing", 10, 30),
+        ("Restarting", 30, 70),
+    ]

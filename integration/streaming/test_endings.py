@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from attrs import frozen
 from integration.jdk_tools import JAR, JAVAC, run_tool
 from integration.streaming.driver import Driver
 from integration.streaming.launch import WITH_PLUGIN, launched, run_by_python, submitted
-from integration.streaming.waiting import PATIENCE_S
+from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.demo.cluster import spark_home
 from spark_elastic.demo.processes import LoggedProcess
 
@@ -190,16 +190,23 @@ def test_a_shell_ends_with_its_input(tmp_path: Path) -> None:
 def test_every_thread_of_ours_is_a_daemon(jvm: Driver) -> None:
     """What isn't keeps the JVM from ending when the application's own threads have ended."""
 
-    def lasting(conf: Mapping[str, str]) -> Counter[str]:
+    def without_daemons() -> Counter[str]:
+        threads = jvm.jvm.java.lang.Thread.getAllStackTraces().keySet()
+        return Counter(re.sub(r"\d+", "N", t.getName()) for t in threads if not t.isDaemon())
+
+    @contextmanager
+    def application(conf: Mapping[str, str]) -> Iterator[None]:
         with jvm.session({**conf, "spark.ui.enabled": "true"}) as spark:
             rows = spark.readStream.format("rate").load()
             query = rows.groupBy().count().writeStream.format("noop").outputMode("update").start()
             query.processAllAvailable()
             spark.range(1000).repartition(3).groupBy("id").count().collect()
-            threads = list(jvm.jvm.java.lang.Thread.getAllStackTraces().keySet())
-            if conf:
-                assert "elastic-policy" in {thread.getName() for thread in threads}
-            return Counter(re.sub(r"\d+", "N", t.getName()) for t in threads if not t.isDaemon())
+            yield
 
-    plain = lasting({})
-    assert lasting(WITH_PLUGIN) - plain == Counter()
+    with application({}):
+        plain = without_daemons()
+    with application(WITH_PLUGIN):
+        threads = jvm.jvm.java.lang.Thread.getAllStackTraces().keySet()
+        assert "elastic-policy" in {thread.getName() for thread in threads}
+        # Netty has one that comes by chance, in plain Spark too, and ends after a quiet second.
+        eventually(lambda: without_daemons() <= plain, "no thread but Spark's that is no daemon")

@@ -122,8 +122,8 @@ class World:
             events += happens()
         if len(events) < _BATCH_EVENTS:
             self.now = max(self.now, end)
-        while (timer := self._timers.pop_due(self.now)) is not None:
-            events.append(ev.TimerFired(**self._stamp(), timer=timer))
+        while (due := self._timers.pop_due(self.now)) is not None:
+            events.append(ev.TimerFired(**self._stamp(), timer=due.timer, query=due.query))
         return events
 
     def carry_out(self, actions: Iterable[ac.Action]) -> None:
@@ -132,15 +132,15 @@ class World:
             match action:
                 case ac.Report():
                     pass
-                case ac.SetTimer(timer=timer, at=at):
-                    self._timers.set(timer, at)
+                case ac.SetTimer():
+                    self._timers.set(action)
                 case ac.CancelTimer(timer=timer):
                     self._timers.cancel(timer)
                 case ac.Configure():
                     self._restarts = action.restarts
-                    self._after(1, partial(self._done, action.id))
+                    self._after(1, partial(self._done, action))
                 case ac.HoldQuery():
-                    self._after(1, partial(self._done, action.id))
+                    self._after(1, partial(self._done, action))
                 case ac.StartQuery():
                     self._after(_SECOND, partial(self._start, action))
                 case ac.CancelQuery() | ac.FailQuery():
@@ -246,7 +246,7 @@ class World:
             yield self._failed(order)
         else:
             query.partitions = order.partitions or query.partitions
-            yield from self._done(order.id)
+            yield from self._done(order)
         yield ev.QueryStarted(**self._stamp(), query=order.query, run=query.run, partitions=query.partitions)
         start = query.start
         self._after(self._random.randrange(self.size.trigger_ms), partial(self._micro_batch, query, start))
@@ -267,18 +267,13 @@ class World:
         duration_ms = int(_BASE_MS + -(-tasks // slots) * (_OVERHEAD_MS + work_ms / tasks))
         rows = int(work_ms * 100)
         query.batch += 1
-        for stage in range(2 if facts.stateful else 1):
+        for _ in range(2 if facts.stateful else 1):
             yield ev.StageCompleted(
                 **self._stamp(),
-                stage=2 * query.batch + stage,
-                attempt=0,
                 query=facts.query,
+                batch=query.batch,
                 tasks=tasks,
-                run_ms=int(work_ms),
-                input_bytes=rows * 100,
-                shuffle_read_bytes=rows * 50,
-                shuffle_write_bytes=rows * 50,
-                duration_ms=duration_ms // 2,
+                duration_ms=(duration_ms - _BASE_MS) // 2,
             )
         yield ev.QueryProgress(
             **self._stamp(),
@@ -334,7 +329,7 @@ class World:
             yield self._failed(order)
         else:
             query.partitions = order.partitions
-            yield from self._done(order.id)
+            yield from self._done(order)
 
     def _move(self, query: _Query, start: int) -> Iterator[ev.Event]:
         """Carry out the rescale that waits for this boundary, and go on with the next micro-batch."""
@@ -346,7 +341,7 @@ class World:
         else:
             took_ms = 0 if order.partitions == query.partitions else _MOVE_MS
             query.partitions = order.partitions
-            yield from self._done(order.id, took_ms)
+            yield from self._done(order, took_ms)
         yield from self._micro_batch(query, start)
 
     def _bounds_change(self) -> Iterator[ev.Event]:
@@ -383,10 +378,15 @@ class World:
         if self._is_refused():
             yield self._failed(order)
         else:
-            yield from self._done(order.id)
+            yield from self._done(order)
 
     def _failed(self, order: ac.Action) -> ev.Event:
-        return ev.ActionFailed(**self._stamp(), action=order.id, error="refused")
+        return ev.ActionFailed(**self._stamp(), **_named(order), error="refused")
 
-    def _done(self, action: str, took_ms: int = 10) -> Iterator[ev.Event]:
-        yield ev.ActionDone(**self._stamp(), action=action, took_ms=took_ms)
+    def _done(self, order: ac.Action, took_ms: int = 10) -> Iterator[ev.Event]:
+        yield ev.ActionDone(**self._stamp(), **_named(order), took_ms=took_ms)
+
+
+def _named(order: ac.Action) -> dict[str, Any]:
+    """Name an order as its outcome does."""
+    return {"action": order.id, "query": order.query if isinstance(order, ac.QueryOrder) else None}

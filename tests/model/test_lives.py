@@ -25,7 +25,7 @@ from spark_elastic.core.actions import (
 )
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from spark_elastic.core.settings import CoreSettings
-from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, snapshot
+from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, ordered_for, snapshot
 from tests.unit.runtime.seen import seen
 
 EXECUTORS = st.sampled_from("01234")
@@ -284,9 +284,9 @@ class Lives(RuleBasedStateMachine):
 
     def outcome(self, order: Action, well: bool) -> None:
         if well:
-            self.send(ev.ActionDone, action=order.id, took_ms=100)
+            self.send(ev.ActionDone, action=order.id, query=ordered_for(order), took_ms=100)
         else:
-            self.send(ev.ActionFailed, action=order.id, error="no")
+            self.send(ev.ActionFailed, action=order.id, query=ordered_for(order), error="no")
 
     def runs_now(self, query: str) -> None:
         self.phase[query] = "running"

@@ -127,7 +127,7 @@ class ResumedLives(Lives):
         machines = self.scene.scheduler._machines.values()
         timers = (machine.record.timer for machine in machines)
         wanted = {timer.id: timer.at for timer in timers if timer}
-        assert {timer: self.scene.timers.get(timer) for timer in wanted} == wanted
+        assert {name: self.scene.timers[name].at for name in wanted} == wanted
 
     @precondition(lambda self: self.phase)
     @rule(data=st.data())

@@ -56,16 +56,6 @@ DIFFERENCES = (
     Difference("batch_parallelism_decision", "sink_parallelism_after_both", STAGES),
     Difference("batch_parallelism_decision", "sink_initialised_at_start", STAGES),
     Difference(
-        "reactive_parallelism_store",
-        "can_rescale_max",
-        "maxParallelism is read when the policy starts; nothing changes it while a query runs",
-    ),
-    Difference(
-        "default_max_parallelism",
-        "key_group_ranges",
-        "Spark has no key groups: a key's partition is its hash modulo the number of partitions",
-    ),
-    Difference(
         "rescale_history",
         "newest_reason",
         "a query that has lost all its executors waits for others, as in plain Spark: it does not fail",

@@ -178,10 +178,11 @@ class DecommissionExecutors(Action):
 
 @frozen(kw_only=True)
 class SetTimer(Action):
-    """Wake the scheduler up at `at` (epoch ms) by a ``TimerFired`` event."""
+    """Wake the scheduler up at `at` (epoch ms) by a ``TimerFired`` event that names the same `query`."""
 
     timer: str
     at: int
+    query: str | None = None
 
 
 @frozen(kw_only=True)

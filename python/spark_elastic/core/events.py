@@ -255,24 +255,23 @@ class QueryTerminated(QueryEvent):
 
 @frozen(kw_only=True)
 class StageCompleted(Event):
-    """A stage has ended; its tasks are added up. `query` is None for batch work."""
+    """A stage of a micro-batch that reads a shuffle is done: so many tasks were over in `duration_ms`.
 
-    stage: int
-    attempt: int
-    query: str | None = None
+    Those of one micro-batch that have as many tasks may come as one, with their durations added up.
+    """
+
+    query: str
+    batch: int
     tasks: int
-    run_ms: int = 0
-    input_bytes: int = 0
-    shuffle_read_bytes: int = 0
-    shuffle_write_bytes: int = 0
-    duration_ms: int = 0
+    duration_ms: int
 
 
 @frozen(kw_only=True)
 class ActionOutcome(Event):
-    """What became of an action of ours: `action` is its id."""
+    """What became of an order: `action` is its id, `query` whom it was for, None for one about executors."""
 
     action: str
+    query: str | None = None
 
 
 @frozen(kw_only=True)
@@ -333,9 +332,10 @@ class RequirementsRequested(Event):
 
 @frozen(kw_only=True)
 class TimerFired(Event):
-    """A timer that was set has come due."""
+    """A timer that was set has come due: the one of a `query`, None for that of the executors."""
 
     timer: str
+    query: str | None = None
 
 
 @frozen(kw_only=True)

@@ -105,15 +105,15 @@ class Scheduler:
             counters=self._counters,
         )
         match event:  # the most frequent first
-            case ev.StageCompleted():
-                pass  # Decisions are made by slots and batches alone.
             case ev.ExecutorUsage():
                 self.slots.apply(event)
             case (
                 ev.QueryEvent(query=query)
-                | ev.SavepointTaken(query=query)
+                | ev.StageCompleted(query=query)
                 | ev.CancelRequested(query=query)
                 | ev.SavepointRequested(query=query)
+                | ev.ActionOutcome(query=str() as query)
+                | ev.TimerFired(query=str() as query)
             ):
                 self._tell(query, event, turn)
             case ev.ExecutorEvent():
@@ -122,12 +122,9 @@ class Scheduler:
                 self._supply.stale = True
                 self._tell_slots(turn)
             case ev.ActionOutcome():
-                if not self._supply.answered(event, self.slots, turn):
-                    self._tell(self._who_ordered(event.action), event, turn)
+                self._supply.answered(event, self.slots, turn)
             case ev.TimerFired():
-                # A timer that was cancelled while it fired is no longer known.
-                if not self._supply.timer_fired(event.timer):
-                    self._tell(self._who_waits(event.timer), inner.TimePassed(), turn)
+                self._supply.timer_fired(event.timer)
             case ev.QuerySubmitted():
                 self._submitted(event, turn)
             case ev.RequirementsRequested():
@@ -144,9 +141,9 @@ class Scheduler:
             self._supply.reconcile(self.slots, self._live_requirements(), turn)
         return tuple(turn.actions)
 
-    def _tell(self, query: str | None, event: inner.QueryInput, turn: Turn) -> None:
+    def _tell(self, query: str, event: inner.QueryInput, turn: Turn) -> None:
         """Hand over to the machine of a query; one that is not known concerns nobody."""
-        machine = None if query is None else self._machines.get(query)
+        machine = self._machines.get(query)
         if machine is not None:
             machine.handle(event, turn)
             if machine.is_finished:
@@ -163,19 +160,6 @@ class Scheduler:
 
     def _live_requirements(self) -> Iterator[Requirements]:
         return (machine.record.requirements for machine in self._machines.values() if not machine.is_finished)
-
-    def _who_ordered(self, action: str) -> str | None:
-        for query, machine in self._machines.items():
-            if action in machine.record.orders:
-                return query
-        return None
-
-    def _who_waits(self, timer: str) -> str | None:
-        for query, machine in self._machines.items():
-            waits_for = machine.record.timer
-            if waits_for is not None and waits_for.id == timer:
-                return query
-        return None
 
     def _take_over(self, event: ev.Snapshot, turn: Turn) -> None:
         """Answer with the limits and take the world as it is; what was known and still holds goes on."""

@@ -15,10 +15,11 @@ Number = float | int | str
 
 @frozen
 class Timer:
-    """A timer that is set, for `at` (epoch ms)."""
+    """A timer that is set, for `at` (epoch ms), by a `query`; None: by what orders executors."""
 
     id: str
     at: int
+    query: str | None = None
 
 
 @define
@@ -55,16 +56,17 @@ class Turn:
         """Send an action out."""
         self.actions.append(action)
 
-    def set_timer(self, at: int) -> Timer:
+    def set_timer(self, at: int, query: str | None = None) -> Timer:
         """Order a timer for `at` (epoch ms)."""
         self._counters.timers += 1
-        timer = Timer(id=f"t{self._counters.timers}", at=at)
+        timer = Timer(id=f"t{self._counters.timers}", at=at, query=query)
         self.repeat_timer(timer)
         return timer
 
     def repeat_timer(self, timer: Timer) -> None:
         """Order a timer again of which nobody knows whether it is set."""
-        self.emit(SetTimer(id=self.next_action(), cause=self.cause, timer=timer.id, at=timer.at))
+        action = self.next_action()
+        self.emit(SetTimer(id=action, cause=self.cause, timer=timer.id, at=timer.at, query=timer.query))
 
     def cancel_timer(self, timer: Timer) -> None:
         """Order that a timer is forgotten."""

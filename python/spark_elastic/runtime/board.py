@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spark_elastic.core.actions import Action, Report
-from spark_elastic.core.events import ActionOutcome, Event, ExecutorUsage, Snapshot, StageCompleted
+from spark_elastic.core.events import Event, ExecutorUsage, Snapshot, StageCompleted
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
@@ -28,9 +28,6 @@ MakeEvent = Callable[[str, int], Event]
 
 Check = Callable[[Mapping[str, QueryView]], MakeEvent]
 """Looks at the queries as they are, says which event is to happen, or raises because none can."""
-
-# More actions of which the outcome is not known are more than any driver owes.
-_MOST_ORDERS = 10_000
 
 
 class Late(Exception):
@@ -107,7 +104,6 @@ class Board:
         self._pictures = Pictures()
         self._decisions = Decisions()
         self.timeline = Timeline()
-        self._orders: dict[str, str] = {}
         self._at = 0
         self._news = False
 
@@ -180,26 +176,15 @@ class Board:
         for action in actions:
             if isinstance(action, Report):
                 self._decisions.keep(action.decision)
-            else:
-                self._order(action)
 
     def _mark(self, event: Event) -> None:
         """Note whose picture is to be made anew."""
         query = getattr(event, "query", None)
-        if isinstance(event, ActionOutcome):
-            query = self._orders.pop(event.action, None) or query
         if query is not None:
             self._pictures.stale.add(query)
         else:
-            # An executor, a timer, a policy file: any query may be meant.
+            # An executor, a policy file: any query may be meant.
             self._pictures.all_stale = True
-
-    def _order(self, action: Action) -> None:
-        query = getattr(action, "query", None)
-        if query is not None:
-            self._orders[action.id] = query
-            if len(self._orders) > _MOST_ORDERS:
-                del self._orders[next(iter(self._orders))]
 
     def publish(self) -> None:
         """Show what has changed, then let go those who have asked."""

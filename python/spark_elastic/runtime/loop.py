@@ -189,7 +189,7 @@ class Loop:
         journal.actions(written)
         for action, value in zip(actions, written, strict=True):
             if isinstance(action, SetTimer):
-                self._timers.set(action.timer, action.at)
+                self._timers.set(action)
             elif isinstance(action, CancelTimer):
                 self._timers.cancel(action.timer)
             else:
@@ -198,10 +198,10 @@ class Loop:
     def _fire_timers(self) -> None:
         for _ in range(_MAX_TIMERS_PER_ROUND):
             now = self._clock.now()
-            timer = self._timers.pop_due(now)
-            if timer is None:
+            due = self._timers.pop_due(now)
+            if due is None:
                 return
-            self._handle(TimerFired(id=self._next_id(), at=now, timer=timer))
+            self._handle(TimerFired(id=self._next_id(), at=now, timer=due.timer, query=due.query))
 
     def _look_at_policy_file(self) -> None:
         event = None if self._watch is None else self._watch.poll(self._clock.now())

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import heapq
 
+from spark_elastic.core.actions import SetTimer
+
 
 class Timers:
-    """Named wake-ups in the order of their time (epoch ms); setting a name again replaces it."""
+    """What was ordered for later, in the order of its time; setting a timer again replaces it."""
 
     def __init__(self) -> None:
-        self._at: dict[str, int] = {}
-        # Replaced and cancelled timers stay in the heap until they come up, and are told by `_at`.
+        self._set: dict[str, SetTimer] = {}
+        # Replaced and cancelled timers stay in the heap until they come up, and are told by `_set`.
         self._heap: list[tuple[int, str]] = []
 
-    def set(self, name: str, at: int) -> None:
-        """Let `name` come due at `at`."""
-        self._at[name] = at
-        heapq.heappush(self._heap, (at, name))
+    def set(self, order: SetTimer) -> None:
+        """Let a timer come due."""
+        self._set[order.timer] = order
+        heapq.heappush(self._heap, (order.at, order.timer))
 
-    def cancel(self, name: str) -> None:
-        """Forget `name`; one that is not set is nothing to complain about."""
-        self._at.pop(name, None)
+    def cancel(self, timer: str) -> None:
+        """Forget a timer; one that is not set is nothing to complain about."""
+        self._set.pop(timer, None)
 
     def next_at(self) -> int | None:
-        """Return the time of the next one, None without any."""
-        while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
+        """Return the time of the next one (epoch ms), None without any."""
+        while self._heap:
+            at, timer = self._heap[0]
+            if timer in self._set and self._set[timer].at == at:
+                return at
             heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        return None
 
-    def pop_due(self, now: int) -> str | None:
-        """Take out the earliest one that is due at `now`, None if none is."""
+    def pop_due(self, now: int) -> SetTimer | None:
+        """Take out the earliest one that is due at `now` (epoch ms), None if none is."""
         at = self.next_at()
         if at is None or at > now:
             return None
-        name = heapq.heappop(self._heap)[1]
-        del self._at[name]
-        return name
+        return self._set.pop(heapq.heappop(self._heap)[1])

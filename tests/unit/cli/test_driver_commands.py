@@ -213,7 +213,7 @@ def complete_savepoint(driver: Served, *, fail: bool = False) -> threading.Threa
     def wait() -> None:
         ordered = driver.world.shim.ordered(TakeSavepoint)
         if fail:
-            driver.world.send(ev.ActionFailed, action=ordered.id, error="no room")
+            driver.world.send(ev.ActionFailed, action=ordered.id, query=ID, error="no room")
         else:
             taken = {"action": ordered.id, "path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
             driver.world.send(ev.SavepointTaken, query=ID, run="r1", **taken)

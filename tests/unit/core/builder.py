@@ -12,6 +12,7 @@ from spark_elastic.core.actions import (
     Action,
     CancelTimer,
     Decision,
+    QueryOrder,
     Report,
     Rescale,
     SetTimer,
@@ -72,7 +73,7 @@ class Scene:
     now: int = 1_000_000
     scheduler: Scheduler = field(init=False)
     log: list[tuple[ev.Event, tuple[Action, ...]]] = field(factory=list)
-    timers: dict[str, int] = field(factory=dict)
+    timers: dict[str, SetTimer] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.scheduler = Scheduler(self.settings)
@@ -83,8 +84,8 @@ class Scene:
         self.log.append((event, actions))
         for action in actions:
             match action:
-                case SetTimer(timer=timer, at=at):
-                    self.timers[timer] = at
+                case SetTimer(timer=timer):
+                    self.timers[timer] = action
                 case CancelTimer(timer=timer):
                     self.timers.pop(timer, None)
         return actions
@@ -115,7 +116,7 @@ class Scene:
         order = self.last_order("StartQuery")
         actions: tuple[Action, ...] = ()
         if order is not None:
-            actions = self.send(ev.ActionDone, action=order.id, took_ms=200)
+            actions = self.done(order, took_ms=200)
         return actions + self.send(ev.QueryStarted, query=query, run=run, partitions=partitions)
 
     def rescaled(self, took_ms: int = 1_000) -> tuple[Action, ...]:
@@ -123,10 +124,13 @@ class Scene:
         order = self.last_order("Rescale")
         assert order is not None
         self.now += took_ms
-        return self.send(ev.ActionDone, action=order.id, took_ms=took_ms)
+        return self.done(order, took_ms)
+
+    def done(self, order: Action, took_ms: int = 1) -> tuple[Action, ...]:
+        return self.send(ev.ActionDone, action=order.id, query=ordered_for(order), took_ms=took_ms)
 
     def fail(self, order: Action, error: str = "no space left") -> tuple[Action, ...]:
-        return self.send(ev.ActionFailed, action=order.id, error=error)
+        return self.send(ev.ActionFailed, action=order.id, query=ordered_for(order), error=error)
 
     def batch(
         self, duration_ms: int, partitions: int, query: str = "counts", run: str = "r1", rows: int = 1000
@@ -174,18 +178,17 @@ class Scene:
         """Let time pass and timers fire, each at its time."""
         end = self.now + ms
         actions: tuple[Action, ...] = ()
-        while due := sorted((at, timer) for timer, at in self.timers.items() if at <= end):
-            at, timer = due[0]
+        while due := sorted((t.at, name) for name, t in self.timers.items() if t.at <= end):
+            at, name = due[0]
             self.now = max(self.now, at)
-            del self.timers[timer]
-            actions += self.send(ev.TimerFired, timer=timer)
+            actions += self.send(ev.TimerFired, timer=name, query=self.timers.pop(name).query)
         self.now = end
         return actions
 
     def until_rescale(self) -> tuple[Action, ...]:
         """Let timers fire, each at its time, until a rescale is ordered."""
         while self.timers:
-            actions = self.advance(min(self.timers.values()) - self.now)
+            actions = self.advance(min(timer.at for timer in self.timers.values()) - self.now)
             if any(isinstance(action, Rescale) for action in actions):
                 return actions
         raise AssertionError("nothing is rescaled, and nothing is waited for")
@@ -219,6 +222,11 @@ class Scene:
         assert set(self.timers) <= timers
         ids = [action.id for action in self.actions]
         assert len(set(ids)) == len(ids)
+
+
+def ordered_for(order: Action) -> str | None:
+    """Return the query that an order is about, as its outcome names it."""
+    return order.query if isinstance(order, QueryOrder) else None
 
 
 def decisions(actions: Sequence[Action]) -> list[Decision]:

@@ -31,7 +31,7 @@ def settle(scene: Scene, wait_ms: int = 120_000) -> None:
                 scene.now += _BATCH_MS
                 scene.batch(_BATCH_MS, view.partitions, query)
         if _open_order(scene) is None:
-            due = min(scene.timers.values(), default=None)
+            due = min((timer.at for timer in scene.timers.values()), default=None)
             if due is None or due > end:
                 return
             scene.advance(max(0, due - scene.now))
@@ -63,26 +63,26 @@ def carry_out(scene: Scene, order: ac.Action) -> None:
         case ac.StartQuery(query=query, partitions=partitions):
             view = scene.query(query)
             count = partitions or view.partitions or view.facts.session_partitions
-            scene.send(ev.ActionDone, action=order.id, took_ms=100)
+            scene.done(order, took_ms=100)
             scene.send(ev.QueryStarted, query=query, run=view.run, partitions=count)
         case ac.Rescale():
-            scene.send(ev.ActionDone, action=order.id, took_ms=100)
+            scene.done(order, took_ms=100)
         case ac.FailQuery(query=query, message=message):
-            scene.send(ev.ActionDone, action=order.id, took_ms=0)
+            scene.done(order, took_ms=0)
             scene.terminated(query, message or "the exception of its run")
         case ac.CancelQuery(query=query):
-            scene.send(ev.ActionDone, action=order.id, took_ms=0)
+            scene.done(order, took_ms=0)
             scene.terminated(query)
         case ac.TakeSavepoint(query=query, target=target, stop=stop):
             taken = {"query": query, "run": scene.query(query).run, "batch": 7, "bytes": 1_000}
             scene.send(ev.SavepointTaken, action=order.id, path=f"{target}/savepoint-7", **taken)
-            scene.send(ev.ActionDone, action=order.id, took_ms=100)
+            scene.done(order, took_ms=100)
             if stop and not _stands_at_a_failure(scene, query):
                 scene.terminated(query)
         case ac.DecommissionExecutors(executors=executors) | ac.KillExecutors(executors=executors):
-            scene.send(ev.ActionDone, action=order.id, took_ms=0)
+            scene.done(order, took_ms=0)
             for executor in executors:
                 scene.lose(executor)
         case _:
             # A request is only noted: nobody has machines to give here.
-            scene.send(ev.ActionDone, action=order.id, took_ms=0)
+            scene.done(order, took_ms=0)

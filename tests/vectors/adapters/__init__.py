@@ -24,8 +24,6 @@ from tests.vectors.adapters import (
 from tests.vectors.adapters.fields import Fields
 
 ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
-    "reactive_parallelism_store": slots.reactive_parallelism_store,
-    "default_max_parallelism": slots.default_max,
     "legacy_rescale_gate": slots.legacy_rescale_gate,
     "resource_requirements_validation": requirements.resource_requirements_validation,
     "slot_allocation": slots.slot_allocation,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from spark_elastic.core.batch.number import highest_parallelism, tasks_for
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.sources import source_bound
-from spark_elastic.core.bounds.requirements import VertexParallelism
 from tests.vectors.adapters.batch import bounds_of, ranges_of, written_by
 from tests.vectors.adapters.fields import Fields, NotRunError
 
@@ -38,10 +37,9 @@ def number(given: Fields) -> Fields:
 
 def stage(given: Fields) -> Fields:
     fixed, maximum = given["parallelism"], unset(given["max_parallelism"])
-    if fixed == -1:
-        return {"parallelism": fixed, "max_parallelism": highest_parallelism(maximum, given["global_max"])}
-    vertex = VertexParallelism(parallelism=fixed, maximum=maximum)
-    return {"parallelism": vertex.parallelism, "max_parallelism": vertex.max_parallelism}
+    if fixed != -1:
+        raise NotRunError("no stage is given a number of tasks of its own")
+    return {"parallelism": fixed, "max_parallelism": highest_parallelism(maximum, given["global_max"])}
 
 
 def source(given: Fields) -> Fields:

@@ -4,35 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.core.bounds.requirements import (
-    Bounds,
-    Vertex,
-    VertexParallelism,
-    default_max_parallelism,
-    desired_slots,
-)
+from spark_elastic.core.bounds.requirements import Bounds, Vertex, desired_slots
 from spark_elastic.core.rescale.allocation import allocate
 from spark_elastic.core.rescale.parallelism import is_increase_enough
 from tests.vectors.adapters.fields import Fields
-
-
-def reactive_parallelism_store(given: Fields) -> Fields:
-    if "vertices" in given:
-        known = {name: vertex_parallelism(*values) for name, values in given["vertices"].items()}
-        return {
-            "vertices": {name: [vertex.parallelism, vertex.max_parallelism] for name, vertex in known.items()}
-        }
-    vertex = vertex_parallelism(given["parallelism"], given["max_parallelism"])
-    parallelism = vertex.reactive_bounds().upper if given.get("adjusted") else vertex.parallelism
-    return {"parallelism": parallelism, "max_parallelism": vertex.max_parallelism}
-
-
-def vertex_parallelism(parallelism: int, maximum: int) -> VertexParallelism:
-    return VertexParallelism(parallelism=parallelism, maximum=None if maximum == -1 else maximum)
-
-
-def default_max(given: Fields) -> Fields:
-    return {"max_parallelism": default_max_parallelism(given["parallelism"])}
 
 
 def legacy_rescale_gate(given: Fields) -> Fields:

@@ -5,15 +5,14 @@ How many there are is decided by whoever adds and removes workers; this mode ask
 
 from __future__ import annotations
 
-from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex, VertexParallelism
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
 from spark_elastic.core.events import QueryFacts
 from spark_elastic.core.settings import CoreSettings
 
 
 def requirements(facts: QueryFacts, settings: CoreSettings) -> Requirements:
     """Let a query have 1 to its maximum, lowered to the user's own count where that is an upper bound."""
-    declared = VertexParallelism(parallelism=facts.session_partitions, maximum=settings.max_parallelism)
-    upper = declared.reactive_bounds().upper
+    upper = settings.max_parallelism
     bound_by = "spark.elastic.maxParallelism"
     explicit = facts.explicit_partitions
     if settings.explicit_parallelism == "upperBound" and explicit is not None and explicit < upper:

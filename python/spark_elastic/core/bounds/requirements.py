@@ -14,21 +14,11 @@ from attrs.validators import ge
 MAX_PARALLELISM = 32_768
 SHUFFLE = "shuffle"
 """The vertex of all stateful operators of a query, which share one partition count."""
-_SMALLEST_DEFAULT_MAX = 128
 
 
 def source_vertex(number: int) -> str:
     """Name the vertex of a source by its place (from 0) in the query."""
     return f"source-{number}"
-
-
-def default_max_parallelism(parallelism: int) -> int:
-    """Choose the highest parallelism for a vertex that was configured with `parallelism` and no maximum.
-
-    It leaves room to grow by half, rounded up to a power of two, within 128 and 32768.
-    """
-    room = parallelism + parallelism // 2
-    return min(max(1 << (room - 1).bit_length(), _SMALLEST_DEFAULT_MAX), MAX_PARALLELISM)
 
 
 @frozen(kw_only=True)
@@ -41,23 +31,6 @@ class Bounds:
     def __attrs_post_init__(self) -> None:
         if self.lower > self.upper:
             raise ValueError(f"lower bound {self.lower} is above upper bound {self.upper}")
-
-
-@frozen(kw_only=True)
-class VertexParallelism:
-    """What a vertex was configured with: `maximum` None means not configured."""
-
-    parallelism: int = field(validator=ge(1))
-    maximum: int | None = None
-
-    @property
-    def max_parallelism(self) -> int:
-        """The configured maximum, or the default that follows from the configured parallelism."""
-        return default_max_parallelism(self.parallelism) if self.maximum is None else self.maximum
-
-    def reactive_bounds(self) -> Bounds:
-        """Take all that is there: in reactive mode only the maximum limits a vertex."""
-        return Bounds(lower=1, upper=self.max_parallelism)
 
 
 @frozen(kw_only=True)

@@ -67,10 +67,10 @@ class Supply:
             self._order(order, len(pool.executors), turn)
         self._keep_timer(turn)
 
-    def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> bool:
-        """Take in what became of an order; return whether it was one of these."""
+    def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> None:
+        """Take in what became of an order; one that was given up, or is nobody's, concerns nobody."""
         if event.action not in self.orders:
-            return False
+            return
         self.orders.discard(event.action)
         self.stale = True
         if isinstance(event, ActionFailed):
@@ -78,15 +78,12 @@ class Supply:
             self.demand.refused(turn.now, pool)
         else:
             self.demand.done()
-        return True
 
-    def timer_fired(self, timer: str) -> bool:
-        """Return whether it was this one's timer: what is due is done at the end of every turn."""
-        if self.timer is None or timer != self.timer.id:
-            return False
-        self.timer = None
-        self.stale = True
-        return True
+    def timer_fired(self, timer: str) -> None:
+        """Note that what was waited for is due: it is done at the end of the turn."""
+        if self.timer is not None and timer == self.timer.id:
+            self.timer = None
+            self.stale = True
 
     def _keep_timer(self, turn: Turn) -> None:
         due = self.demand.due

@@ -47,6 +47,7 @@ class Hearing(Ordering):
         record.partitions = event.partitions
         if warm and self.slots > 0:
             record.measurements.add(
+                batch=event.batch,
                 partitions=event.partitions,
                 slots=self.slots,
                 duration_ms=event.duration_ms,

@@ -28,11 +28,6 @@ class BoundsChanged:
 
 
 @frozen
-class TimePassed:
-    """The query's timer has fired."""
-
-
-@frozen
 class FoundAgain:
     """A snapshot shows this of a query that was known before, None: nothing."""
 
@@ -44,5 +39,5 @@ class Superseded:
     """A newer run of the query is there, or none any more."""
 
 
-QueryInput = Event | Begun | SlotsChanged | BoundsChanged | TimePassed | FoundAgain | Superseded
+QueryInput = Event | Begun | SlotsChanged | BoundsChanged | FoundAgain | Superseded
 """All that the machine of a query can be told."""

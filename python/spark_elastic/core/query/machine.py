@@ -63,6 +63,9 @@ class QueryMachine:
     def handle(self, event: inner.QueryInput, turn: Turn) -> None:
         """React to what concerns this query; its timer is in step with what it waits for afterwards."""
         record = self.record
+        if isinstance(event, ev.StageCompleted):
+            record.measurements.add_stage(event)  # nothing follows from it before its micro-batch is through
+            return
         if isinstance(event, inner.SlotsChanged) and record.state.lets_pass(record, turn):
             return  # as most do where there are many queries
         step = Step(record, turn)
@@ -74,6 +77,9 @@ class QueryMachine:
                 pass
             case ev.QueryProgress() if event.run != record.run:
                 step.catch_up()
+            # A timer that was cancelled while it fired is no longer known.
+            case ev.TimerFired() if record.timer is None or event.timer != record.timer.id:
+                pass
             case _:
                 self._prepare(event, step)
                 step.react(event)
@@ -99,7 +105,7 @@ class QueryMachine:
                 record.requirements = requirements
                 record.failed_target = None
                 record.history.bounds_changed(turn.now, slots=turn.slots, partitions=record.partitions)
-            case inner.TimePassed():
+            case ev.TimerFired():
                 record.timer = None
                 step.catch_up()
             case ev.ActionDone() | ev.ActionFailed():
@@ -138,4 +144,4 @@ class QueryMachine:
             turn.cancel_timer(timer)
             record.timer = timer = None
         if due is not None and timer is None:
-            record.timer = turn.set_timer(due)
+            record.timer = turn.set_timer(due, record.facts.query)

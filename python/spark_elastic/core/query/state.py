@@ -109,5 +109,5 @@ class State(ABC):
         inner.Superseded: supersede,
         inner.SlotsChanged: "the slots are looked at when the query runs",
         inner.BoundsChanged: "the bounds are looked at when the query runs",
-        inner.TimePassed: "what is due is done before any event",
+        ev.TimerFired: "what is due is done before any event",
     }

@@ -5,9 +5,10 @@ its share of the work:
 
     time(P, S) = base + waves * (overhead + work / P)
 
-The three parameters start with defaults and are fitted so that the last measurement is met exactly. One
-batch cannot tell overhead from work: with one wave the overhead is taken as known and the rest is work,
-with many waves the work is taken as known and the rest is overhead.
+The three parameters start with defaults and are fitted so that the last measurement is met exactly. What
+the stages of a batch took is all but its base. One batch cannot tell overhead from work: with one wave the
+overhead is taken as known and the rest is work, with many waves the work is taken as known and the rest is
+overhead.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from statistics import median
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.events import Provider
+from spark_elastic.core.events import Provider, StageCompleted
 
 BASE_MS = 100.0
-"""Planning, log writes and commit of one batch, whatever its partitions."""
+"""Planning, log writes and commit of one batch, whatever its partitions, until measured."""
 
 OVERHEAD_MS = {"rocksdb": 80.0, "hdfs": 45.0, "other": 45.0}
 """What one partition's task costs without any data, by state store provider."""
@@ -31,6 +32,7 @@ WORK_MS = 250.0
 _OVERHEAD_RANGE = (0.25, 2.0)
 _SAMPLES = 5
 _POINTS = 8
+_STAGES = 16
 _SIMILAR_LOAD = 1.5
 
 
@@ -38,43 +40,69 @@ _SIMILAR_LOAD = 1.5
 class Point:
     """The last batches measured with one pair of partitions and slots.
 
-    `batch_ms` is their typical duration: the median, which one slow batch does not move. `waves` is how often
-    all slots are filled in one batch.
+    `batch_ms` is their typical duration: the median, which one slow batch does not move. `base_ms` is what is
+    left of it without their stages, the default if none of those was heard of: then it `is_guessed`. `waves`
+    is how often all slots are filled in one batch.
     """
 
     partitions: int
     slots: int
     durations_ms: tuple[int, ...]
+    stages_ms: tuple[int, ...] = ()
     rows: int
     # Derived from the fields above, once: each fit asks for them several times.
     batch_ms: float = field(init=False, eq=False)
+    base_ms: float = field(init=False, eq=False)
     waves: int = field(init=False, eq=False)
 
     @batch_ms.default
     def _batch_ms(self) -> float:
         return float(median(self.durations_ms))
 
+    @base_ms.default
+    def _base_ms(self) -> float:
+        return BASE_MS if self.is_guessed else max(0.0, self.batch_ms - median(self.stages_ms))
+
     @waves.default
     def _waves(self) -> int:
         return waves(self.partitions, self.slots)
 
+    @property
+    def is_guessed(self) -> bool:
+        """Whether nothing was heard of the stages of these batches."""
+        return not self.stages_ms
+
 
 @define
 class Measurements:
-    """What was measured, the most recent pair of partitions and slots last; bounded."""
+    """What was measured, the most recent pair of partitions and slots last; bounded.
+
+    `stages` are those of batches that have not been added yet.
+    """
 
     points: list[Point] = field(factory=list)
+    stages: list[StageCompleted] = field(factory=list)
 
-    def add(self, *, partitions: int, slots: int, duration_ms: int, rows: int) -> None:
+    def add_stage(self, stage: StageCompleted) -> None:
+        """Take in a stage of a batch. One that comes after its batch, by another thread, is not used."""
+        self.stages.append(stage)
+        del self.stages[:-_STAGES]
+
+    def add(self, *, batch: int, partitions: int, slots: int, duration_ms: int, rows: int) -> None:
         """Take in one batch."""
-        earlier: tuple[int, ...] = ()
+        stages = sum(s.duration_ms for s in self.stages if (s.batch, s.tasks) == (batch, partitions))
+        self.stages = [stage for stage in self.stages if stage.batch > batch]
+        durations: tuple[int, ...] = (duration_ms,)
+        stages_ms: tuple[int, ...] = (min(stages, duration_ms),) if stages else ()
         for place, point in enumerate(self.points):
             if point.partitions == partitions and point.slots == slots:
-                earlier = point.durations_ms[1 - _SAMPLES :]
+                durations = (*point.durations_ms[1 - _SAMPLES :], *durations)
+                stages_ms = (*point.stages_ms, *stages_ms)[-_SAMPLES:]
                 del self.points[place]
                 break
-        durations = (*earlier, duration_ms)
-        self.points.append(Point(partitions=partitions, slots=slots, durations_ms=durations, rows=rows))
+        self.points.append(
+            Point(partitions=partitions, slots=slots, durations_ms=durations, stages_ms=stages_ms, rows=rows)
+        )
         del self.points[:-_POINTS]
 
     @property
@@ -133,18 +161,19 @@ def fit(measurements: Measurements, provider: Provider) -> BatchModel:
     if latest.waves == 1:
         return _with_work(latest, _known_overhead(measurements, latest, usual))
     work = _known_work(measurements, latest, usual)
-    overhead = (latest.batch_ms - BASE_MS) / latest.waves - work / latest.partitions
+    overhead = (latest.batch_ms - latest.base_ms) / latest.waves - work / latest.partitions
     return _with_work(latest, _sane(overhead, usual))
 
 
 def _with_work(point: Point, overhead_ms: float) -> BatchModel:
-    """Explain what base and overhead leave open as work; a batch faster than both scales them down."""
-    fixed = BASE_MS + point.waves * overhead_ms
-    if fixed > point.batch_ms:
-        scale = point.batch_ms / fixed
-        return BatchModel(base_ms=BASE_MS * scale, overhead_ms=overhead_ms * scale, work_ms=0.0)
-    work = (point.batch_ms - fixed) * point.partitions / point.waves
-    return BatchModel(base_ms=BASE_MS, overhead_ms=overhead_ms, work_ms=work)
+    """Explain what base and overhead leave open as work; in a faster batch what was not measured is less."""
+    base, overheads = point.base_ms, point.waves * overhead_ms
+    rest = point.batch_ms - base - overheads
+    if rest < 0:
+        if point.is_guessed:
+            base *= point.batch_ms / (base + overheads)
+        return BatchModel(base_ms=base, overhead_ms=(point.batch_ms - base) / point.waves, work_ms=0.0)
+    return BatchModel(base_ms=base, overhead_ms=overhead_ms, work_ms=rest * point.partitions / point.waves)
 
 
 def _known_overhead(measurements: Measurements, latest: Point, usual: float) -> float:
@@ -155,7 +184,7 @@ def _known_overhead(measurements: Measurements, latest: Point, usual: float) -> 
             share, other_share = latest.waves / latest.partitions, point.waves / point.partitions
             determinant = latest.waves * other_share - point.waves * share
             if determinant:
-                rest, other_rest = latest.batch_ms - BASE_MS, point.batch_ms - BASE_MS
+                rest, other_rest = latest.batch_ms - latest.base_ms, point.batch_ms - point.base_ms
                 return _sane((rest * other_share - other_rest * share) / determinant, usual)
     return usual
 

@@ -108,7 +108,7 @@ def test_what_the_cluster_refused_is_asked_again_later_and_later(stage: Stage) -
         assert executor_orders(world.advance(wait_ms - 1)) == []
         request = only(world.advance(1), ac.RequestExecutors)
         assert request.total == 4
-    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    world.done(request, took_ms=1)
     assert executor_orders(world.advance(3_600_000)) == []
 
 
@@ -118,7 +118,7 @@ def test_a_refusal_after_a_success_is_the_first_again(stage: Stage) -> None:
     request = only(world.submit(), ac.RequestExecutors)
     world.fail(request)
     request = only(world.advance(5_000), ac.RequestExecutors)
-    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    world.done(request, took_ms=1)
     bounds = {"shuffle": (1, 3)}
     asked = world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
     world.fail(only(asked, ac.RequestExecutors))
@@ -151,7 +151,7 @@ def test_an_excluded_executor_is_replaced(stage: Stage) -> None:
     world.submit()
     request = only(world.send(ev.ExecutorExcluded, executor="0"), ac.RequestExecutors)
     assert request.total == 4  # for the cluster manager there were three already
-    world.send(ev.ActionDone, action=request.id, took_ms=1)
+    world.done(request, took_ms=1)
     assert executor_orders(world.executor("3")) == []
     # When it is included again there is one too many.
     assert executor_orders(world.send(ev.ExecutorUnexcluded, executor="0")) == []

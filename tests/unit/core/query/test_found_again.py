@@ -177,9 +177,9 @@ def test_a_rescale_that_is_carried_out_before_it_is_ordered_again_is_counted_onc
     first = scene.last_order("Rescale")
     assert first is not None
     (second,) = goes_on(scene, "running", 2)
-    assert reasons(scene.send(ev.ActionDone, action=first.id, took_ms=900)) == ["rescaled"]
+    assert reasons(scene.done(first, took_ms=900)) == ["rescaled"]
     assert scene.query().state == "Restarting"
-    assert reasons(scene.send(ev.ActionDone, action=second.id, took_ms=0)) == []
+    assert reasons(scene.done(second, took_ms=0)) == []
     assert (scene.query().state, scene.query().partitions, scene.query().rescaled) == ("Executing", 4, 1)
     assert scene.query().history[0].reason == "succeeded"
 
@@ -195,7 +195,7 @@ def test_a_rescale_that_is_in_force_is_through(stage: Stage) -> None:
     assert (view.state, view.partitions, view.target, view.rescaled) == ("Executing", 4, None, 1)
     assert view.history[0].reason == "succeeded"
     # What was said before the snapshot may come after it once more.
-    assert scene.send(ev.ActionDone, action=first.id, took_ms=900) == ()
+    assert scene.done(first, took_ms=900) == ()
     assert scene.query().rescaled == 1
 
 
@@ -291,8 +291,8 @@ def test_a_count_in_place_is_what_the_snapshot_shows(stage: Stage, in_force: int
         assert scene.query("enrich").partitions == 4
     else:
         assert matches(again[0], ac.Rescale, partitions=4)
-        scene.send(ev.ActionDone, action=again[0].id, took_ms=0)
-    assert scene.send(ev.ActionDone, action=first.id, took_ms=0) == ()
+        scene.done(again[0], took_ms=0)
+    assert scene.done(first, took_ms=0) == ()
     assert (scene.query("enrich").partitions, scene.query("enrich").target) == (4, None)
     assert scene.query("enrich").history[0].reason == "succeeded"
 
@@ -303,7 +303,7 @@ def test_a_count_in_place_of_which_nobody_has_heard_is_what_the_snapshot_shows(s
     scene.running(2, STATELESS)
     (again,) = goes_on(scene, "running", 4, facts=STATELESS)
     assert matches(again, ac.Rescale, partitions=2)
-    scene.send(ev.ActionDone, action=again.id, took_ms=0)
+    scene.done(again, took_ms=0)
     assert scene.query("enrich").partitions == 2
 
 
@@ -325,8 +325,8 @@ def test_executors_are_asked_for_again_when_nobody_knows_whether_they_were(stage
     assert [type(a) for a in goes_on(scene, "running", 2)] == [ac.RequestExecutors]
     again = scene.last_order("RequestExecutors")
     assert again is not None
-    scene.send(ev.ActionDone, action=again.id, took_ms=1)
-    assert scene.send(ev.ActionDone, action=first.id, took_ms=1) == ()
+    scene.done(again, took_ms=1)
+    assert scene.done(first, took_ms=1) == ()
     assert goes_on(scene, "running", 2) == []
 
 

@@ -41,7 +41,7 @@ def taken(scene: Scene, batch: int = 7) -> tuple[ac.Action, ...]:
     path = f"/s/savepoint-{batch}"
     fields = {"query": "counts", "run": "r1", "action": order.id, "path": path, "batch": batch, "bytes": 10}
     actions = scene.send(ev.SavepointTaken, **fields)
-    return actions + scene.send(ev.ActionDone, action=order.id, took_ms=5)
+    return actions + scene.done(order, took_ms=5)
 
 
 def test_a_savepoint_is_taken_while_the_query_goes_on(scene: Scene) -> None:
@@ -174,7 +174,7 @@ def test_one_that_was_under_way_before_is_not_the_one_of_the_stop(scene: Scene) 
     request(scene, stop=True)
     fields = {"query": "counts", "run": "r1", "path": "/earlier/savepoint-5", "batch": 5, "bytes": 10}
     assert orders(scene.send(ev.SavepointTaken, action=earlier.id, **fields)) == []
-    scene.send(ev.ActionDone, action=earlier.id, took_ms=5)
+    scene.done(earlier, took_ms=5)
     assert orders(taken(scene)) == []
     assert reasons(scene.terminated()) == ["stopped_with_savepoint"]
     decision = scene.query().last_decision

@@ -144,10 +144,10 @@ def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
         ev.SavepointRequested: {"query": "counts", "by": "somebody", "target": "/s", "stop": True},
         ev.CancelRequested: {"query": "counts", "by": "somebody"},
         ev.RequirementsRequested: {"query": "counts", "bounds": {"shuffle": (1, 4)}, "by": "somebody"},
-        ev.StageCompleted: {"stage": 1, "attempt": 0, "tasks": 2},
-        ev.ActionDone: {"action": order, "took_ms": 1},
-        ev.ActionFailed: {"action": order, "error": "no"},
-        ev.TimerFired: {"timer": "t0"},
+        ev.StageCompleted: {"query": "counts", "batch": 1, "tasks": 2, "duration_ms": 40},
+        ev.ActionDone: {"action": order, "query": "counts", "took_ms": 1},
+        ev.ActionFailed: {"action": order, "query": "counts", "error": "no"},
+        ev.TimerFired: {"timer": "t0", "query": "counts"},
     }
     return filled[kind]
 
@@ -201,9 +201,9 @@ def test_what_a_state_does_not_expect_is_said_once(monkeypatch: pytest.MonkeyPat
 
 
 ABOUT_QUERIES = {
-    *(kind for kind in ev.EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome)),
+    *(kind for kind in ev.EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome | ev.TimerFired)),
     *(ev.QuerySubmitted, ev.CancelRequested, ev.SavepointRequested),
-    *(inner.SlotsChanged, inner.BoundsChanged, inner.TimePassed, inner.FoundAgain, inner.Superseded),
+    *(inner.SlotsChanged, inner.BoundsChanged, inner.FoundAgain, inner.Superseded),
 }
 """What a query is told while it lives."""
 

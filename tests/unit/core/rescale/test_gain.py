@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark_elastic.core.events import StageCompleted
 from spark_elastic.core.rescale.gain import BatchModel, Measurements, fit, waves
 from spark_elastic.core.rescale.parallelism import TOLERANCE
 
@@ -13,8 +14,8 @@ from spark_elastic.core.rescale.parallelism import TOLERANCE
 def measured(*points: tuple[int, int, int]) -> Measurements:
     """Measure batches, each given as partitions, slots and duration."""
     result = Measurements()
-    for partitions, slots, duration_ms in points:
-        result.add(partitions=partitions, slots=slots, duration_ms=duration_ms, rows=1000)
+    for batch, (partitions, slots, duration_ms) in enumerate(points):
+        result.add(batch=batch, partitions=partitions, slots=slots, duration_ms=duration_ms, rows=1000)
     return result
 
 
@@ -81,7 +82,7 @@ def test_the_other_way_round_the_work_is_known() -> None:
 
 def test_points_under_another_load_do_not_count() -> None:
     measurements = measured((8, 2, 5000))
-    measurements.add(partitions=2, slots=2, duration_ms=312, rows=10)
+    measurements.add(batch=9, partitions=2, slots=2, duration_ms=312, rows=10)
     assert fit(measurements, "rocksdb").overhead_ms == 80
 
 
@@ -97,7 +98,7 @@ def test_only_the_last_batches_count_and_memory_is_bounded() -> None:
     assert len(measurements.points[0].durations_ms) == 5
     assert fit(measurements, "rocksdb").batch_ms(2, 2) == 312
     for slots in range(1, 50):
-        measurements.add(partitions=2, slots=slots, duration_ms=300, rows=1)
+        measurements.add(batch=slots, partitions=2, slots=slots, duration_ms=300, rows=1)
     assert len(measurements.points) == 8
 
 
@@ -107,6 +108,44 @@ def test_only_the_last_batches_count_and_memory_is_bounded() -> None:
 def test_the_smallest_of_the_best_counts(slots: int, upper: int, expected: int) -> None:
     model = BatchModel(base_ms=100, overhead_ms=80, work_ms=264)
     assert model.best_partitions(slots, upper, TOLERANCE) == expected
+
+
+def staged(batch_ms: int, *stages: tuple[int, int, int]) -> Measurements:
+    """Measure batch 7 on 2 slots and 2 partitions, with stages given as batch, tasks and duration."""
+    result = Measurements()
+    for batch, tasks, duration_ms in stages:
+        fields = {"batch": batch, "tasks": tasks, "duration_ms": duration_ms}
+        result.add_stage(StageCompleted(id="s1", at=0, query="counts", **fields))
+    result.add(batch=7, partitions=2, slots=2, duration_ms=batch_ms, rows=1000)
+    return result
+
+
+def test_what_the_driver_does_in_a_batch_is_not_done_sooner_by_more_partitions() -> None:
+    model = fit(staged(5_000, (7, 2, 300), (7, 2, 100)), "rocksdb")
+    assert (model.base_ms, model.overhead_ms, model.work_ms) == (4_600, 80, 640)
+    assert model.batch_ms(64, 64) > 4_600
+    assert fit(staged(5_000), "rocksdb").batch_ms(64, 64) < 400
+
+
+def test_stages_of_other_batches_and_with_other_tasks_do_not_count() -> None:
+    assert staged(5_000, (6, 2, 300), (7, 9, 300), (8, 2, 300)).points == staged(5_000).points
+
+
+def test_the_stages_of_batches_that_are_to_come_are_kept_and_bounded() -> None:
+    measurements = staged(5_000, (6, 2, 1), (8, 2, 300), *[(9, 2, 1)] * 50)
+    assert {stage.batch for stage in measurements.stages} == {9}
+    assert len(measurements.stages) == 16
+
+
+def test_stages_that_run_at_once_take_no_longer_than_their_batch() -> None:
+    model = fit(staged(500, (7, 2, 400), (7, 2, 400)), "rocksdb")
+    assert model.base_ms == 0
+    assert model.batch_ms(2, 2) == 500
+
+
+def test_a_base_that_was_measured_is_not_scaled_down() -> None:
+    model = fit(staged(1_000, (7, 2, 40)), "rocksdb")
+    assert (model.base_ms, model.overhead_ms, model.work_ms) == (960, 40, 0)
 
 
 DURATIONS = st.integers(1, 100_000)

@@ -22,7 +22,9 @@ def situation(partitions: int, slots: int, batch_ms: int | None = None, **change
     measured_slots = change.pop("measured_slots", slots)
     measurements = Measurements()
     if batch_ms is not None:
-        measurements.add(partitions=partitions, slots=measured_slots, duration_ms=batch_ms, rows=1000)
+        measurements.add(
+            batch=1, partitions=partitions, slots=measured_slots, duration_ms=batch_ms, rows=1000
+        )
     known = Situation(
         facts=STATEFUL,
         provider="rocksdb",

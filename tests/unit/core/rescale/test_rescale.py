@@ -9,7 +9,6 @@ import pytest
 
 from spark_elastic.core.actions import Rescale, StartQuery
 from spark_elastic.core.events import (
-    ActionDone,
     ExecutorDecommissioning,
     ExecutorExcluded,
     ExecutorUnexcluded,
@@ -38,7 +37,7 @@ class TestInPlace:
         assert (scene.query("enrich").partitions, scene.query("enrich").target) == (2, 4)
         order = scene.last_order("Rescale")
         assert order is not None
-        scene.send(ActionDone, action=order.id, took_ms=1)
+        scene.done(order, took_ms=1)
         assert (scene.query("enrich").partitions, scene.query("enrich").target) == (4, None)
         assert scene.query("enrich").history[0].status == "completed"
 
@@ -52,7 +51,7 @@ class TestInPlace:
         scene.start(1)
         scene.running(1, STATELESS)
         first, second = (only(scene.executor(name), Rescale) for name in ("1", "2"))
-        scene.send(ActionDone, action=first.id, took_ms=1)
+        scene.done(first, took_ms=1)
         assert (scene.query("enrich").partitions, scene.query("enrich").target) == (2, 3)
         assert scene.query("enrich").history[0].status == "in_progress"
         assert reasons(scene.fail(second)) == ["in_place_failed"]
@@ -366,7 +365,7 @@ class TestOrdered:
         assert first is not None
         scene.executor("2", cores=2)
         scene.now += 1_000
-        assert reasons(scene.send(ActionDone, action=first.id, took_ms=900)) == ["rescaled"]
+        assert reasons(scene.done(first, took_ms=900)) == ["rescaled"]
         view = scene.query()
         assert (view.state, view.partitions, view.target) == ("Restarting", 4, 6)
         scene.rescaled()
@@ -380,7 +379,7 @@ class TestOrdered:
         first = scene.last_order("Rescale")
         assert first is not None
         scene.lose("1")
-        scene.send(ActionDone, action=first.id, took_ms=900)
+        scene.done(first, took_ms=900)
         # The order of before may be under way. With other slots it is not followed by one for a third count.
         assert only(scene.executor("2"), Rescale).partitions == 4
         scene.rescaled(took_ms=0)
@@ -393,7 +392,7 @@ class TestOrdered:
         scene.executor("2", cores=2)
         second = scene.last_order("Rescale")
         assert second is not None
-        scene.send(ActionDone, action=first.id, took_ms=900)
+        scene.done(first, took_ms=900)
         assert "rescale_failed" in reasons(scene.fail(second))
         view = scene.query()
         assert (view.state, view.partitions, view.target, view.rescaled) == ("Executing", 4, None, 1)

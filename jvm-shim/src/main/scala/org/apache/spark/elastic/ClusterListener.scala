@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 
 /**
  * Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits.
@@ -18,7 +19,7 @@ private[spark] final class ClusterListener(
     joined: ExecutorInfo => Unit)
     extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorInfo]
-  private val queryOfStage = mutable.HashMap.empty[Int, String]
+  private val batchOfStage = mutable.HashMap.empty[Int, (String, Long)]
 
   def executors: Seq[ExecutorInfo] = events.synchronized(book.values.toSeq)
 
@@ -78,24 +79,17 @@ private[spark] final class ClusterListener(
 
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
     for {
-      properties <- Option(submitted.properties)
-      query <- Option(properties.getProperty("sql.streaming.queryId"))
-    } queryOfStage(submitted.stageInfo.stageId) = query
+      properties <- Option(submitted.properties) if submitted.stageInfo.parentIds.nonEmpty
+      query <- Option(properties.getProperty(StreamExecution.QUERY_ID_KEY))
+      batch <- Option(properties.getProperty(MicroBatchExecution.BATCH_ID_KEY))
+    } batchOfStage(submitted.stageInfo.stageId) = (query, batch.toLong)
 
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = {
     val stage = completed.stageInfo
-    val metrics = stage.taskMetrics
-    val duration = for (from <- stage.submissionTime; to <- stage.completionTime) yield to - from
-    events.offer(
-      StageCompleted(
-        stage.stageId,
-        stage.attemptNumber(),
-        queryOfStage.remove(stage.stageId),
-        stage.numTasks,
-        metrics.executorRunTime,
-        metrics.inputMetrics.bytesRead,
-        metrics.shuffleReadMetrics.totalBytesRead,
-        metrics.shuffleWriteMetrics.bytesWritten,
-        duration.getOrElse(0L)))
+    for {
+      (query, batch) <- batchOfStage.remove(stage.stageId)
+      from <- stage.submissionTime
+      to <- stage.completionTime if stage.failureReason.isEmpty
+    } events.offer(StageCompleted(query, batch, stage.numTasks, to - from))
   }
 }

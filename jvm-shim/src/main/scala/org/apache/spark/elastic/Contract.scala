@@ -104,22 +104,23 @@ private[spark] case class QueryFailed(query: String, run: String, failure: Failu
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
 
-private[spark] case class StageCompleted(
-    stage: Int,
-    attempt: Int,
-    query: Option[String],
-    tasks: Int,
-    runMs: Long,
-    inputBytes: Long,
-    shuffleReadBytes: Long,
-    shuffleWriteBytes: Long,
-    durationMs: Long)
-    extends Event
+/** A stage of a micro-batch that reads a shuffle. */
+private[spark] case class StageCompleted(query: String, batch: Long, tasks: Int, durationMs: Long) extends Event
 
-private[spark] case class ActionDone(action: String, tookMs: Long) extends Event
-private[spark] case class ActionFailed(action: String, error: String) extends Event
+/** What became of an order; `query` is None for one about executors. */
+private[spark] case class ActionDone(action: String, query: Option[String], tookMs: Long) extends Event
+private[spark] case class ActionFailed(action: String, query: Option[String], error: String) extends Event
 
-private[spark] sealed trait Action { def id: String }
+private[spark] sealed trait Action {
+  def id: String
+  def done(tookMs: Long): ActionDone = ActionDone(id, about, tookMs)
+  def failed(error: String): ActionFailed = ActionFailed(id, about, error)
+
+  private def about: Option[String] = this match {
+    case order: QueryOrder => Some(order.query)
+    case _ => None
+  }
+}
 
 private[spark] case class Configure(
     id: String,

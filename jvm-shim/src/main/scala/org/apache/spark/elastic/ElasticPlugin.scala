@@ -162,7 +162,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case t: TurnOff =>
         done(t)
         turnOff(t.message)
-        daemon("elastic-off", () => policy.stop()).start()
+        Daemon.start("elastic-off")(policy.stop())
       case q: QueryOrder => queries.order(q)
       case r: RequestExecutors => later(r)(executors.request(r.total))
       case k: KillExecutors => later(k)(executors.kill(k.executors))
@@ -170,7 +170,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case r: Report => logInfo(s"spark-elastic: ${r.decision.path("message").asText}")
     }
 
-    private def done(action: Action, tookMs: Long = 0L): Unit = events.offer(ActionDone(action.id, tookMs))
+    private def done(action: Action, tookMs: Long = 0L): Unit = events.offer(action.done(tookMs))
 
     private def timed(action: Action)(body: => Unit): Unit = {
       val from = System.nanoTime()
@@ -182,17 +182,11 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private def later(action: Action)(body: => Unit): Unit =
       clusterCalls.execute { () =>
         try timed(action)(body)
-        catch { case Harmless(e) => events.offer(ActionFailed(action.id, String.valueOf(e.getMessage))) }
+        catch { case Harmless(e) => events.offer(action.failed(String.valueOf(e.getMessage))) }
       }
 
     private def executor(name: String): ScheduledExecutorService =
-      Executors.newSingleThreadScheduledExecutor(daemon(name, _))
-
-    private def daemon(name: String, body: Runnable): Thread = {
-      val thread = new Thread(body, name)
-      thread.setDaemon(true)
-      thread
-    }
+      Executors.newSingleThreadScheduledExecutor(work => Daemon(name)(work.run()))
   }
 
   private val TickMs = 250L

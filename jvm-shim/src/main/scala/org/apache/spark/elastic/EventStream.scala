@@ -80,7 +80,7 @@ private[spark] final class EventStream {
         })
       case s: StageCompleted =>
         entries.lastIndexWhere(_.event match {
-          case t: StageCompleted => t.query == s.query
+          case t: StageCompleted => t.copy(durationMs = s.durationMs) == s
           case _ => false
         })
       case _ => -1
@@ -91,13 +91,7 @@ private[spark] final class EventStream {
         case (a: QueryProgress, b: QueryProgress) =>
           b.copy(inputRows = a.inputRows + b.inputRows, merged = a.merged + 1 + b.merged)
         case (a: StageCompleted, b: StageCompleted) =>
-          b.copy(
-            tasks = a.tasks + b.tasks,
-            runMs = a.runMs + b.runMs,
-            inputBytes = a.inputBytes + b.inputBytes,
-            shuffleReadBytes = a.shuffleReadBytes + b.shuffleReadBytes,
-            shuffleWriteBytes = a.shuffleWriteBytes + b.shuffleWriteBytes,
-            durationMs = a.durationMs + b.durationMs)
+          b.copy(durationMs = a.durationMs + b.durationMs)
         case (_, b) => b
       }
       // The older id stays, and with it the order of ids; the time is the newer one.

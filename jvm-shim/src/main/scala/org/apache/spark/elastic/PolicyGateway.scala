@@ -69,12 +69,7 @@ private[spark] final class PolicyGateway(
     .build()
 
   /** Starts to listen. From a daemon thread, since Py4J's own threads inherit that. */
-  def start(): Unit = {
-    val starter = new Thread(() => server.start(true), "elastic-gateway")
-    starter.setDaemon(true)
-    starter.start()
-    starter.join()
-  }
+  def start(): Unit = Daemon.start("elastic-gateway")(server.start(true)).join()
 
   def port: Int = server.getListeningPort
 
@@ -166,7 +161,7 @@ private[spark] final class PolicyGateway(
     catch {
       case Harmless(e) =>
         logWarning(s"spark-elastic: ${action.getClass.getSimpleName} failed: ${e.getMessage}")
-        events.offer(ActionFailed(action.id, String.valueOf(e.getMessage)))
+        events.offer(action.failed(String.valueOf(e.getMessage)))
     }
 }
 

@@ -30,8 +30,7 @@ private[spark] final class PolicyProcess(
   @volatile private var ending = false
   private var restarts = 0
 
-  private val keeper = new Thread(() => keep(), "elastic-policy")
-  keeper.setDaemon(true)
+  private val keeper = Daemon("elastic-policy")(keep())
 
   def start(): Unit = keeper.start()
 
@@ -128,18 +127,15 @@ private[spark] final class PolicyProcess(
 
   private def readErrors(started: Process): Unit = {
     lastLine = ""
-    val reader = new Thread(
-      () =>
-        try {
-          val lines = new BufferedReader(new InputStreamReader(started.getErrorStream, UTF_8))
-          Iterator.continually(lines.readLine()).takeWhile(_ != null).foreach { line =>
-            lastLine = line
-            logInfo(s"spark-elastic policy: $line")
-          }
-        } catch { case NonFatal(_) => }, // the stream of a killed process
-      "elastic-policy-log")
-    reader.setDaemon(true)
-    reader.start()
+    Daemon.start("elastic-policy-log") {
+      try {
+        val lines = new BufferedReader(new InputStreamReader(started.getErrorStream, UTF_8))
+        Iterator.continually(lines.readLine()).takeWhile(_ != null).foreach { line =>
+          lastLine = line
+          logInfo(s"spark-elastic policy: $line")
+        }
+      } catch { case NonFatal(_) => } // the stream of a killed process
+    }
   }
 }
 

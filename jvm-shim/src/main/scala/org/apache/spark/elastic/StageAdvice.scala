@@ -24,10 +24,7 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
     waitMs = decisionWaitMs
     if (waitMs > 0) {
       // The first questions through a connection take long.
-      val ask: Runnable = () => { Iterator.fill(WarmUp)(Empty).flatten.forall(send(_, WarmUpMs).isDefined); () }
-      val warmUp = new Thread(ask, "elastic-warm-up")
-      warmUp.setDaemon(true)
-      warmUp.start()
+      Daemon.start("elastic-warm-up") { Iterator.fill(WarmUp)(Empty).flatten.forall(send(_, WarmUpMs).isDefined) }
     }
   }
 

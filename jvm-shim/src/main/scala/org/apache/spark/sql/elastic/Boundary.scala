@@ -121,7 +121,7 @@ private[elastic] final class Boundary(
     val from = System.nanoTime()
     val partitions = answer.collect { case start: StartQuery => start.partitions }.flatten
     val problem = partitions.filter(_ != query.partitions).flatMap(move)
-    query.started(answer.map(_.id), millisSince(from), problem)
+    query.started(answer, millisSince(from), problem)
   }
 
   /** Carries out what is ordered, after waiting for it for as long as `waitMs`. */
@@ -132,7 +132,7 @@ private[elastic] final class Boundary(
       rescale = None
       val from = System.nanoTime()
       val problem = if (order.partitions == query.partitions) None else move(order.partitions)
-      problem.fold(query.done(order.id, millisSince(from)))(query.failed(order.id, _))
+      problem.fold(query.done(order, millisSince(from)))(query.failed(order, _))
       query.showIdle("Waiting for next trigger")
     }
   }
@@ -143,21 +143,21 @@ private[elastic] final class Boundary(
 
   private def take(order: QueryOrder): Unit = order match {
     case r: Rescale =>
-      rescale.foreach { case (before, _) => query.failed(before.id, "another one was ordered after it") }
+      rescale.foreach { case (before, _) => query.failed(before, "another one was ordered after it") }
       rescale = Some(r -> System.nanoTime())
     case s: TakeSavepoint if s.stop => endWithSavepoint(s)
     case s: TakeSavepoint => query.copyBeside(s)
-    case other => query.failed(other.id, "the query runs, it waits for no answer")
+    case other => query.failed(other, "the query runs, it waits for no answer")
   }
 
   private def endWithSavepoint(order: TakeSavepoint): Unit =
     try {
       query.showIdle("Taking a savepoint")
       query.copy(order)
-      query.done(order.id, 0L)
+      query.done(order, 0L)
       isToEnd = true
       StreamExecutionAccess.state(execution).set(TERMINATED)
-    } catch { case Harmless(e) if !query.isStopped => query.failed(order.id, String.valueOf(e.getMessage)) }
+    } catch { case Harmless(e) if !query.isStopped => query.failed(order, String.valueOf(e.getMessage)) }
 
   /** Gives the query another count, a stateful one with its state. Returns why not, if it has not got it. */
   private def move(partitions: Int): Option[String] = {

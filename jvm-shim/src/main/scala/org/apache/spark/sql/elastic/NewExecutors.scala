@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.ExecutorInfo
+import org.apache.spark.elastic.{Daemon, ExecutorInfo}
 
 /** Executors that have joined while queries run, to be warmed up: all that have come by then at once. */
 private[elastic] final class NewExecutors {
@@ -12,11 +12,9 @@ private[elastic] final class NewExecutors {
   def joined(executor: ExecutorInfo, query: QueryRun): Unit = lock.synchronized {
     waiting :+= executor
     if (!working) {
-      val work: Runnable =
-        () => Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(WarmUp(query.session, query.rescalable, _))
-      val thread = new Thread(work, "elastic-warm-up")
-      thread.setDaemon(true)
-      thread.start()
+      Daemon.start("elastic-warm-up") {
+        Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(WarmUp(query.session, query.rescalable, _))
+      }
       working = true
     }
   }

@@ -53,14 +53,12 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
    */
   private def interruptAgain(execution: StreamExecution): Unit = {
     val stopped = execution.queryExecutionThread
-    val interrupt: Runnable = () =>
+    Daemon.start("elastic-interrupt") {
       while (stopped.isAlive) {
         stopped.interrupt()
         stopped.join(50)
       }
-    val thread = new Thread(interrupt, "elastic-interrupt")
-    thread.setDaemon(true)
-    thread.start()
+    }
   }
 
   /** Takes a query in, unless there is nobody to tell of it. */

@@ -62,7 +62,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
         }
       case _ =>
         refusal.foreach(logError("spark-elastic: with this trigger a query starts without its savepoint", _))
-        started(answer.map(_.id), 0L)
+        started(answer, 0L)
     }
   }
 
@@ -93,14 +93,14 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
           case hold: HoldQuery =>
             isToldToWait = true
             showIdle(hold.message)
-            done(hold.id, 0L)
+            done(hold, 0L)
             if (untilHeld) Some(hold) else next()
           case answer @ (_: StartQuery | _: FailQuery) => Some(answer)
           case savepoint: TakeSavepoint =>
             copyBeside(savepoint.copy(stop = false)) // what becomes of it is the answer's
             next()
           case other =>
-            failed(other.id, s"query $query waits for an answer")
+            failed(other, s"query $query waits for an answer")
             next()
         }
     next()
@@ -117,10 +117,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def nextOrder(waitMs: Long): Option[QueryOrder] = Option(mailbox.poll(waitMs, TimeUnit.MILLISECONDS))
 
   /** It runs from now on, with the answer to this order. */
-  def started(order: Option[String], tookMs: Long, problem: Option[String] = None): Unit = {
+  def started(order: Option[QueryOrder], tookMs: Long, problem: Option[String] = None): Unit = {
     phase = Running
     failure = None
-    order.foreach(id => problem.fold(done(id, tookMs))(failed(id, _)))
+    order.foreach(o => problem.fold(done(o, tookMs))(failed(o, _)))
     control.events.offer(QueryStarted(query, run, partitions))
   }
 
@@ -144,11 +144,11 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     case _: Rescale if boundary.isEmpty => throw new IllegalStateException(s"query $query is left to plain Spark")
     case r: Rescale if !stateful =>
       use(r.partitions)
-      done(r.id, 0L)
+      done(r, 0L)
     case b: BoundSources =>
       sourceBounds = b.sources
-      done(b.id, 0L)
-    case c: CancelQuery => beside(c.id)(execution.stop())
+      done(b, 0L)
+    case c: CancelQuery => beside(c)(execution.stop())
     case s: TakeSavepoint if boundary.isEmpty => copyBeside(s)
     case _: StartQuery | _: HoldQuery | _: FailQuery if phase == Running =>
       throw new IllegalStateException(s"query $query runs, it waits for no answer")
@@ -156,7 +156,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   }
 
   /** Copies what is committed, while the query goes on. */
-  def copyBeside(order: TakeSavepoint): Unit = beside(order.id) {
+  def copyBeside(order: TakeSavepoint): Unit = beside(order) {
     copy(order)
     if (order.stop) execution.stop()
   }
@@ -166,20 +166,16 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     control.events.offer(SavepointTaken(query, run, order.id, taken.path, taken.batch, taken.bytes))
   }
 
-  private def beside(order: String)(body: => Unit): Unit = {
-    val work: Runnable = () =>
-      try {
-        val from = System.nanoTime()
-        body
-        done(order, (System.nanoTime() - from) / 1000000L)
-      } catch { case Harmless(e) => failed(order, String.valueOf(e.getMessage)) }
-    val thread = new Thread(work, "elastic-order")
-    thread.setDaemon(true)
-    thread.start()
+  private def beside(order: QueryOrder)(body: => Unit): Unit = Daemon.start("elastic-order") {
+    try {
+      val from = System.nanoTime()
+      body
+      done(order, (System.nanoTime() - from) / 1000000L)
+    } catch { case Harmless(e) => failed(order, String.valueOf(e.getMessage)) }
   }
 
-  def done(order: String, tookMs: Long): Unit = control.events.offer(ActionDone(order, tookMs))
-  def failed(order: String, error: String): Unit = control.events.offer(ActionFailed(order, error))
+  def done(order: QueryOrder, tookMs: Long): Unit = control.events.offer(order.done(tookMs))
+  def failed(order: QueryOrder, error: String): Unit = control.events.offer(order.failed(error))
 
   // ---- for others
 

@@ -1,0 +1,38 @@
+"""What the policy is told of stages: those of micro-batches that read a shuffle, and no others."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from pyspark.sql import DataFrame
+
+from integration.streaming.files import Inbox
+from integration.streaming.waiting import eventually
+from integration.streaming.world import World, totals
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+DRIVER_S = 1.0
+
+
+def test_what_stages_take_is_told_apart_from_what_the_driver_takes(world: World, inbox: Inbox) -> None:
+    def write(batch: DataFrame, number: int) -> None:
+        batch.collect()
+        time.sleep(DRIVER_S)  # such as a call of a service: no executor has a part in it
+
+    query = totals(world.spark, inbox).writeStream.foreachBatch(write).outputMode("update").start()
+    inbox.put(2)
+    query.processAllAvailable()
+    world.spark.range(1000).repartition(2).count()
+    inbox.put(2)
+    query.processAllAvailable()
+    progress = eventually(lambda: world.policy.seen("QueryProgress", query.id)[:2], "progress is told")
+    stages = eventually(
+        lambda: {s["batch"]: s for s in world.policy.seen("StageCompleted", query.id) if s["batch"] == 1},
+        "the stages of the second batch are told",
+    )
+    assert {s["query"] for s in world.policy.all("StageCompleted")} == {query.id}
+    assert stages[1]["tasks"] == 2
+    took_ms = {p["batch"]: p["duration_ms"] for p in progress}
+    assert 0 < stages[1]["duration_ms"] <= took_ms[1] - DRIVER_S * 1_000

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
+from spark_elastic.demo.cluster import spark_home
 from spark_elastic.maven.jdk import find_java
 
 JAR = "jdk.jartool/sun.tools.jar.Main"
-JAVAC = "jdk.compiler/com.sun.tools.javac.Main"
+_JAVAC = "jdk.compiler/com.sun.tools.javac.Main"
 KEYTOOL = "java.base/sun.security.tools.keytool.Main"
 _TOOL_S = 120.0
 
@@ -16,3 +18,9 @@ _TOOL_S = 120.0
 def run_tool(tool: str, *arguments: str | Path) -> None:
     """Run a tool to its end. Raises CalledProcessError, or TimeoutExpired after two minutes."""
     subprocess.run([find_java(), "-m", tool, *arguments], check=True, capture_output=True, timeout=_TOOL_S)
+
+
+def compile_java(source: Path, classes: Path) -> None:
+    """Compile a program that uses Spark into the folder `classes`. Raises CalledProcessError."""
+    spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
+    run_tool(_JAVAC, "-cp", spark_jars, "-d", classes, source)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from integration.jdk_tools import JAR, JAVAC, run_tool
-from spark_elastic.demo.cluster import spark_home
+from integration.jdk_tools import JAR, compile_java, run_tool
 
 FORMAT = "sent.Lines"
 _JAVA = """\
@@ -20,7 +18,6 @@ def reader_jar(folder: Path) -> Path:
     """Return a jar with the class `FORMAT`, which reads lines of text."""
     source, classes, jar = folder / "Lines.java", folder / "classes", folder / "lines.jar"
     source.write_text(_JAVA)
-    spark = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
-    run_tool(JAVAC, "-cp", spark, "-d", classes, source)
+    compile_java(source, classes)
     run_tool(JAR, "--create", "--file", jar, "-C", classes, ".")
     return jar

@@ -1,4 +1,4 @@
-"""A broker that is away for longer than its clients wait, and a query with a restart strategy."""
+"""A broker that is away for long, a topic that is made anew, and queries with a restart strategy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.kafka.token_provider import kafka_jars
 from integration.streaming.driver import driver
@@ -14,8 +15,6 @@ from integration.streaming.waiting import eventually
 from spark_elastic.demo.broker import Broker
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
-
-TOPIC = "words"
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +31,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield running
 
 
-def send(spark: SparkSession, broker: Broker, first: int, count: int) -> None:
+def send(spark: SparkSession, broker: Broker, topic: str, first: int, count: int) -> None:
     rows = spark.range(first, first + count).selectExpr("cast(id % 10 as string) value")
     writer = rows.write.format("kafka").option("kafka.bootstrap.servers", broker.servers)
-    writer.option("topic", TOPIC).save()
+    writer.option("topic", topic).save()
 
 
-def test_the_query_outlives_it_and_counts_each_record_once(spark: SparkSession, broker: Broker) -> None:
-    totals: dict[str, int] = {}
+def count(spark: SparkSession, broker: Broker, topic: str, totals: dict[str, int]) -> StreamingQuery:
+    """Start a query that keeps the newest count of each value in `totals`."""
 
     def note(batch: DataFrame, number: int) -> None:
         totals.update({row.value: row["count"] for row in batch.collect()})
 
-    send(spark, broker, 0, 100)
-    reader = spark.readStream.format("kafka").option("subscribe", TOPIC).option("startingOffsets", "earliest")
+    reader = spark.readStream.format("kafka").option("subscribe", topic).option("startingOffsets", "earliest")
     options: dict[str, str] = {
         "bootstrap.servers": str(broker.servers),
         "request.timeout.ms": "2000",
@@ -54,16 +52,41 @@ def test_the_query_outlives_it_and_counts_each_record_once(spark: SparkSession, 
     for key, value in options.items():
         reader = reader.option(f"kafka.{key}", value)
     values = reader.load().selectExpr("cast(value as string) value")
-    query = values.groupBy("value").count().writeStream.outputMode("update").foreachBatch(note).start()
+    return values.groupBy("value").count().writeStream.outputMode("update").foreachBatch(note).start()
+
+
+def test_the_query_outlives_it_and_counts_each_record_once(spark: SparkSession, broker: Broker) -> None:
+    totals: dict[str, int] = {}
+    send(spark, broker, "words", 0, 100)
+    query = count(spark, broker, "words", totals)
     eventually(lambda: sum(totals.values()) == 100, "the first records")
     run = query.runId
     broker.stop()
     eventually(lambda: "starts again from its checkpoint" in query.status["message"], "it has failed")
     broker.start()
-    send(spark, broker, 100, 100)
+    send(spark, broker, "words", 100, 100)
     eventually(lambda: sum(totals.values()) == 200, "all records")
     assert totals == {str(n): 20 for n in range(10)}
     assert query.isActive
     assert query.exception() is None
     assert query.runId == run
     query.stop()
+
+
+def test_a_topic_that_was_made_anew_ends_the_query_as_it_would_in_plain_spark(
+    spark: SparkSession, broker: Broker
+) -> None:
+    """Its offsets begin anew, so records are lost: no further try can change that."""
+    totals: dict[str, int] = {}
+    broker.create_topic("again", 1)
+    send(spark, broker, "again", 0, 100)
+    query = count(spark, broker, "again", totals)
+    eventually(lambda: sum(totals.values()) == 100, "the first records")
+    broker.delete_topic("again")
+    broker.create_topic("again", 1)
+    send(spark, broker, "again", 0, 50)
+    eventually(lambda: not query.isActive, "it has ended")
+    exception = query.exception()
+    assert exception is not None
+    assert "may have been missed" in str(exception)
+    assert sum(totals.values()) == 100

@@ -34,6 +34,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
         "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout": "30s",
         "spark.elastic.query.divided.source-0.lowerBound": "2",
+        "spark.elastic.source.divideOrdered": "true",
     }
     with driver(tmp_path_factory.mktemp("sources") / "driver", jars) as jvm, jvm.session(conf) as running:
         yield running

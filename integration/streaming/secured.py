@@ -7,8 +7,7 @@ import hmac
 import json
 from pathlib import Path
 
-from integration.jdk_tools import JAVAC, KEYTOOL, run_tool
-from spark_elastic.demo.cluster import spark_home
+from integration.jdk_tools import KEYTOOL, compile_java, run_tool
 
 PASSWORD = "correct-horse"
 FILTER = "LoginFilter"
@@ -17,8 +16,7 @@ _SOURCE = Path(__file__).parent / f"filters/{FILTER}.java"
 
 def compile_filter(folder: Path) -> None:
     """Compile the filter that wants a name and PASSWORD into a folder for the class path."""
-    (api,) = (spark_home() / "jars").glob("jakarta.servlet-api-*.jar")
-    run_tool(JAVAC, "-cp", str(api), "-d", str(folder), str(_SOURCE))
+    compile_java(_SOURCE, folder)
 
 
 def make_keystore(folder: Path, name: str) -> tuple[Path, Path]:

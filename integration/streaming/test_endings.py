@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from integration.jdk_tools import JAR, JAVAC, run_tool
+from integration.jdk_tools import JAR, compile_java, run_tool
 from integration.streaming.driver import Driver
 from integration.streaming.launch import WITH_PLUGIN, launched, run_by_python, submitted
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.cluster import spark_home
 from spark_elastic.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -101,8 +100,7 @@ def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("java")
     source, classes, jar = folder / "Endings.java", folder / "classes", folder / "endings.jar"
     source.write_text(_JAVA)
-    spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
-    run_tool(JAVAC, "-cp", spark_jars, "-d", classes, source)
+    compile_java(source, classes)
     run_tool(JAR, "--create", "--file", jar, "-C", classes, ".")
     return jar
 

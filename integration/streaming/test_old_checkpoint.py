@@ -1,10 +1,12 @@
-"""A checkpoint that plain Spark made, with more partitions than slots, at its first start with the plugin."""
+"""A checkpoint from before: one of plain Spark's with the plugin, and one of ours without its policy."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -55,6 +57,29 @@ def test_its_state_gets_as_many_partitions_as_there_are_slots(
     inbox.put()
     with jvm.session({**PLUGIN, **PATIENT}) as spark:
         assert totals.run(spark) <= SLOTS
+    assert totals.now == inbox.totals()
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [{"spark.elastic.schedulerMode": "off"}, {"spark.elastic.python": "/no/such/python"}],
+    ids=["off", "policy cannot be started"],
+)
+def test_one_that_we_began_is_read_without_the_policy(
+    jvm: Driver, inbox: Inbox, tmp_path: Path, conf: dict[str, str]
+) -> None:
+    totals = Totals(inbox, tmp_path / "checkpoint")
+    inbox.put()
+    with jvm.session({**PLUGIN, **PATIENT}) as spark:
+        partitions = totals.run(spark)
+    inbox.put()
+    # Spark itself does not know in which format it is.
+    kept = tmp_path / "kept"
+    shutil.copytree(tmp_path / "checkpoint", kept)
+    with jvm.session({}) as spark, pytest.raises(StreamingQueryException):
+        Totals(inbox, kept).run(spark)
+    with jvm.session({**PLUGIN, **conf}) as spark:
+        assert totals.run(spark) == partitions
     assert totals.now == inbox.totals()
 
 

@@ -25,6 +25,7 @@ from integration.streaming.world import stream
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
+CHANGELOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
 # From 2: a multiple, a divisor, neither, one.
 COUNTS = (6, 3, 2, 1)
 
@@ -198,12 +199,19 @@ def expected(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         return {name: outputs(spark, Inbox(folder / name), name, lambda *_: None) for name in OPERATORS}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(
+    scope="module",
+    params=[{}, pytest.param(CHANGELOG, marks=pytest.mark.slow)],
+    ids=["snapshots", "changelog"],
+)
 def rescaled(
-    jvm: Driver, expected: dict[str, list[Row]], tmp_path_factory: pytest.TempPathFactory
+    jvm: Driver,
+    expected: dict[str, list[Row]],
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Iterator[tuple[SparkSession, ScriptedPolicy]]:
     policy = ScriptedPolicy(tmp_path_factory.mktemp("rescaled") / "policy")
-    with jvm.session({**PLUGIN, "spark.elastic.python": policy.python}) as spark:
+    with jvm.session({**PLUGIN, "spark.elastic.python": policy.python, **request.param}) as spark:
         yield spark, policy
 
 

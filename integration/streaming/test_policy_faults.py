@@ -199,6 +199,30 @@ def test_a_policy_that_cannot_start_is_given_up_with_one_line(
     assert "spark_elastic" in line
 
 
+def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    """As when the file system that its Python is on was away for a while."""
+    since = len(jvm.said())
+    there = tmp_path / "there"
+    real = program(tmp_path / "real", [sys.executable], pass_arguments=True)
+    late = program(
+        tmp_path / "late", ["sh", "-c", f'[ -e {there} ] && exec {real} "$@"', "sh"], pass_arguments=True
+    )
+    conf = {"spark.elastic.python": late, "spark.elastic.policyRetryInterval": "1s"}
+    with application(jvm, inbox, tmp_path, conf) as running:
+        running.process_all()
+        eventually(lambda: errors(jvm, since), "the policy is given up")
+        there.touch()
+        eventually(lambda: any("on again" in line for line in jvm.said()[since:]), "the policy answers")
+        running.more_input()
+        running.process_all()
+        rate = running.spark.readStream.format("rate").load().writeStream.format("noop").queryName("later")
+        query = rate.start()
+        eventually(lambda: "query_partitions.later" in running.gauges(), "the new query is told of")
+        query.stop()
+    (line,) = errors(jvm, since)
+    assert "it is tried again in 1000 ms" in line
+
+
 def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp_path: Path) -> None:
     since = len(jvm.said())
     nowhere = str(tmp_path / "no" / "python")

@@ -233,6 +233,36 @@ def test_a_start_that_was_cut_short_is_begun_anew(
         query.stop()
 
 
+def test_one_that_is_behind_its_file_sink_is_refused(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
+) -> None:
+    """The sink would leave out what comes under the numbers of micro-batches that it has."""
+
+    def write(spark: SparkSession, checkpoint: str) -> StreamingQuery:
+        rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
+        writer = rows.writeStream.format("json").queryName("written")
+        return writer.option("checkpointLocation", str(tmp_path / checkpoint)).start(str(tmp_path / "out"))
+
+    with session(jvm, asking) as spark:
+        query = write(spark, "checkpoint")
+        inbox.put(2)
+        query.processAllAvailable()
+        asking.savepoint(query, str(tmp_path / "savepoints"))
+        batch, path = asking.taken()
+        inbox.put(3)
+        query.processAllAvailable()
+        query.stop()
+    with session(jvm, asking, **starting_from(path, "written")) as spark:
+        query = write(spark, "other")
+        with pytest.raises(StreamingQueryException) as refused:
+            query.processAllAvailable()
+        said = f"it ends with micro-batch {batch} and the sink has all up to {batch + 3}"
+        assert said in str(refused.value)
+        assert "write to another folder" in str(refused.value)
+        assert spark.read.schema(SCHEMA).json(str(tmp_path / "out")).count() == inbox.rows
+    assert not [*(tmp_path / "other").rglob("offsets/*")]
+
+
 def test_who_names_no_savepoint_is_told_so(jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with session(jvm, asking, **starting_from(str(tmp_path / "empty"))) as spark:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.jdk_tools import JAVAC, run_tool
+from integration.jdk_tools import compile_java
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.files import Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
@@ -20,7 +19,6 @@ from integration.streaming.test_failures import Flaky, session
 from integration.streaming.test_failures import start as start_with
 from integration.streaming.waiting import eventually
 from integration.streaming.world import World, stream
-from spark_elastic.demo.cluster import spark_home
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -53,8 +51,7 @@ class Storage:
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     classes = tmp_path_factory.mktemp("classes")
-    spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
-    run_tool(JAVAC, "-cp", spark_jars, "-d", classes, Path(__file__).parent / "AwayStorage.java")
+    compile_java(Path(__file__).parent / "AwayStorage.java", classes)
     with driver(tmp_path_factory.mktemp("jvm") / "driver", [classes]) as started:
         yield started
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from integration.jdk_tools import JAVAC, run_tool
+from integration.jdk_tools import compile_java
 from integration.streaming.driver import PLUGIN, driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import spark_home
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -45,8 +43,7 @@ public class Users {
 def test_a_query_that_is_rescaled_runs_as_the_user_who_has_started_it(tmp_path: Path) -> None:
     source, classes = tmp_path / "Users.java", tmp_path / "classes"
     source.write_text(_JAVA)
-    spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
-    run_tool(JAVAC, "-cp", spark_jars, "-d", classes, source)
+    compile_java(source, classes)
     policy = ScriptedPolicy(tmp_path / "policy")
     policy.order(every=1)
     inbox = Inbox(tmp_path / "in")

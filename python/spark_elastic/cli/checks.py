@@ -17,7 +17,7 @@ from attrs import frozen
 
 from spark_elastic import __version__
 from spark_elastic.core.flags import is_on
-from spark_elastic.core.keys.rescaling import PYTHON
+from spark_elastic.core.keys.rescaling import PYTHON, STATE_STORE
 from spark_elastic.core.keys.resources import POLICY_FILE
 from spark_elastic.demo.prerequisites import java_problem, java_version
 from spark_elastic.jar import JarNotFoundError, jar_path
@@ -177,6 +177,19 @@ def dynamic_allocation(conf: Mapping[str, str]) -> Check:
             f"set {name} to false",
         )
     return Check.ok("conflicts", "none")
+
+
+def checkpoints(conf: Mapping[str, str]) -> Check:
+    """Say what a query needs that is started without the plugin from a checkpoint that began with it."""
+    try:
+        unchanged = load(conf)[STATE_STORE] == "unchanged"
+    except SettingsError:
+        return Check.ok("checkpoints", "not looked at")  # the check of the settings says why
+    if unchanged:
+        return Check.ok("checkpoints", "in the format that each application chooses")
+    # Spark restores the store from a checkpoint, and not its format.
+    needs = "spark.sql.streaming.stateStore.checkpointFormatVersion=2"
+    return Check.ok("checkpoints", f"without the plugin, stateful queries that began with it need {needs}")
 
 
 def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Check:

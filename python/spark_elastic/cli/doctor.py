@@ -56,5 +56,6 @@ def _settings(file: Path | None) -> list[checks.Check]:
         checks.plugin(conf, file),
         *checks.class_path(conf, spark_version()),
         checks.dynamic_allocation(conf),
+        checks.checkpoints(conf),
         checks.policy_python(conf, os.environ),
     ]

@@ -106,6 +106,10 @@ class Broker:
         """Create a topic of so many partitions."""
         self._topics("--create", "--topic", topic, "--partitions", str(partitions))
 
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic with its records."""
+        self._topics("--delete", "--topic", topic)
+
     def set_partitions(self, topic: str, partitions: int) -> None:
         """Add partitions to a topic until it has so many."""
         self._topics("--alter", "--topic", topic, "--partitions", str(partitions))

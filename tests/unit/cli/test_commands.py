@@ -142,7 +142,7 @@ def test_doctor_is_content_with_what_conf_prints(tmp_path: Path, installation: P
     _, states, said = doctor("--properties-file", file)
     assert {state for found in states.values() for state in found} == {"ok"}, said
     plain = run("doctor", "--properties-file", file)
-    assert [line.split()[0] for line in plain.output.splitlines() if " java " not in line] == ["ok"] * 8
+    assert [line.split()[0] for line in plain.output.splitlines() if " java " not in line] == ["ok"] * 9
 
 
 def test_doctor_fails_on_each_bad_setting_and_says_what_to_type(tmp_path: Path, installation: Path) -> None:

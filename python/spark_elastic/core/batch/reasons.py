@@ -91,6 +91,11 @@ STAGE_REASONS: Mapping[str, Reason] = {
     "offsets_by_partition": Reason(
         "nothing_to_do", "Reads Kafka in one task per partition: the preset divides none."
     ),
+    "offsets_in_order": Reason(
+        "nothing_to_do",
+        "Reads Kafka in one task per partition, which keeps the order of its records. Where that does not "
+        "matter, spark.elastic.source.divideOrdered=true divides partitions among the slots.",
+    ),
     "offsets_late": Reason(
         "nothing_to_do",
         "Reads Kafka in one task per partition: only the tasks are to find out which offset is the latest. "

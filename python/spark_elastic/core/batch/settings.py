@@ -30,6 +30,7 @@ class BatchSettings:
     initial_enabled: bool = of(batch.INITIAL_ENABLED)
     ranges_enabled: bool = of(batch.RANGES_ENABLED)
     sources_enabled: bool = of(batch.SOURCES_ENABLED)
+    divide_ordered: bool = of(batch.DIVIDE_ORDERED)
     kafka_latest: bool = of(batch.KAFKA_LATEST)
 
     min_parallelism: int = of(batch.MIN_PARALLELISM, ge(1))

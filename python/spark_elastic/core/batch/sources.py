@@ -52,6 +52,8 @@ def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffse
         return answer(record("split_off"))
     if not settings.rules.fills_waves:
         return answer(record("offsets_by_partition"))
+    if not settings.divide_ordered:
+        return answer(record("offsets_in_order"))
     if question.late and not settings.kafka_latest:
         return answer(record("offsets_late"))
     if question.slots < 1:

@@ -68,6 +68,13 @@ SOURCES_ENABLED = Key(
     True,
     "Whether it is decided here how many tasks share out what a batch query reads.",
 )
+DIVIDE_ORDERED = Key(
+    "source.divideOrdered",
+    BOOL,
+    False,
+    "Whether several tasks may share the records of one Kafka partition in a batch query, where there are "
+    "fewer partitions than slots. They may then be processed at once, and written in another order.",
+)
 KAFKA_LATEST = Key(
     "batch.sources.kafkaLatest",
     BOOL,

@@ -17,7 +17,8 @@ MODE = Key[Mode](
     choice("reactive", "adaptive", "off"),
     "reactive",
     "`reactive`: queries use all slots that are there. `adaptive`: queries keep within the bounds that "
-    "are declared for them, and executors are requested for that. `off`: the plugin does nothing.",
+    "are declared for them, and executors are requested for that. `off`: nothing is done but to read each "
+    "checkpoint in the format that it was written in.",
 )
 PYTHON = Key[str | None](
     "python",
@@ -25,6 +26,13 @@ PYTHON = Key[str | None](
     None,
     "Python that runs the policy process. None: the driver's own (`spark.pyspark.driver.python`, "
     "`spark.pyspark.python`, their environment variables, `python3`).",
+)
+POLICY_RETRY_MS = Key(
+    "policyRetryInterval",
+    duration(),
+    600_000,
+    "How long the application runs as plain Spark, once the policy process has failed five times in ten "
+    "minutes, before another one is tried. Twice as long each further time, at most an hour.",
 )
 WARM_UP_MS = Key(
     "warmUpTimeout",

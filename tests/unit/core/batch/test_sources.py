@@ -97,14 +97,14 @@ def ask_offsets(settings: BatchSettings | None = None, **facts: Any) -> SplitOff
     ],
 )
 def test_kafka_is_read_in_a_task_per_slot_within_the_bounds(settings: dict[str, Any], tasks: int) -> None:
-    answer = ask_offsets(BatchSettings(**settings))
+    answer = ask_offsets(BatchSettings(divide_ordered=True, **settings))
     assert (answer.tasks, answer.record.reason) == (tasks, "offsets_divided")
 
 
 def test_the_end_is_found_out_before_only_where_that_is_wanted() -> None:
-    answer = ask_offsets(late=True)
+    answer = ask_offsets(BatchSettings(divide_ordered=True), late=True)
     assert (answer.tasks, answer.record.reason) == (None, "offsets_late")
-    assert ask_offsets(BatchSettings(kafka_latest=True), late=True).tasks == 8
+    assert ask_offsets(BatchSettings(divide_ordered=True, kafka_latest=True), late=True).tasks == 8
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,8 @@ def test_the_end_is_found_out_before_only_where_that_is_wanted() -> None:
         ({"enabled": False}, 8, "split_off"),
         ({"sources_enabled": False}, 8, "split_off"),
         ({"preset": "flink"}, 8, "offsets_by_partition"),
-        ({}, 0, "offsets_no_slots"),
+        ({}, 8, "offsets_in_order"),
+        ({"divide_ordered": True}, 0, "offsets_no_slots"),
     ],
 )
 def test_else_kafka_is_read_in_a_task_per_partition(

@@ -19,6 +19,7 @@ private[spark] final class ClusterListener(
     joined: ExecutorInfo => Unit)
     extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorInfo]
+  private val excludedNodes = mutable.HashSet.empty[String]
   private val batchOfStage = mutable.HashMap.empty[Int, (String, Long)]
 
   def executors: Seq[ExecutorInfo] = events.synchronized(book.values.toSeq)
@@ -41,15 +42,23 @@ private[spark] final class ClusterListener(
 
   override def onExecutorAdded(added: SparkListenerExecutorAdded): Unit = {
     val info = added.executorInfo
-    val executor = ExecutorInfo(added.executorId, info.executorHost, info.totalCores)
-    if (usable.nonEmpty) joined(executor) // before the policy, whose answer may have to wait for it
+    add(ExecutorInfo(added.executorId, info.executorHost, info.totalCores))
+  }
+
+  def add(executor: ExecutorInfo): Unit = {
+    val isExcluded = excludedNodes.synchronized(excludedNodes(executor.host))
+    if (usable.nonEmpty && !isExcluded) joined(executor) // before the policy, whose answer may have to wait for it
     events.record(ExecutorAdded(executor.executor, executor.host, executor.cores)) {
       book(executor.executor) = executor
     }
+    if (isExcluded) exclude(executor.executor, s"its host ${executor.host} is excluded")
   }
 
-  override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit = {
-    events.record(ExecutorRemoved(removed.executorId, removed.reason))(book.remove(removed.executorId))
+  override def onExecutorRemoved(removed: SparkListenerExecutorRemoved): Unit =
+    remove(removed.executorId, removed.reason)
+
+  def remove(executor: String, reason: String): Unit = {
+    events.record(ExecutorRemoved(executor, reason))(book.remove(executor))
     lost()
   }
 
@@ -58,10 +67,15 @@ private[spark] final class ClusterListener(
 
   override def onExecutorUnexcluded(e: SparkListenerExecutorUnexcluded): Unit = include(e.executorId)
 
-  override def onNodeExcluded(e: SparkListenerNodeExcluded): Unit =
+  override def onNodeExcluded(e: SparkListenerNodeExcluded): Unit = {
+    excludedNodes.synchronized(excludedNodes += e.hostId)
     on(e.hostId).foreach(exclude(_, s"${e.executorFailures} executors failed on host ${e.hostId}"))
+  }
 
-  override def onNodeUnexcluded(e: SparkListenerNodeUnexcluded): Unit = on(e.hostId).foreach(include)
+  override def onNodeUnexcluded(e: SparkListenerNodeUnexcluded): Unit = {
+    excludedNodes.synchronized(excludedNodes -= e.hostId)
+    on(e.hostId).foreach(include)
+  }
 
   private def on(host: String): Seq[String] = executors.filter(_.host == host).map(_.executor)
 

@@ -21,12 +21,15 @@ final class ElasticPlugin extends SparkPlugin {
 /** Puts the parts together, hands actions to the one that carries them out, and takes all of it down again. */
 private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   private var parts: Option[Parts] = None
+  private var readsCheckpoints: Option[SparkContext] = None // and does nothing else
 
   override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
     try {
       keepFromExecutors(sc.conf)
       if (Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")) {
-        logInfo("spark-elastic: schedulerMode is off, nothing is done")
+        readsCheckpoints = Some(sc)
+        ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
+        logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")
       } else if (!Shim.fits(sc.version)) {
         logError(
           s"spark-elastic: off, the application goes on as plain Spark: the jar is for Spark ${Shim.spark}, this is " +
@@ -51,6 +54,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   override def shutdown(): Unit = {
     parts.foreach(_.stop())
     parts = None
+    readsCheckpoints.foreach(ElasticExtensions.disable)
+    readsCheckpoints = None
   }
 
   /**
@@ -67,6 +72,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val queries = new QueryControl(events)
     private val listener = new ClusterListener(sc, events, () => afterLoss(), queries.joined)
     private val executors = new ExecutorControl(sc)
+    private val audit = new ExecutorAudit(sc, listener)
     private val requests = new Requests
     private val advice = new StageAdvice(requests)
     private val figures = new PolicyFigures
@@ -74,7 +80,14 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       new PolicyGateway(events, requests, figures, Shim.version, act, what => policy.complain(what))
     @volatile private var hangMs = 10000L
     private lazy val policy: PolicyProcess =
-      new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, () => hangMs, turnOff)
+      new PolicyProcess(
+        Shim.python(sc.conf),
+        gateway,
+        Shim.version,
+        () => hangMs,
+        sc.conf.getTimeAsMs("spark.elastic.policyRetryInterval", "10min"),
+        turnOff,
+        () => turnOn())
     private val ticker = executor("elastic-tick")
     private var ticks = 0L
     private val hasApi =
@@ -93,8 +106,11 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           listener.checkDecommissioning()
           queries.tick()
           ticks += 1
-          if (ticks % TicksPerUsage == 0) executors.changedUsage().foreach(events.offer(_))
-        } catch { case Harmless(e) => logDebug("spark-elastic: tick failed", e) } // e.g. the context is stopping
+          if (ticks % TicksPerLook == 0) {
+            audit.look()
+            executors.changedUsage().foreach(events.offer(_))
+          }
+        } catch { case e: Throwable => logDebug("spark-elastic: tick failed", e) } // there would be no other one
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
     }
 
@@ -141,6 +157,12 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       logError(s"spark-elastic: off, the application goes on as plain Spark: $message")
       queries.off()
       events.off()
+    }
+
+    private def turnOn(): Unit = {
+      logInfo("spark-elastic: on again, queries that have begun meanwhile stay as plain Spark has them")
+      queries.on()
+      events.on()
     }
 
     def introduce(appId: String, metrics: MetricRegistry): Unit = {
@@ -190,5 +212,5 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   }
 
   private val TickMs = 250L
-  private val TicksPerUsage = 40L
+  private val TicksPerLook = 40L
 }

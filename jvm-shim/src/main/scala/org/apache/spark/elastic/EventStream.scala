@@ -116,6 +116,12 @@ private[spark] final class EventStream {
     entries.clear()
   }
 
+  /** Somebody takes events again, and knows of nothing that was before. */
+  def on(): Unit = synchronized {
+    isOff = false
+    restart()
+  }
+
   /** Wakes a waiting `take`. */
   def wake(): Unit = synchronized {
     urgent = true

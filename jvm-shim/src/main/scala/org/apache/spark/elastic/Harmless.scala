@@ -4,8 +4,11 @@ import scala.util.control.NonFatal
 
 /**
  * What has gone wrong with us and is to harm nobody else. Other than in Scala's `NonFatal`, code that does not fit is part
- * of it: somebody's own build of Spark may lack what ours was compiled with.
+ * of it: somebody's own build of Spark may lack what ours was compiled with. So is a plan that is too deep for us.
  */
 private[spark] object Harmless {
-  def unapply(e: Throwable): Option[Throwable] = Option.when(NonFatal(e) || e.isInstanceOf[LinkageError])(e)
+  def unapply(e: Throwable): Option[Throwable] = e match {
+    case _: LinkageError | _: StackOverflowError | NonFatal(_) => Some(e)
+    case _ => None
+  }
 }

@@ -79,6 +79,9 @@ private[spark] final class PolicyGateway(
     if (waiting) 0L else if (greeted) silent else silent - PolicyGateway.StartMs
   }
 
+  /** Whether the policy process has said its first word. */
+  def isGreeted: Boolean = greeted
+
   /** A new policy process. */
   def expectCall(): Unit = {
     greeted = false

@@ -9,18 +9,22 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 /**
- * Keeps one policy process alive: one that exits, hangs or talks nonsense is replaced, later and later; after
- * `MaxFailures` within `FailureWindowMs` the policy stays off and the application goes on as plain Spark.
+ * Keeps one policy process alive: one that exits, hangs or talks nonsense is replaced, later and later. After
+ * `MaxFailures` within `FailureWindowMs` the application goes on as plain Spark, and another one is tried now and then.
  *
  * @param python the interpreter to run
- * @param off called once, with the reason, when the policy is given up
+ * @param retryMs how long to wait for the first such try, twice as long each time, an hour at most
+ * @param off called with the reason when the policy is given up
+ * @param on called when one that is tried after that answers
  */
 private[spark] final class PolicyProcess(
     python: String,
     gateway: PolicyGateway,
     version: String,
     hangMs: () => Long,
-    off: String => Unit)
+    retryMs: Long,
+    off: String => Unit,
+    on: () => Unit)
     extends Logging {
   import PolicyProcess._
 
@@ -29,6 +33,7 @@ private[spark] final class PolicyProcess(
   @volatile private var lastLine = ""
   @volatile private var ending = false
   private var restarts = 0
+  private var isOff = false
 
   private val keeper = Daemon("elastic-policy")(keep())
 
@@ -45,7 +50,7 @@ private[spark] final class PolicyProcess(
     ending = true
     gateway.close()
     process.foreach { p =>
-      if (!p.waitFor(StopMs, TimeUnit.MILLISECONDS)) p.destroyForcibly().waitFor()
+      if (!p.waitFor(StopMs, TimeUnit.MILLISECONDS)) p.destroyForcibly().waitFor(StopMs, TimeUnit.MILLISECONDS)
     }
     keeper.interrupt()
     if (Thread.currentThread ne keeper) keeper.join(StopMs)
@@ -53,6 +58,7 @@ private[spark] final class PolicyProcess(
 
   private def keep(): Unit = {
     var failures = Vector.empty[Long]
+    var tries = 0
     try {
       while (!ending) {
         complaint = None
@@ -63,11 +69,16 @@ private[spark] final class PolicyProcess(
         if (!ending) {
           val now = System.nanoTime() / 1000000L
           failures = failures.filter(_ > now - FailureWindowMs) :+ now
-          if (failures.size >= MaxFailures) {
-            ending = true
-            off(s"the policy process failed ${failures.size} times, the last time because $reason")
+          restarts += 1
+          if (isOff || failures.size >= MaxFailures) {
+            val pause = math.min(retryMs << math.min(tries, 20), math.max(retryMs, LongestRetryMs))
+            val what = s"the policy process failed ${failures.size} times, the last time because $reason"
+            if (isOff) logWarning(s"spark-elastic: still off, tried again in $pause ms: $what")
+            else off(s"$what; it is tried again in $pause ms")
+            isOff = true
+            tries += 1
+            Thread.sleep(pause)
           } else {
-            restarts += 1
             val pause = FirstPauseMs << (failures.size - 1)
             logWarning(s"spark-elastic: the policy process is started again in $pause ms, because $reason")
             Thread.sleep(pause)
@@ -77,7 +88,7 @@ private[spark] final class PolicyProcess(
     } catch {
       case _: InterruptedException => // the application ends
       // Nobody is left to start it again, so nobody may wait for it.
-      case Harmless(e) => off(s"nobody keeps the policy process any more: $e")
+      case e: Throwable => off(s"nobody keeps the policy process any more: $e")
     } finally process.foreach(_.destroyForcibly())
   }
 
@@ -113,10 +124,16 @@ private[spark] final class PolicyProcess(
       // While this whole JVM stood still, nobody could listen: what was said meanwhile is yet to be heard.
       if (now - looked > hangMs() * 1000000L / 2) gateway.forgiveSilence()
       looked = now
+      if (isOff && gateway.isGreeted) {
+        isOff = false
+        on()
+      }
       val silent = gateway.silentMs
       if (silent > hangMs()) {
-        complaint = Some(s"it did not answer for $silent ms")
-        started.destroyForcibly().waitFor()
+        val hangs = s"it did not answer for $silent ms"
+        complaint = Some(hangs)
+        // One that cannot even be killed now is left to its fate.
+        if (!started.destroyForcibly().waitFor(StopMs, TimeUnit.MILLISECONDS)) return hangs
       }
     }
     complaint.getOrElse {
@@ -142,6 +159,7 @@ private[spark] final class PolicyProcess(
 private[spark] object PolicyProcess {
   private val MaxFailures = 5
   private val FailureWindowMs = 600000L
+  private val LongestRetryMs = 3600000L
   private val FirstPauseMs = 500L
   private val CheckMs = 250L
   private val StopMs = 2000L

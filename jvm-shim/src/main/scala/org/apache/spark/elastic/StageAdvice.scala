@@ -38,23 +38,23 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   def tasks(question: SplitSize): Option[Int] = number(question, "tasks")
   def tasks(question: SplitOffsets): Option[Int] = number(question, "tasks")
 
-  /** The ranges `[start, end)` of so many partitions that each task is to read, and why; none: as Spark would. */
-  def ranges(question: Ranges, partitions: Int): Option[(Seq[(Int, Int)], String)] =
-    ask(question, "specs") { (specs, why) =>
+  /** The ranges `[start, end)` of so many partitions that each task is to read; none: as Spark would. */
+  def ranges(question: Ranges, partitions: Int): Option[Seq[(Int, Int)]] =
+    ask(question, "specs") { specs =>
       val found = specs.elements.asScala.map(spec => (spec.path("start").asInt(-1), spec.path("end").asInt(-1))).toSeq
       val starts = found.map(_._1)
       val ends = found.map(_._2)
       Option.when(
         found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
-          found.forall { case (start, end) => start < end })(found -> why)
+          found.forall { case (start, end) => start < end })(found)
     }
 
   private def number(question: Question, field: String): Option[Int] =
-    ask(question, field) { (n, _) =>
+    ask(question, field) { n =>
       Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
     }
 
-  private def ask[T](question: Question, field: String)(read: (JsonNode, String) => Option[T]): Option[T] = {
+  private def ask[T](question: Question, field: String)(read: JsonNode => Option[T]): Option[T] = {
     val began = System.nanoTime()
     val answer = send(question, waitMs)
     lastUs = (System.nanoTime() - began) / 1000L
@@ -63,7 +63,7 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
         val value = found.path("answer").path(field)
         if (value.isNull) None
         else
-          read(value, found.path("answer").path("record").path("message").asText).orElse {
+          read(value).orElse {
             missed(s"the answer makes no sense: ${value.toString.take(200)}")
             None
           }

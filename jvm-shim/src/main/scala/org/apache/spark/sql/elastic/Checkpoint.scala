@@ -56,10 +56,8 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
     }
   }
 
-  /** Moves the state to `partitions` partitions with Spark's own offline re-partitioning. */
-  def repartition(partitions: Int): Unit = {
-    val now = logs
-    val from = now.commitLog.getLatestBatchId().flatMap(now.offsetLog.get).flatMap(countIn).getOrElse(0)
+  /** Moves the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
+  def repartition(from: Int, partitions: Int): Unit = {
     StateMove.in(session, from)(session.sessionState.streamingCheckpointManager.repartition(root, partitions))
     closeSinkGap()
   }
@@ -73,9 +71,9 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
   def mend(): Boolean = {
     closeSinkGap()
     val unfinished = unfinishedRepartition()
-    unfinished.foreach { case (committed, partitions) =>
+    unfinished.foreach { case (committed, from, partitions) =>
       logWarning(s"spark-elastic: the re-partitioning of $root to $partitions was cut short and is finished now")
-      try repartition(partitions)
+      try repartition(from, partitions)
       catch {
         case Harmless(e) =>
           logWarning(s"spark-elastic: it could not be finished and is taken back: ${e.getMessage}")
@@ -85,15 +83,16 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
     unfinished.isDefined
   }
 
-  /** The last committed batch and the partition count that was to follow it. */
-  private def unfinishedRepartition(): Option[(Long, Int)] = {
+  /** The last committed batch, its partition count, and the one that was to follow it. */
+  private def unfinishedRepartition(): Option[(Long, Int, Int)] = {
     val now = logs
     for {
       (last, offsets) <- now.offsetLog.getLatest()
       (committed, _) <- now.commitLog.getLatest()
       if last > committed && isRepartition(last, now.offsetLog)
+      from <- now.offsetLog.get(committed).flatMap(countIn)
       partitions <- countIn(offsets)
-    } yield (committed, partitions)
+    } yield (committed, from, partitions)
   }
 
   /**

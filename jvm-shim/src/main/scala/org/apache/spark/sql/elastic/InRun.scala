@@ -24,7 +24,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
       val context = execution.sparkSession.sparkContext
       context.setJobDescription(s"spark-elastic: query ${execution.id} is moved to $partitions partitions")
-      checkpoint.repartition(partitions)
+      checkpoint.repartition(query.partitions, partitions)
       query.use(partitions)
       resume()
     } else {

@@ -14,19 +14,20 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 private[spark] final class QueryControl(val events: EventStream) extends Logging {
   private val queries = new ConcurrentHashMap[UUID, QueryRun]
   private val newExecutors = new NewExecutors
-  @volatile private var on = true
+  @volatile private var isThere = true
   @volatile private var waitMs = 10000L
   @volatile private var warmUpMs = 0L
   @volatile private var restarts = false
 
   /** Whether there is a policy to ask. Without one, queries run as in plain Spark, those under way as they are. */
-  def isOn: Boolean = on
+  def isOn: Boolean = isThere
 
   /** Whether the policy is asked about a failed micro-batch. If not, its query ends there and then, as in plain Spark. */
-  def asksAboutFailures: Boolean = on && restarts
+  def asksAboutFailures: Boolean = isThere && restarts
   def startWaitMs: Long = waitMs
 
-  def off(): Unit = on = false
+  def off(): Unit = isThere = false
+  def on(): Unit = isThere = true
 
   def configure(c: Configure): Unit = {
     waitMs = c.startWaitMs
@@ -63,8 +64,8 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
 
   /** Takes a query in, unless there is nobody to tell of it. */
   def add(query: QueryRun): Boolean = {
-    if (on) Option(queries.put(query.execution.id, query)).foreach(before => events.offer(before.terminated))
-    on
+    if (isOn) Option(queries.put(query.execution.id, query)).foreach(before => events.offer(before.terminated))
+    isOn
   }
 
   def ended(id: UUID, run: UUID): Unit =
@@ -84,7 +85,7 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
 
   /** Warms an executor up beside a query, one with state if there is one. */
   def joined(executor: ExecutorInfo): Unit =
-    if (on && warmUpMs > 0) {
+    if (isOn && warmUpMs > 0) {
       val running = queries.values.asScala.filter(_.isRunning)
       running.find(_.stateful).orElse(running.headOption).foreach(newExecutors.joined(executor, _))
     }
@@ -101,4 +102,15 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
   def tick(): Unit =
     for (query <- queries.values.asScala if !query.execution.queryExecutionThread.isAlive)
       ended(query.execution.id, query.execution.runId)
+}
+
+private[spark] object QueryControl {
+
+  /** Queries are left to plain Spark, but for their checkpoints: these are read in the format that they were written in. */
+  def withoutPolicy: QueryControl = {
+    val control = new QueryControl(new EventStream)
+    control.off()
+    control.events.off()
+    control
+  }
 }

@@ -5,6 +5,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
 import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -25,7 +26,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       savepoint <- execution.sparkSession.sparkContext.conf.getOption(key)
     } {
       val copied =
-        try Savepoint.restore(execution.sparkSession, savepoint.trim, execution.resolvedCheckpointRoot)
+        try Savepoint.restore(execution.sparkSession, savepoint.trim, execution.resolvedCheckpointRoot, written)
         catch {
           case e: Exception =>
             val why = String.valueOf(e.getMessage)
@@ -35,6 +36,11 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
         if (copied) s"spark-elastic: query $name starts from the savepoint $savepoint"
         else s"spark-elastic: query $name resumes its checkpoint, not the savepoint $savepoint")
     }
+
+  private def written: Option[Long] = execution.sink match {
+    case sink: FileStreamSink => SinkLog.of(sink).getLatestBatchId()
+    case _ => None
+  }
 
   /** Makes the checkpoint one that can be started from, in the format that it was written in. */
   def prepare(): Option[CheckpointFacts] =
@@ -90,6 +96,9 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   def makeRescalable(): Unit = {
     conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
     conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
+    logInfo(
+      s"spark-elastic: query ${execution.id} begins a checkpoint that can be rescaled; without the plugin it starts from " +
+        s"it with ${SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key}=2 alone")
   }
 
   private def provider(name: String): String =

@@ -58,9 +58,10 @@ private[elastic] object Savepoint {
    * Lets a new checkpoint begin with what a savepoint has, under the query id that it has got; leaves one alone that has
    * a micro-batch. The last offsets come after all else: a copy that is cut short leaves a new checkpoint.
    *
+   * @param written the last micro-batch that the sink has, by a log of its own; those up to it, it would leave out
    * @return whether it was copied
    */
-  def restore(session: SparkSession, savepoint: String, root: String): Boolean = {
+  def restore(session: SparkSession, savepoint: String, root: String, written: => Option[Long]): Boolean = {
     val isNew = new StreamingQueryCheckpointMetadata(session, root).offsetLog.getLatestBatchId().isEmpty
     if (isNew) {
       val conf = session.sessionState.newHadoopConf()
@@ -68,6 +69,12 @@ private[elastic] object Savepoint {
       val (offsets, others) = files(from, conf).partition(f => relative(f, from, conf).startsWith("offsets/"))
       val last = offsets.filter(_.getPath.getName.forall(_.isDigit)).maxByOption(_.getPath.getName.toLong)
       last.fold(throw new FileNotFoundException(s"$savepoint is no savepoint: it has no offsets")) { file =>
+        val batch = file.getPath.getName.toLong
+        written.filter(_ > batch).foreach { sink =>
+          throw new IllegalStateException(
+            s"it ends with micro-batch $batch and the sink has all up to $sink: what would come as ${batch + 1} to " +
+              s"$sink would be left out; write to another folder, or start from a savepoint of $sink")
+        }
         copy(others.filter(f => relative(f, from, conf) != "metadata"), from, to, conf)
         val fs = to.getFileSystem(conf)
         val part = new Path(to, s"offsets/.${file.getPath.getName}.part")

@@ -76,8 +76,9 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
     val conf = relation.sparkSession.sessionState.conf
     val bytes = files.calculateTotalPartitionBytes
     val before = planned.filePartitions.size
-    // So little is one task whatever anybody says.
-    if (before == 0 || (before == 1 && bytes < 2 * opening)) planned
+    // So little is one task whatever anybody says, and so many files are even as Spark has shared them out.
+    val many = planned.filePartitions.iterator.map(_.files.length).sum > SharedOutScan.MostFiles
+    if (before == 0 || many || (before == 1 && bytes < 2 * opening)) planned
     else {
       val inputs = files.filePartitionIterator.flatMap { folder =>
         folder.files.map { file =>
@@ -122,6 +123,8 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
 }
 
 private object SharedOutScan {
+  private val MostFiles = 10000
+
   // Lazy, so that not to find it costs the advice only.
   private lazy val partitions = {
     val field = classOf[FileScanRDD].getDeclaredField("filePartitions")

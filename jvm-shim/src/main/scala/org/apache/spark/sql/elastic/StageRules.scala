@@ -2,12 +2,11 @@ package org.apache.spark.sql.elastic
 
 import java.util.{Collections, LinkedHashMap, Map => JMap}
 
+import scala.collection.mutable
+
 import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges}
 import org.apache.spark.elastic.{StageAdvice, WrittenExchange}
 import org.apache.spark.internal.config.ConfigEntry
-import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -19,7 +18,6 @@ import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /** What both rules know: which shuffles go together, what to call them, and what is left alone. */
 private[elastic] object StageRules {
@@ -167,10 +165,15 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       groups.map(group => group -> group.collect { case e: ShuffleExchangeExec if withNumber(e).isDefined => e })
     // A group with a stage that has run keeps the number of that one.
     val whole = changeable.collect { case (group, found) if found.nonEmpty && found.size == group.size => found }
-    whole.foldLeft(List.empty[Seq[ShuffleExchangeExec]]) { (done, group) =>
-      val (same, others) = done.partition(_.exists(e => group.exists(_.canonicalized == e.canonicalized)))
-      (group +: same).flatten :: others
+    val done = mutable.LinkedHashMap.empty[Int, Seq[ShuffleExchangeExec]]
+    val placeOf = mutable.HashMap.empty[SparkPlan, Int]
+    for ((group, place) <- whole.zipWithIndex) {
+      val same = group.flatMap(e => placeOf.get(e.canonicalized)).distinct
+      val all = group ++ same.flatMap(done.remove(_).get)
+      all.foreach(e => placeOf(e.canonicalized) = place)
+      done(place) = all
     }
+    done.values.toSeq
   }
 
   /** How an exchange is partitioned with another number; nothing where the number is not Spark's. */
@@ -220,12 +223,12 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
     if (found.isEmpty) plan else read(plan, found)
   }
 
-  /** A stage whose sizes are known, and whose number the application has not chosen. */
+  /** A stage of a shuffle of Spark's own whose sizes are known, and whose number the application has not chosen. */
   private def written(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
     case stage: ShuffleQueryStageExec =>
-      Option.when(
-        stage.isMaterialized && stage.mapStats.isDefined && stage.advisoryPartitionSize.isEmpty &&
-          isSupported(stage.shuffle) && stage.shuffle.outputPartitioning != SinglePartition)(stage)
+      Option.when(stage.shuffle.isInstanceOf[
+        ShuffleExchangeExec] && stage.isMaterialized && stage.mapStats.isDefined && stage.advisoryPartitionSize.isEmpty &&
+        isSupported(stage.shuffle) && stage.shuffle.outputPartitioning != SinglePartition)(stage)
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => written(stage)
     case _ => None
   }
@@ -239,7 +242,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
 
   private def ranges(
       stages: Seq[ShuffleQueryStageExec],
-      left: Option[String]): Seq[(Int, (Seq[CoalescedPartitionSpec], String))] = {
+      left: Option[String]): Seq[(Int, Seq[CoalescedPartitionSpec])] = {
     val sizes = stages.map(_.mapStats.get.bytesByPartitionId)
     val partitions = sizes.head.length
     if (partitions < 2 || sizes.exists(_.length != partitions)) Nil
@@ -248,39 +251,21 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
         WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
       }
       val question = Ranges(written.head.id, written, left, advisedBytes(session), least(session))
-      advice.ranges(question, partitions).toSeq.flatMap { case (found, why) =>
+      advice.ranges(question, partitions).toSeq.flatMap { found =>
         stages.zip(sizes).map { case (stage, bytes) =>
-          val specs = found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
-          stage.id -> (specs, why)
+          stage.id -> found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
         }
       }
     }
   }
 
-  private def read(plan: SparkPlan, found: Map[Int, (Seq[CoalescedPartitionSpec], String)]): SparkPlan = plan match {
+  private def read(plan: SparkPlan, found: Map[Int, Seq[CoalescedPartitionSpec]]): SparkPlan = plan match {
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if found.contains(stage.id) => read(stage, found)
     case stage: ShuffleQueryStageExec =>
-      found.get(stage.id).fold[SparkPlan](stage) { case (specs, why) =>
+      found.get(stage.id).fold[SparkPlan](stage) { specs =>
         val asWritten = specs.forall(spec => spec.endReducerIndex == spec.startReducerIndex + 1)
-        ElasticReadExec(if (asWritten) stage else AQEShuffleReadExec(stage, specs), why)
+        if (asWritten) stage else AQEShuffleReadExec(stage, specs)
       }
     case other => other.mapChildren(read(_, found))
   }
-}
-
-/** Passes on what is below it, and shows in the plan, so in the SQL tab, why tasks read what they read. */
-private[elastic] final case class ElasticReadExec(child: SparkPlan, why: String) extends UnaryExecNode {
-  override def nodeName: String = "ElasticRead"
-  override def output: Seq[Attribute] = child.output
-  override def outputPartitioning: Partitioning = child.outputPartitioning
-  override def outputOrdering: Seq[SortOrder] = child.outputOrdering
-  override def supportsColumnar: Boolean = child.supportsColumnar
-  // Two plans that differ by a sentence are the same.
-  override protected def doCanonicalize(): SparkPlan = child.canonicalized
-  override protected def doExecute(): RDD[InternalRow] = child.execute()
-  override protected def doExecuteColumnar(): RDD[ColumnarBatch] = child.executeColumnar()
-  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
-
-  /** Executors know no class of ours. */
-  private def writeReplace(): AnyRef = child
 }

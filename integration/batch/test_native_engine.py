@@ -1,0 +1,36 @@
+"""What native engines (Comet, RAPIDS, Gluten) look for in a plan is where they look for it.
+
+A rule of our own stands in for one: it matches as theirs do. None of them is published for this Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from integration.batch.plans import advised, final_plan, rows
+from integration.jdk_tools import compile_java
+from integration.streaming.driver import Driver, driver
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def jvm(tmp_path: Path) -> Iterator[Driver]:
+    """Give a JVM with the stand-in on its class path."""
+    compile_java(Path(__file__).parent / "NativeEngine.java", tmp_path / "classes")
+    with driver(tmp_path / "driver", [tmp_path / "classes"]) as started:
+        yield started
+
+
+def test_reads_that_were_decided_are_sparks_own(jvm: Driver, tmp_path: Path) -> None:
+    with advised(jvm, tmp_path / "journal", {"spark.sql.extensions": "NativeEngine"}) as spark:
+        before = jvm.jvm.NativeEngine.READS.get()
+        totals = spark.range(0, 2_000, 1, 3).groupBy((F.col("id") % 50).alias("k")).agg(F.sum("id"))
+        assert len(rows(totals)) == 50
+        assert "AQEShuffleRead coalesced" in final_plan(totals)
+        assert jvm.jvm.NativeEngine.READS.get() > before
+        assert jvm.jvm.NativeEngine.HIDDEN.get() == 0

@@ -1,0 +1,110 @@
+"""Measure what the plugin adds to planning: a query of many shuffles, and a scan of very many files.
+
+usage: python -m integration.bench.planning [--quick] [--rounds N]
+
+One JVM makes applications with the plugin and without it by turns. Each plans both once to become warm, then
+measures them a few times. The last line printed is one JSON object, with medians in ms and the ratio (with /
+without).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial, reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from integration.batch.plans import PLAIN
+from integration.streaming.driver import driver
+from integration.streaming.launch import WITH_PLUGIN
+
+_REPEATS = 5
+
+
+def main() -> int:
+    """Run all rounds and print the result."""
+    arguments = _arguments()
+    times: dict[str, dict[bool, list[float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        with driver(folder / "driver") as jvm:
+            with jvm.session({}) as spark:
+                _write_files(spark, folder / "files", arguments.files)
+            for number in range(arguments.rounds):
+                for plugin in (False, True) if number % 2 == 0 else (True, False):
+                    with jvm.session({**PLAIN, **(WITH_PLUGIN if plugin else {})}) as spark:
+                        wide = _many_shuffles(spark, arguments.shuffles)
+                        files = spark.read.schema("id long").parquet(str(folder / "files"))
+                        plans = {"shuffles": partial(_plan, wide), "files": partial(_scan, files)}
+                        for what, plan in plans.items():
+                            times.setdefault(what, {False: [], True: []})[plugin] += _times(plan)
+                print(f"{time.strftime('%H:%M:%S')} round {number + 1}", file=sys.stderr, flush=True)
+    result: dict[str, object] = {"shuffles": arguments.shuffles, "files": arguments.files}
+    for what, measured in times.items():
+        plain, ours = (statistics.median(measured[key]) for key in (False, True))
+        result[what] = {
+            "plain_ms": round(plain),
+            "plugin_ms": round(ours),
+            "ratio": round(ours / plain, 3),
+        }
+    print(json.dumps({"planning": result}))
+    return 0
+
+
+def _times(plan: Callable[[], object]) -> list[float]:
+    """Return how long each planning but the first took, in ms."""
+    taken = []
+    for _ in range(_REPEATS + 1):
+        began = time.perf_counter()
+        plan()
+        taken.append((time.perf_counter() - began) * 1_000)
+    return taken[1:]
+
+
+def _many_shuffles(spark: SparkSession, shuffles: int) -> DataFrame:
+    """Unite so many aggregations, each of other rows."""
+    parts = [
+        spark.range(number, 1_000 + number).groupBy((F.col("id") % 10).alias("k")).agg(F.sum("id"))
+        for number in range(shuffles)
+    ]
+    return reduce(DataFrame.union, parts)
+
+
+def _plan(result: DataFrame) -> None:
+    """Plan anew what is analyzed already, down to the plan that adaptive execution begins with."""
+    result.select("*")._jdf.queryExecution().executedPlan()
+
+
+def _scan(files: DataFrame) -> None:
+    """Plan a scan and divide its files; they are listed once, when the table is read first."""
+    files.select("*")._jdf.queryExecution().toRdd().getNumPartitions()
+
+
+def _write_files(spark: SparkSession, folder: Path, many: int) -> None:
+    spark.range(10).coalesce(1).write.parquet(str(folder))
+    (first,) = folder.glob("*.parquet")
+    for number in range(many - 1):
+        os.link(first, folder / f"{number:06d}.parquet")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m integration.bench.planning")
+    parser.add_argument("--quick", action="store_true", help="fewer shuffles and files, one round")
+    parser.add_argument("--rounds", type=int, help="applications of each kind (4; quick: 1)")
+    arguments = parser.parse_args()
+    arguments.rounds = arguments.rounds or (1 if arguments.quick else 4)
+    arguments.shuffles, arguments.files = (20, 2_000) if arguments.quick else (200, 200_000)
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

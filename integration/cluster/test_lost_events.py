@@ -1,0 +1,73 @@
+"""What the listener bus has lost of executors is found out: a bus whose queue is full drops events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.cluster.executors import Executors, with_executors
+from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import Cluster
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> ScriptedPolicy:
+    return ScriptedPolicy(tmp_path / "policy")
+
+
+@pytest.fixture
+def executors(master: Cluster, jvm: Driver, policy: ScriptedPolicy) -> Iterator[Executors]:
+    with with_executors(master, jvm, 2, {**PLUGIN, "spark.elastic.python": policy.python}) as found:
+        yield found
+
+
+def told(policy: ScriptedPolicy, kind: str) -> list[Any]:
+    return [event["executor"] for event in policy.all(kind)]
+
+
+def test_an_executor_that_nobody_was_told_of_is_told_of_late(
+    executors: Executors, policy: ScriptedPolicy, jvm: Driver
+) -> None:
+    context = executors.spark.sparkContext._jsc.sc()
+    bus = context.listenerBus()
+    (listener,) = (
+        found
+        for found in (bus.listeners().get(i) for i in range(bus.listeners().size()))
+        if found.getClass().getSimpleName() == "ClusterListener"
+    )
+    since = len(jvm.said())
+    bus.removeListener(listener)
+    executors.add()
+    executors.kill()
+    executors.add()
+    assert "3" not in told(policy, "ExecutorAdded")
+    eventually(lambda: "3" in told(policy, "ExecutorAdded"), "the executor is told of")
+    (line,) = (line for line in jvm.said()[since:] if "has not told of executors" in line)
+    assert "has not told of executors 3 " in line
+    executors.kill()
+    eventually(lambda: "3" in told(policy, "ExecutorRemoved"), "its end is told of")
+    # Who came and went meanwhile concerns nobody.
+    assert "2" not in told(policy, "ExecutorAdded")
+
+
+def test_an_executor_that_joins_an_excluded_host_has_no_slots(
+    executors: Executors, policy: ScriptedPolicy, jvm: Driver
+) -> None:
+    scheduler = jvm.jvm.org.apache.spark.scheduler
+    bus = executors.spark.sparkContext._jsc.sc().listenerBus()
+    (host,) = {event["host"] for event in policy.all("ExecutorAdded")} or {
+        executor["host"] for event in policy.all("Snapshot") for executor in event["executors"]
+    }
+    bus.post(scheduler.SparkListenerNodeExcluded(0, host, 2))
+    eventually(lambda: {"0", "1"} <= set(told(policy, "ExecutorExcluded")), "the host is excluded")
+    executors.add()
+    eventually(lambda: "2" in told(policy, "ExecutorExcluded"), "the new one is excluded, too")
+    bus.post(scheduler.SparkListenerNodeUnexcluded(1, host))
+    eventually(lambda: "2" in told(policy, "ExecutorUnexcluded"), "it has slots again")

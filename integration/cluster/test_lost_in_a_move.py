@@ -1,0 +1,83 @@
+"""An executor is lost while the state of a query is moved: nothing of it is lost, and the query goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from integration.cluster.executors import Executors, with_executors
+from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import Cluster
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+
+# Enough that Spark is at it for some seconds.
+KEYS_PER_ROW = 60_000
+ROWS = 10
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> ScriptedPolicy:
+    return ScriptedPolicy(tmp_path / "policy")
+
+
+@pytest.fixture
+def executors(master: Cluster, jvm: Driver, policy: ScriptedPolicy) -> Iterator[Executors]:
+    with with_executors(master, jvm, 3, {**PLUGIN, "spark.elastic.python": policy.python}) as found:
+        yield found
+
+
+def moving(executors: Executors) -> list[Any]:
+    """Return the stages of the re-partitioning that run now."""
+    store = executors.spark.sparkContext._jsc.sc().statusStore()
+    found = [store.activeStages().apply(i) for i in range(store.activeStages().size())]
+    return [stage for stage in found if "is moved to" in str(stage.description())]
+
+
+@pytest.mark.parametrize("stage", ["read", "written"])
+def test_its_state_is_whole(
+    executors: Executors, policy: ScriptedPolicy, inbox: Inbox, tmp_path: Path, stage: str
+) -> None:
+    pieces = F.explode(F.sequence(F.lit(1), F.lit(KEYS_PER_ROW)))
+    rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+    counts = rows.select("key", pieces.alias("piece")).groupBy("key", "piece").count()
+    checkpoint = tmp_path / "checkpoint"
+    writer = counts.writeStream.outputMode("update").format("noop")
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    try:
+        inbox.put(rows=ROWS)
+        query.processAllAvailable()
+        policy.order(now=1, counts=(3,))
+        # Neither a multiple nor a divisor of the two partitions before: rows are shuffled, in two stages.
+        first = eventually(lambda: moving(executors), "the state is being moved", every_s=0.005)[0].stageId()
+        if stage == "written":
+            eventually(
+                lambda: any(found.stageId() != first for found in moving(executors)),
+                "the new state is being written",
+                every_s=0.005,
+            )
+        executors.kill()
+        policy_said = eventually(
+            lambda: [o for kind in ("ActionDone", "ActionFailed") for o in policy.seen(kind, query.id)][1:],
+            "the rescale has an outcome",
+        )
+        assert policy_said[-1]["type"] == "ActionDone"
+        inbox.put(rows=ROWS)
+        query.processAllAvailable()
+        assert query.isActive
+        progress = query.lastProgress
+        assert progress is not None
+        assert progress["stateOperators"][0]["numShufflePartitions"] == 3
+    finally:
+        query.stop()
+    state = executors.spark.read.format("statestore").load(str(checkpoint))
+    found = state.select("key.*", "value.count").groupBy("key").agg(F.sum("count"), F.count("*")).collect()
+    expected = {key: (n * KEYS_PER_ROW, KEYS_PER_ROW) for key, (n, _) in inbox.totals().items()}
+    assert {row[0]: (row[1], row[2]) for row in found} == expected

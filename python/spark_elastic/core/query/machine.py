@@ -125,6 +125,9 @@ class QueryMachine:
             return step.react(inner.Superseded())
         state = record.state
         step.shown(info)
+        step.give_up(
+            "savepoint"
+        )  # what became of it may have got lost, and others are refused until it is known
         missed = step.missed(info)
         if missed is None or state.leaves_out(missed):
             step.set_orders_lost(info.partitions)

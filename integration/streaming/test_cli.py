@@ -27,6 +27,8 @@ CONF = {
     "spark.ui.enabled": "true",
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
+    # Where the tests' folders are.
+    "spark.elastic.savepoint.allowedPrefixes": "/",
     **AT_ONCE,
 }
 

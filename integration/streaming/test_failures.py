@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.driver import PLUGIN, Driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -107,6 +108,46 @@ def test_a_sink_that_recovers_is_met_again_and_nothing_is_lost(
         query.processAllAvailable()
         assert sink.result() == inbox.totals()
         query.stop()
+
+
+def test_what_an_exception_has_of_credentials_is_kept_and_shown_nowhere(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    secret = "pl4nted"
+    texts = {
+        "a login": f"no route to s3a://AKIA:{secret}@bucket/x",
+        "a name": f"rejected: password={secret}",
+        "a secret of the application's own": f"rejected: CARD-{secret}",
+        "half a login": "x " * 990 + f"s3a://AKIA:{secret}{'x' * 100}@bucket/x",
+    }
+    left = list(texts.values())
+
+    def sink(batch: DataFrame, number: int) -> None:
+        if left:
+            raise ValueError(left.pop())
+        batch.collect()
+
+    conf = {
+        "spark.ui.enabled": "true",
+        "spark.elastic.journal.dir": str(tmp_path / "journal"),
+        "spark.elastic.restartStrategy.fixedDelay.attempts": str(len(texts)),
+        "spark.redaction.string.regex": r"CARD-\w+",
+    }
+    since = len(jvm.said())
+    with session(jvm, "fixed-delay", **conf) as spark:
+        inbox.put(1)
+        query = start(spark, inbox, sink)
+        query.processAllAvailable()
+        client = Client(spark.sparkContext.uiWebUrl or "", "/elastic/api/v1")
+        shown = [
+            client.get(path).text for path in (f"/queries/{query.id}/exceptions", "/decisions", "/queries")
+        ]
+        query.stop()
+    (journal,) = (tmp_path / "journal").iterdir()
+    ours = [line for line in jvm.said()[since:] if "spark-elastic" in line]
+    assert "no route to s3a://***@bucket/x" in shown[0]
+    for text in (journal.read_text(), *shown, *ours):
+        assert secret not in text
 
 
 def test_without_a_strategy_it_fails_as_in_plain_spark(jvm: Driver, inbox: Inbox) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +54,21 @@ def test_the_modify_acl_says_who_may_change_something(jvm: Driver) -> None:
         assert client.get("/overview?doAs=mallory").status == 403
 
 
+def test_it_is_changed_under_its_own_names_and_those_that_are_allowed(jvm: Driver) -> None:
+    path = "/queries/nobody/resource-requirements"
+    with api(jvm, spark_elastic_rest_allowedHosts="spark.example.org") as client:
+        port = client.host.rpartition(":")[2]
+        for name in ("localhost", socket.gethostname(), "127.0.0.1", "spark.example.org"):
+            as_page = {
+                "Host": f"{name}:{port}",
+                "Origin": f"http://{name}:{port}",
+                "Sec_Fetch_Site": "same-origin",
+            }
+            assert client.put(path, BODY, **as_page).status == 404
+        led = client.put(path, BODY, Host=f"evil.example:{port}", Sec_Fetch_Site="same-origin")
+        assert (led.status, "spark.elastic.rest.allowedHosts" in led.text) == (403, True)
+
+
 def test_an_api_that_is_switched_off_is_not_there(jvm: Driver) -> None:
     with jvm.session({**CONF, "spark.elastic.rest.enabled": "false"}) as spark:
         client = Client(spark.sparkContext.uiWebUrl or "", API)
@@ -80,4 +96,7 @@ def test_the_masters_proxy_passes_it_on(jvm: Driver, tmp_path: Path) -> None:
             # A page of Spark's UI has the proxy's origin; the driver is asked for its own name.
             assert client.put(path, BODY, Origin=f"http://{client.host}").status == 404
             assert client.put(path, BODY, Origin="http://evil.example").status == 403
+            # To its browser such a page is of the master's origin, and only the name tells.
+            led = client.put(path, BODY, Host="evil.example", Origin="http://evil.example")
+            assert (led.status, "spark.elastic.rest.allowedHosts" in led.text) == (403, True)
     assert cluster.left_over() == []

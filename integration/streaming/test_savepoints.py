@@ -39,9 +39,10 @@ class Asking:
         self._seen = len(jvm.said())
         self.python = self._requests.python
 
-    def savepoint(self, query: StreamingQuery, target: str, *, stop: bool = False) -> None:
+    def savepoint(self, query: StreamingQuery, target: str, *, stop: bool = False, **more: str) -> None:
         self._seen = len(self._jvm.said())
-        self._requests.ask("SavepointRequested", query=query.id, by="a test", target=target, stop=stop)
+        fields = {"query": query.id, "by": "a test", "target": target, "stop": stop, **more}
+        self._requests.ask("SavepointRequested", **fields)
 
     def said(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """Wait for a line of the log since the last request."""
@@ -178,13 +179,74 @@ def test_a_copy_that_fails_leaves_the_query_running_and_nothing_behind(
         inbox.put(2)
         query.processAllAvailable()
         asking.savepoint(query, str(target), stop=stop)
-        asking.said(re.compile("No savepoint was taken: "))
+        asking.said(re.compile("No savepoint was taken: it could not be copied, the driver's log says why"))
         inbox.put(2)
         query.processAllAvailable()
         assert query.isActive
         assert totals.now == inbox.totals()
         query.stop()
     assert target.is_file()
+
+
+def test_a_link_does_not_lead_a_savepoint_out_of_where_it_may_be(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
+) -> None:
+    allowed, outside = tmp_path / "allowed", tmp_path / "outside"
+    allowed.mkdir()
+    outside.mkdir()
+    (allowed / "away").symlink_to(outside)
+    (allowed / "nowhere").symlink_to(tmp_path / "not there")
+    (tmp_path / "mounted").symlink_to(allowed)
+    with session(jvm, asking) as spark:
+        query = start(spark, inbox, Totals(), tmp_path / "checkpoint")
+        inbox.put(2)
+        query.processAllAvailable()
+        for target in (allowed / "away", allowed / "away" / "deeper"):
+            asking.savepoint(query, target.as_uri(), within=allowed.as_uri())
+            asking.said(re.compile("No savepoint was taken: a link leads out of file:"))
+        asking.savepoint(query, str(allowed / "nowhere" / "deeper"), within=str(allowed))
+        asking.said(re.compile("No savepoint was taken: it could not be copied, the driver's log says why"))
+        assert list(outside.iterdir()) == []
+        # The folder of the settings may be a link itself.
+        mounted = tmp_path / "mounted"
+        asking.savepoint(query, str(mounted / "daily"), within=str(mounted))
+        _, path = asking.taken()
+        assert savepoints(allowed / "daily") == [Path(path).name]
+        query.stop()
+
+
+def test_only_older_ones_of_ours_and_of_the_query_are_removed(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
+) -> None:
+    folder = tmp_path / "savepoints"
+    strange = ["savepoint-1-1f2b10aa", "savepoint-mine", "a savepoint-2-1f2b10aa"]
+    for name in strange:
+        (folder / name / "offsets").mkdir(parents=True)
+    conf = {"spark.elastic.savepointDir": folder.as_uri(), "spark.elastic.savepoint.keep": "2"}
+    with session(jvm, asking, **conf) as spark:
+        queries = [start(spark, inbox, Totals(), tmp_path / name, name) for name in ("totals", "others")]
+        taken: list[str] = []
+        for query in (queries[1], *[queries[0]] * 4):
+            inbox.put(1)
+            query.processAllAvailable()
+            asking.savepoint(query, folder.as_uri())
+            taken.append(Path(asking.taken()[1]).name)
+        kept = sorted([*strange, taken[0], *taken[-2:]])
+        eventually(lambda: savepoints(folder) == kept, "two of the query, and all that is not its own")
+        # One that is asked for elsewhere removes nothing.
+        asking.savepoint(queries[0], str(tmp_path / "elsewhere"))
+        asking.taken()
+        assert savepoints(folder) == kept
+        for query in queries:
+            query.stop()
+    with session(jvm, asking, **starting_from((folder / taken[-1]).as_uri())) as spark:
+        again = Totals()
+        inbox.put(1)
+        query = start(spark, inbox, again, tmp_path / "again")
+        query.processAllAvailable()
+        assert again.now == inbox.totals()
+        query.stop()
+    assert not (tmp_path / "again" / ".spark-elastic").exists()
 
 
 def test_a_batch_that_is_not_kept_until_the_end_makes_no_savepoint(

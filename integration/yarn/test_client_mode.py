@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600
 CONF = {
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.slotIdleTimeout": "2s",
+    "spark.elastic.savepoint.allowedPrefixes": "/",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
     **AT_ONCE,
 }

@@ -2,7 +2,8 @@
 
 Every object names its class in ``type``. Unknown fields are ignored when reading, absent ones take their
 default; a missing field without a default, a value of the wrong kind or an unknown type is a `WireError`.
-Numbers of a question come as a list, or packed: big-endian 64-bit integers, as one base64 text.
+Numbers of a question come as a list, or packed: big-endian 64-bit integers, as one base64 text. Texts
+that are read have no credentials any more (`redaction.py`): nobody here needs any.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from cattrs.v import format_exception
 from spark_elastic.core.actions import ACTION_TYPES, Action
 from spark_elastic.core.batch.questions import ANSWER_TYPES, QUESTION_TYPES, Answer, Question
 from spark_elastic.core.events import EVENT_TYPES, Event
+from spark_elastic.redaction import redacted
 
 __all__ = [
     "WireError",
@@ -55,6 +57,12 @@ def _exactly(*kinds: type) -> Any:
     return structure
 
 
+def _text(value: Any, _: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"expected str, got {value!r}")
+    return redacted(value)
+
+
 def _number(value: Any, _: Any) -> float:
     if type(value) not in (int, float):
         raise ValueError(f"expected a number, got {value!r}")
@@ -74,7 +82,7 @@ def _integers(value: Any, _: Any) -> tuple[int, ...]:
 
 
 _converter = make_converter()
-_converter.register_structure_hook(str, _exactly(str))
+_converter.register_structure_hook(str, _text)
 _converter.register_structure_hook(int, _exactly(int))
 _converter.register_structure_hook(bool, _exactly(bool))
 _converter.register_structure_hook(float, _number)

@@ -46,6 +46,7 @@ def test_an_http_request_and_its_answer_are_understood() -> None:
     assert request.body == '{"a": "ü"}'.encode()
     assert (request.may_modify, request.left_ms, request.user) == (True, 9_990, "alice")
     assert request.headers == golden["request"]["headers"]
+    assert list(request.hosts) == golden["request"]["hosts"]
     assert list(request.proxies) == golden["request"]["proxies"]
     assert encode_answer(HttpAnswer(**golden["answer"])) == golden["answer"]
 

@@ -89,6 +89,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         restarts.STRATEGY: "fixed-delay",
         resources.SLOT_IDLE_MS: 13,
         resources.SAVEPOINT_DIR: "/s",
+        resources.SAVEPOINTS_KEPT: 16,
         batch.DECISION_WAIT_MS: 14,
         records.HISTORY_SIZE: 15,
         records.ADVISE_ONLY: True,

@@ -29,8 +29,9 @@ def savepoint(
 ) -> None:
     """Take a savepoint of a QUERY, wait until it is complete, and print its path.
 
-    TARGET is the folder under which it is to stand, a path or a URI of a Hadoop file system; without it
-    spark.elastic.savepointDir. --json prints the savepoint as the API has it.
+    TARGET is the folder under which it is to stand, a path or a URI of a Hadoop file system: below
+    spark.elastic.savepointDir or spark.elastic.savepoint.allowedPrefixes, without it the first.
+    --json prints the savepoint as the API has it.
     """
     driver = where.driver()
     savepointing = Savepointing(driver, find_at(driver, query))

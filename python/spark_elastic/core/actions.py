@@ -122,10 +122,14 @@ class CancelQuery(QueryOrder):
 class TakeSavepoint(QueryOrder):
     """Copy what a query has committed by its next boundary into a new folder under `target`.
 
-    With `stop` it ends there once the copy is complete, else it goes on meanwhile.
+    With `stop` it ends there once the copy is complete, else it goes on meanwhile. The copy may not leave the
+    folder `within`, whatever links there are. When it is complete the oldest savepoints of the query in
+    `target` are removed until `keep` are left; 0: none is.
     """
 
     target: str
+    within: str
+    keep: int = 0
     stop: bool = False
 
 

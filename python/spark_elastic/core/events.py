@@ -304,12 +304,14 @@ class SavepointRequested(Event):
     """Somebody (`by`) wants a savepoint of a query, and the query to `stop` with it or to go on.
 
     It is to stand in a new folder under the folder `target` (a path or a URI of a Hadoop file system), None:
-    under ``spark.elastic.savepointDir``.
+    under ``spark.elastic.savepointDir``. No link may lead it out of `within`, the folder that allows the
+    target; None: out of the target.
     """
 
     query: str
     by: str
     target: str | None = None
+    within: str | None = None
     stop: bool = False
 
 

@@ -50,3 +50,4 @@ class CoreSettings:
     source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
     history_size: int = of(records.HISTORY_SIZE)
     savepoint_dir: str | None = of(resources.SAVEPOINT_DIR)
+    savepoints_kept: int = of(resources.SAVEPOINTS_KEPT)

@@ -14,7 +14,16 @@ from py4j.protocol import Py4JAuthenticationError, Py4JError, Py4JJavaError
 
 from spark_elastic import __version__
 from spark_elastic.gateway.handshake import Handshake
-from spark_elastic.gateway.port import CONTRACT, Exchange, JsonObject, Line, Lost, Mismatch, Served
+from spark_elastic.gateway.port import (
+    CONTRACT,
+    Exchange,
+    JsonObject,
+    Line,
+    Lost,
+    Mismatch,
+    Served,
+    Unanswered,
+)
 
 _HOST = "127.0.0.1"
 
@@ -37,13 +46,19 @@ class Py4JGateway:
         self._gateway.set_gateway_client(_OneTry(gateway_parameters=parameters))
         try:
             self._hello(handshake.token, requests)
+        except Unanswered as error:
+            self.close()
+            raise Lost(str(error)) from error
         except BaseException:
             self.close()
             raise
 
     def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
         """Hand over `actions`, wait up to `wait_ms` for events. Raises Lost."""
-        reply = self._call("exchange", {"actions": list(actions), "wait_ms": wait_ms})
+        try:
+            reply = self._call("exchange", {"actions": list(actions), "wait_ms": wait_ms})
+        except Unanswered as error:
+            raise Lost(str(error)) from error  # the events of that answer are
         try:
             return Exchange(
                 events=tuple(reply["events"]),
@@ -64,9 +79,9 @@ class Py4JGateway:
         wait_ms: int,
         figures: Mapping[str, float] | None = None,
     ) -> Served:
-        """Hand over the answer to a request, wait up to `wait_ms` for the next one of a line. Raises Lost.
+        """Hand over the answer to a request, wait up to `wait_ms` for the next one of a line.
 
-        Threads may call this at the same time.
+        Threads may call this at the same time. Raises Lost; Unanswered if the next call may go better.
         """
         request: dict[str, Any] = {"answer": answer, "line": line, "wait_ms": wait_ms}
         if figures is not None:
@@ -102,15 +117,19 @@ class Py4JGateway:
             raise Mismatch(_versions_differ(str(reply.get("version"))))
 
     def _call(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Call `method` of the entry point: a JSON object in, a JSON object out."""
+        """Call `method` of the entry point: a JSON object in, a JSON object out. Raises Lost, Unanswered."""
         try:
-            text = getattr(self._gateway.entry_point, method)(json.dumps(request))
+            written = json.dumps(request)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Unanswered(f"what '{method}' is to carry is no JSON: {error}") from error
+        try:
+            text = getattr(self._gateway.entry_point, method)(written)
             reply = json.loads(text)
         except Py4JAuthenticationError as error:
             raise Mismatch(f"the driver at {self._where} refused this process's token") from error
         except Py4JJavaError as error:
             # The driver logs its own reason; asking for it here would be one more call that may fail.
-            raise Lost(f"the driver at {self._where} could not answer '{method}'") from error
+            raise Unanswered(f"the driver at {self._where} could not answer '{method}'") from error
         except (Py4JError, OSError) as error:
             raise Lost(f"no connection to the driver at {self._where} for '{method}'") from error
         except (TypeError, ValueError) as error:

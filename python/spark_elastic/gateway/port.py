@@ -25,6 +25,10 @@ class Lost(GatewayError):
     """The connection does not come about, has ended, or what comes through it makes no sense."""
 
 
+class Unanswered(GatewayError):
+    """One call could not be made, or has failed in the driver; the connection is as good as before."""
+
+
 class Mismatch(GatewayError):
     """The other end is not the one that started us, or not of our version."""
 
@@ -74,7 +78,8 @@ class RequestGateway(Protocol):
     ) -> Served:
         """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request of a line.
 
-        `figures` are what Spark's metrics system shows from now on, None: what it shows. Raises GatewayError.
+        `figures` are what Spark's metrics system shows from now on, None: what it shows. Raises GatewayError;
+        Unanswered if the next call may go better, without this answer or these figures.
         """
 
     def wake(self) -> None:

@@ -18,8 +18,8 @@ class HttpRequest:
     """One request: `may_modify` is what Spark's ACLs say, `left_ms` how long the client is kept waiting.
 
     `path` is decoded and without tricks, which the servlet container refuses; `user` is None where the UI
-    asks nobody for a name. `proxies` are the application's URLs behind YARN's proxy, which itself does not
-    say which host it was asked for.
+    asks nobody for a name. `hosts` are the names that the driver's UI has itself. `proxies` are the
+    application's URLs behind YARN's proxy, which itself does not say which host it was asked for.
     """
 
     id: str
@@ -31,6 +31,7 @@ class HttpRequest:
     user: str | None = None
     address: str = ""
     may_modify: bool
+    hosts: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
     left_ms: int
 

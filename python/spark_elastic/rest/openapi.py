@@ -13,7 +13,7 @@ from spark_elastic.runtime.view import DECISIONS_KEPT
 
 _REFUSALS = {
     400: "What was sent makes no sense; all errors are listed.",
-    403: "Not allowed: read-only, no right to modify, or a page of another origin.",
+    403: "Not allowed: read-only, no right to modify, a page of another origin, or a name not the UI's.",
     404: "There is no such thing.",
     408: "The body came too slowly.",
     409: "The mode or the state of the query does not allow it.",

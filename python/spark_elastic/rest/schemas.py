@@ -185,7 +185,8 @@ SCHEMAS: dict[str, Schema] = {
                 "minLength": 1,
                 "maxLength": 4096,
                 "pattern": r"\S",
-                "description": "Folder under which it is to stand; without it spark.elastic.savepointDir.",
+                "description": "Folder under which it is to stand: spark.elastic.savepointDir, or one below "
+                "it or below spark.elastic.savepoint.allowedPrefixes; without it spark.elastic.savepointDir.",
             },
             "stop": {"type": "boolean", "description": "Whether the query is to end with it."},
         },

@@ -8,12 +8,20 @@ needs to start.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 
-from spark_elastic.gateway.port import MAX_WAIT_MS, GatewayError, JsonObject, Line, RequestGateway
+from spark_elastic.gateway.port import (
+    MAX_WAIT_MS,
+    GatewayError,
+    JsonObject,
+    Line,
+    RequestGateway,
+    Unanswered,
+)
 from spark_elastic.rest.figures import flat
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.rest.wsgi import Application, call
@@ -25,6 +33,10 @@ _log = logging.getLogger(__name__)
 _END_S = 1.5
 # Spark's metrics system is asked once in so many seconds, or more.
 _FIGURES_EVERY_S = 1.0
+# What a driver that fails at every call is left alone for.
+_PAUSE_S = 0.5
+# The driver's JSON reader takes no text of 20 million characters.
+_LONGEST_BODY = 16 << 20
 _Respond = Callable[[JsonObject], JsonObject | None]
 
 
@@ -78,16 +90,33 @@ class Server:
         self._serve(gateway, "stages", self._stages.answer)
 
     def _serve(self, gateway: RequestGateway, line: Line, respond: _Respond) -> None:
+        """Answer the requests of a line until the end: one that goes wrong is no end for the next."""
         answer: JsonObject | None = None
-        try:
-            while not self._ending.is_set():
-                figures = self._figures() if line == "reads" else None
+        spare: JsonObject | None = None  # goes in the place of an answer that does not get through
+        while not self._ending.is_set():
+            figures = self._figures() if line == "reads" else None
+            try:
                 served = gateway.serve(answer, line=line, wait_ms=MAX_WAIT_MS, figures=figures)
-                if served.stop:
-                    return
-                answer = None if served.request is None else respond(served.request)
-        except GatewayError:
-            return  # the loop finds the same, and says it
+            except Unanswered as error:
+                if figures is not None:
+                    continue  # once more without them: they are not told again
+                _log.warning("a request of the line '%s' was not answered: %s", line, error)
+                if answer is None:
+                    self._ending.wait(_PAUSE_S)
+                answer, spare = spare, None
+                continue
+            except GatewayError:
+                return  # the loop finds the same, and says it
+            if served.stop:
+                return
+            answer = spare = None
+            if served.request is not None:
+                spare = _spare(line, served.request)
+                try:
+                    answer = respond(served.request)
+                except Exception:
+                    _log.exception("a request of the line '%s' failed", line)
+                    answer, spare = spare, None
 
     def _figures(self) -> Mapping[str, float] | None:
         """Return what Spark's metrics system is to show, None if that is what was told last, or just now."""
@@ -95,15 +124,22 @@ class Server:
         if view is None or view is self._told or now - self._told_at < _FIGURES_EVERY_S:
             return None
         self._told, self._told_at = view, now
-        return flat(view)
+        try:
+            return flat(view)
+        except Exception:
+            _log.exception("no figures for Spark's metrics system")
+            return None
 
     def _answer(self, value: JsonObject) -> JsonObject | None:
         try:
             request = decode_request(value)
         except NoRequest as error:
             _log.warning("an HTTP request cannot be read: %s", error)
-            return None
-        return encode_answer(self._call(request))
+            return _spare("reads", value)
+        answer = self._call(request)
+        if len(answer.body) > _LONGEST_BODY:
+            answer = _failed(request.id, "the answer would be too large: ask for a part of it, with limit")
+        return encode_answer(answer)
 
     def _call(self, request: HttpRequest) -> HttpAnswer:
         try:
@@ -115,9 +151,23 @@ class Server:
             return call(self._application, request)
         except Exception as error:
             _log.exception("an HTTP request failed")
-            return HttpAnswer(
-                id=request.id,
-                status=500,
-                headers={"content-type": "application/json"},
-                body=f'{{"errors": ["the request failed in the policy process: {type(error).__name__}"]}}',
-            )
+            return _failed(request.id, f"the request failed in the policy process: {type(error).__name__}")
+
+
+def _failed(request: str, why: str) -> HttpAnswer:
+    return HttpAnswer(
+        id=request,
+        status=500,
+        headers={"content-type": "application/json"},
+        body=json.dumps({"errors": [why]}),
+    )
+
+
+def _spare(line: Line, request: JsonObject) -> JsonObject | None:
+    """Build an answer that always gets through, None to a request that has no name."""
+    name = request.get("id") if isinstance(request, Mapping) else None
+    if not isinstance(name, str):
+        return None
+    if line == "stages":
+        return {"id": name, "answer": {}}
+    return encode_answer(_failed(name, "the request failed in the policy process: see the driver's log"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,7 +10,7 @@ from urllib.parse import urlsplit
 import falcon
 
 from spark_elastic.core.bounds.declared import Problem
-from spark_elastic.core.keys.records import REST_READ_ONLY
+from spark_elastic.core.keys.records import REST_ALLOWED_HOSTS, REST_READ_ONLY
 from spark_elastic.rest.errors import Refusal, unavailable
 from spark_elastic.rest.messages import HttpRequest
 from spark_elastic.rest.wsgi import REQUEST
@@ -38,6 +39,7 @@ def guard(request: falcon.Request, view: View) -> None:
             f"{_user(ours)} may not change this application: that takes spark.ui.killEnabled and a place "
             "in spark.modify.acls",
         )
+    _known_host(request, view)
     _same_origin(request)
     content_type, _, _ = (request.content_type or "").partition(";")
     if content_type.strip().lower() != "application/json":
@@ -46,6 +48,49 @@ def guard(request: falcon.Request, view: View) -> None:
             f"the Content-Type is '{content_type.strip()[:60]}', allowed is application/json: "
             "send Content-Type: application/json",
         )
+
+
+def _known_host(request: falcon.Request, view: View) -> None:
+    """Refuse what is asked for under a name that is not the UI's.
+
+    A page may let its own name lead to the driver's address (DNS rebinding), and then is of the same origin
+    to its browser. An address is nobody's to lead elsewhere.
+    """
+    ours: HttpRequest = request.env[REQUEST]
+    known = {"localhost", *(_name(host) for host in ours.hosts), *view.settings[REST_ALLOWED_HOSTS]}
+    for host in _asked_for(request):
+        name = _name(host)
+        if (not name or name not in known) and not _is_address(name):
+            raise Refusal(
+                403,
+                f"'{host[:60]}' is no name of this driver's UI: take one of {', '.join(sorted(known))}, or "
+                f"if it is that of a proxy of yours, set {REST_ALLOWED_HOSTS.full_name}",
+            )
+
+
+def _asked_for(request: falcon.Request) -> set[str]:
+    """Return which host the driver was asked for, and each proxy before it that says so."""
+    hosts = {request.get_header("Host")}
+    # A proxy says which host it was asked for: Jetty's, which Spark's master has, in Forwarded.
+    hosts |= {hop.host for hop in request.forwarded or ()}
+    hosts |= {host.strip() for host in (request.get_header("X-Forwarded-Host") or "").split(",")}
+    return {host.lower() for host in hosts if host}
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host header or URL's authority, "" if there is none."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _same_origin(request: falcon.Request) -> None:
@@ -59,12 +104,10 @@ def _same_origin(request: falcon.Request) -> None:
     origin = request.get_header("Origin")
     if origin is None:
         return  # no browser
-    # A proxy says which host it was asked for: Jetty, which Spark's master has, in Forwarded.
-    hosts = {request.get_header("Host"), request.get_header("X-Forwarded-Host")}
-    hosts |= {hop.host for hop in request.forwarded or ()}
+    hosts = _asked_for(request)
     # YARN's leaves out who it is, and so does it with Sec-Fetch-Site; its filter before the UI knows it.
     hosts |= {_host(proxy) for proxy in ours.proxies}
-    if _host(origin) not in {host.lower() for host in hosts if host}:
+    if _host(origin) not in hosts:
         pages = " or ".join(f"{proxy}/elastic/" for proxy in ours.proxies)
         why = f"a page of another origin may not change anything (Origin: {origin[:60]})"
         raise Refusal(403, f"{why}: open the page at {pages}" if pages else why)

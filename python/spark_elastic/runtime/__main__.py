@@ -23,6 +23,7 @@ from functools import partial
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake, watch_for_end
 from spark_elastic.gateway.port import GatewayError, Mismatch
+from spark_elastic.redaction import RedactingFormatter
 from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.clock import SteadyClock
@@ -99,7 +100,7 @@ def _log_to_stderr() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     logger = logging.getLogger("spark_elastic")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    handler.setFormatter(RedactingFormatter("%(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False

@@ -1,10 +1,10 @@
-"""The time that the loop goes by: it never runs backwards and never stands still for long.
+"""The time that the loop goes by: wall time at its start, and from then on what the machine has run.
 
-The core takes the time from its events, and keeps to the latest that it has seen: set back by an hour, the
-wall clock would hold every timer up for that hour. So what the wall clock falls behind the machine's
-monotonic one is added from then on, to the time and to the driver's events, which have its wall time.
-It is taken off again as far as the wall clock is set forward later. Any other leap forward is followed: while
-a machine sleeps its monotonic clock may stand.
+The core takes the time from its events, and waits by it: a wall clock that is set back by an hour would hold
+every timer up for that hour, and one that leaps forward would end every wait at once. So a leap of the wall
+clock against the machine's monotonic one is taken off again, from the time and from the driver's events,
+which have its wall time. The monotonic clock is CLOCK_MONOTONIC, which stands while the machine sleeps, and
+not CLOCK_BOOTTIME: in that time no executor could come and no batch could run, so nobody has waited for one.
 """
 
 from __future__ import annotations
@@ -46,21 +46,25 @@ def _monotonic() -> int:
 
 
 class SteadyClock:
-    """Wall time, but for what it has been set back; `wall` and `monotonic` give ms."""
+    """Wall time, but for its leaps; `wall` and `monotonic` give ms."""
 
     def __init__(self, wall: Callable[[], int] = _wall, monotonic: Callable[[], int] = _monotonic) -> None:
         self._read_wall = wall
         self._read_monotonic = monotonic
         self._wall, self._monotonic = wall(), monotonic()
-        self._ahead = 0
+        self._ahead = 0  # of the wall clock; less than 0 where that has leapt forward
         self._now = self._wall
+        # What the time was when the wall clock last leapt forward, and how far it was ahead before.
+        self._leapt_at, self._ahead_before = self._now, 0
 
     def now(self) -> int:
         """Return the time; not earlier than the last time."""
         wall, monotonic = self._read_wall(), self._read_monotonic()
         behind = (monotonic - self._monotonic) - (wall - self._wall)
+        if behind < -_TOLERANCE_MS:
+            self._leapt_at, self._ahead_before = self._now, self._ahead
         if abs(behind) > _TOLERANCE_MS:
-            self._ahead = max(0, self._ahead + behind)
+            self._ahead += behind
         self._wall, self._monotonic = wall, monotonic
         self._now = max(self._now, wall + self._ahead)
         return self._now
@@ -73,10 +77,12 @@ class SteadyClock:
     def shifted(self, event: Event) -> Event:
         """Return an event of the driver with its times by this clock.
 
-        One that is older than the leap is brought too far by it: nothing has happened later than now.
+        One that is older than a leap is told by where the leap would bring it: nothing of now can be from
+        before a leap forward, and nothing has happened later than now.
         """
         now = self.now()
-        by = min(self._ahead, now - event.at)
+        from_before = event.at + self._ahead < self._leapt_at
+        by = min(self._ahead_before if from_before else self._ahead, now - event.at)
         if by == 0:
             return event
         if isinstance(event, QueryProgress):

@@ -4,13 +4,15 @@ The room is bounded. A journal that has filled half of it becomes ``NAME.1``, re
 there, and a new part begins, with the state of the scheduler: each part can be replayed by itself. The state
 is also written down now and then, so that a policy process that is started again has little to read before
 it goes on (`resume.py`), with a run of its own, which begins with that state. A journal that cannot be
-written any more is set aside as ``NAME.ended``: nobody is to go on from what it knew last.
+written any more is set aside as ``NAME.ended``: nobody is to go on from what it knew last. Whose files
+these may be, and who may read them, says `journal_file.py`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -26,6 +28,7 @@ from spark_elastic.core.flags import is_on
 from spark_elastic.core.keys import records
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.entries import FORMAT, StateEntry
+from spark_elastic.runtime.journal_file import NotOurs, open_to_append
 from spark_elastic.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -142,11 +145,10 @@ class Journal:
             self._file = None
 
     def _open(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
-        self._written = self._file.tell()
+        self._file = open_to_append(path)
+        self._written = self._file.seek(0, os.SEEK_END)
         self._state_due = self._written + _STATE_EVERY
-        if self._written and not _ends_with_newline(path):
+        if self._written and os.pread(self._file.fileno(), 1, self._written - 1) != b"\n":
             self._file.write(b"\n")
         self._write(
             {
@@ -179,7 +181,7 @@ class Journal:
         with suppress(OSError):  # said already
             if file is not None:
                 file.close()
-        if self._path is not None:
+        if self._path is not None and not isinstance(error, NotOurs):
             with suppress(OSError):
                 _set_aside(self._path)
 
@@ -253,9 +255,3 @@ def _local(place: str) -> Path | None:
 
 def _line(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-1, 2)
-        return file.read(1) == b"\n"

@@ -8,6 +8,7 @@ has happened in between. Whatever is wrong with the journal: it is said once, an
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from spark_elastic.core.events import Snapshot
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import Entry, Header, Unreadable, parse_line
 from spark_elastic.runtime.journal import journal_path
+from spark_elastic.runtime.journal_file import read
 from spark_elastic.runtime.loop import Policy, Resumed
 from spark_elastic.runtime.player import Failed, Handled, Player, StateRefused, StateRestored
 from spark_elastic.settings import Settings
@@ -40,7 +42,7 @@ def resume(
     `watch` puts something around the scheduler.
     """
     path = journal_path(settings, snapshot)
-    if path is None or not path.exists():
+    if path is None or not os.path.lexists(path):
         return None
     began = time.monotonic()
     try:
@@ -67,7 +69,7 @@ def _since_the_last_state(path: Path) -> list[bytes] | None:
     later: list[bytes] = []
     for file in (path, path.with_name(path.name + ".1")):
         try:
-            content = file.read_bytes()
+            content = read(file)
         except FileNotFoundError:
             break
         except OSError as error:

@@ -26,7 +26,9 @@ TO_YARNS_PROXY = "http://rm:8088/proxy/redirect/application_1_1/elastic/api/v1/o
 
 @pytest.fixture
 def driver() -> Iterator[Served]:
-    with served(queries=(COUNTS, SPREAD)) as found:
+    with served(
+        {**ADAPTIVE, "spark.elastic.savepoint.allowedPrefixes": "/s"}, queries=(COUNTS, SPREAD)
+    ) as found:
         found.world.send(
             ev.QueryProgress, query=ID, run="r1", batch=7, started=NOW - 300, duration_ms=312,
             input_rows=40, input_rows_per_second=80.0, partitions=4,
@@ -239,7 +241,7 @@ def test_a_savepoint_that_fails_is_an_error(driver: Served) -> None:
 
 
 def test_nobody_waits_longer_than_he_said(driver: Served) -> None:
-    assert driver.run("savepoint", "counts", "/s", "--no-wait").exit_code == 0
+    assert driver.run("savepoint", "spread", "/s", "--no-wait").exit_code == 0
     result = driver.run("savepoint", "counts", "/s", "--timeout", "0")
     assert result.exit_code == 1
     assert "is not complete after 0 s" in result.stderr
@@ -257,6 +259,19 @@ def test_a_savepoint_without_a_folder_is_refused(driver: Served) -> None:
     result = driver.run("stop", "counts", "--savepoint")
     assert result.exit_code == 1
     assert "spark.elastic.savepointDir is not set" in result.stderr
+
+
+def test_a_second_savepoint_at_a_time_is_refused(driver: Served) -> None:
+    assert driver.run("savepoint", "counts", "/s", "--no-wait").exit_code == 0
+    result = driver.run("savepoint", "counts", "/s")
+    assert result.exit_code == 1
+    assert "a savepoint of the query is being taken" in result.stderr
+
+
+def test_a_savepoint_goes_only_where_the_settings_allow(driver: Served) -> None:
+    result = driver.run("savepoint", "counts", "file:///etc")
+    assert result.exit_code == 1
+    assert "allowed is what is below /s" in result.stderr
 
 
 def test_an_unknown_query_ends_with_5_and_names_the_nearest(driver: Served) -> None:

@@ -22,7 +22,8 @@ FLINK = f"{API}/jobs/{ID.replace('-', '')}/resource-requirements"
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[World]:
-    with world(journal=lambda: Journal(tmp_path / "journal", max_size=1 << 20)) as running:
+    conf = {**ADAPTIVE, "spark.elastic.rest.allowedHosts": "proxy"}
+    with world(conf, journal=lambda: Journal(tmp_path / "journal", max_size=1 << 20)) as running:
         yield running
 
 
@@ -154,6 +155,53 @@ def test_json_may_name_its_charset(api: World) -> None:
 )
 def test_a_page_of_another_origin_changes_nothing(api: World, headers: dict[str, str], status: int) -> None:
     assert api.put(REQUIREMENTS, body(1, 2), **headers).status == status
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "driver",
+        "DRIVER.:4040",
+        "localhost:4040",
+        "127.0.0.1:4040",
+        "10.1.2.3",
+        "[::1]:4040",
+        "proxy",
+        "m.org",
+    ],
+)
+def test_a_driver_is_asked_by_its_own_names_and_those_that_are_allowed(api: World, host: str) -> None:
+    for site in ({}, {"Sec-Fetch-Site": "same-origin"}, {"Origin": f"http://{host}"}):
+        headers = {"Content-Type": "application/json", "Host": host, **site}
+        sent = json.dumps(body(1, 2)).encode()
+        names = ("driver", "M.org")
+        assert api.request("PUT", REQUIREMENTS, body=sent, headers=headers, hosts=names).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example:4040"},
+        {"Host": "evil.example:4040", "Origin": "http://evil.example:4040"},
+        {"Host": "evil.example:4040", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "driver.evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "driver@evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "127.0.0.1.evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "[", "Sec-Fetch-Site": "same-origin"},
+        {"Host": ":4040", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "driver:4040", "X-Forwarded-Host": "evil.example", "Origin": "http://evil.example"},
+        {"Host": "driver:4040", "X-Forwarded-Host": "proxy, evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Host": "driver:4040", "Forwarded": "host=evil.example:8080", "Sec-Fetch-Site": "same-origin"},
+    ],
+)
+def test_a_name_that_somebody_has_led_here_changes_nothing(
+    api: World, tmp_path: Path, headers: dict[str, str]
+) -> None:
+    reply = api.put(REQUIREMENTS, body(1, 2), **headers)
+    assert reply.status == 403
+    assert "set spark.elastic.rest.allowedHosts" in reply.errors
+    assert asked(tmp_path) == []
+    assert api.get(REQUIREMENTS, headers=headers).status == 200
 
 
 @pytest.mark.parametrize(

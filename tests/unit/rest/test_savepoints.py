@@ -8,14 +8,16 @@ import pytest
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import TakeSavepoint
-from tests.unit.rest.world import ADAPTIVE, API, ID, Reply, World, world
+from tests.unit.core.builder import snapshot
+from tests.unit.rest.world import ADAPTIVE, API, COUNTS, ID, Reply, World, world
 
 SAVEPOINTS = f"{API}/queries/{ID}/savepoints"
+ALLOWED = {**ADAPTIVE, "spark.elastic.savepoint.allowedPrefixes": "/s"}
 
 
 @pytest.fixture
 def api() -> Iterator[World]:
-    with world() as running:
+    with world(ALLOWED) as running:
         yield running
 
 
@@ -46,6 +48,32 @@ def test_the_query_can_be_stopped_with_it(api: World) -> None:
     reply = api.post(SAVEPOINTS, {"target": "/s"})
     assert reply.status == 409
     assert "the query is StopWithSavepoint" in reply.errors
+
+
+@pytest.mark.parametrize("outcome", ["taken", "done", "failed"])
+def test_one_is_taken_at_a_time(api: World, outcome: str) -> None:
+    assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
+    order = taken(api)
+    for second in ({"target": "/s"}, {"target": "/s", "stop": True}):
+        reply = api.post(SAVEPOINTS, second)
+        assert reply.status == 409
+        assert "a savepoint of the query is being taken: ask again when it is complete" in reply.errors
+    if outcome == "taken":
+        savepoint = {"path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
+        api.send(ev.SavepointTaken, action=order.id, query=ID, run="r1", **savepoint)
+    elif outcome == "done":
+        api.send(ev.ActionDone, action=order.id, query=ID, took_ms=5)
+    else:
+        api.send(ev.ActionFailed, action=order.id, query=ID, error="no space left")
+    assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
+
+
+def test_one_whose_outcome_may_have_got_lost_is_waited_for_no_longer(api: World) -> None:
+    assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
+    running = ev.QueryInfo(facts=COUNTS, run="r1", phase="running", partitions=4)
+    executors = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in (1, 2)]
+    api.send(ev.Snapshot, **{**snapshot(executors), "conf": ALLOWED, "queries": (running,)})
+    assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
 
 
 def test_without_a_target_it_goes_where_the_settings_say() -> None:

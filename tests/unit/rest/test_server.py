@@ -7,13 +7,13 @@ import json
 import logging
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import pytest
 
 from spark_elastic.core import events as ev
-from spark_elastic.gateway.port import JsonObject, Line, Lost, Served
+from spark_elastic.gateway.port import JsonObject, Line, Lost, Served, Unanswered
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
@@ -48,6 +48,7 @@ class Driver:
         self.woken = threading.Event()
         self.stop = False
         self.lost = False
+        self.fails: Callable[[Any], bool] = lambda _: False
 
     def serve(
         self,
@@ -57,6 +58,8 @@ class Driver:
         wait_ms: int,
         figures: Mapping[str, float] | None = None,
     ) -> Served:
+        if self.fails(figures or answer):
+            raise Unanswered("it is too large")
         if figures is not None:
             self.figures.put(figures)
         if answer is not None:
@@ -121,6 +124,8 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         server.start()
         driver.lines["reads"].put({"id": "h1"})
+        assert (unread := driver.answer())["id"] == "h1"
+        assert unread["status"] == 500
         driver.lines["reads"].put(message("GET", f"{API}/openapi.json"))
         assert driver.answer()["status"] == 200
         monkeypatch.setattr("spark_elastic.rest.server.call", lambda *_: 1 / 0)
@@ -132,6 +137,68 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
     server.stop()
     assert "cannot be read" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("line", get_args(Line))
+def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is_answered(
+    line: Line, caplog: pytest.LogCaptureFixture
+) -> None:
+    question = {"question": {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}}
+    with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
+        driver = Driver()
+        driver.fails = lambda sent: sent is not None and len(json.dumps(sent)) > 200
+        server = Server(lambda: driver, running.board, Stages(running.board))
+        server.start()
+        for request in ("h1", "h2"):
+            asked = question if line == "stages" else message("GET", f"{API}/overview")
+            driver.lines[line].put({**asked, "id": request})
+            answer = driver.answer()
+            assert answer["id"] == request
+            assert answer["answer"] == {} if line == "stages" else answer["status"] == 500
+        driver.stop = True
+        server.stop()
+    assert f"a request of the line '{line}' was not answered: it is too large" in caplog.text
+
+
+@pytest.mark.parametrize("request_", [7, [], {"id": 7}, {"no": "id"}])
+@pytest.mark.parametrize("line", get_args(Line))
+def test_a_line_outlives_what_is_no_request(line: Line, request_: Any) -> None:
+    with world() as running:
+        driver = Driver()
+        server = Server(lambda: driver, running.board, Stages(running.board))
+        server.start()
+        driver.lines[line].put(request_)
+        asked = {"question": {}} if line == "stages" else message("GET", f"{API}/overview")
+        driver.lines[line].put({**asked, "id": "h2"})
+        answers = iter(driver.answer, None)
+        assert next(answer for answer in answers if answer["id"] == "h2")
+        driver.stop = True
+        server.stop()
+
+
+def test_a_driver_that_fails_at_every_call_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_elastic.rest.server._PAUSE_S", 0.01)
+    driver = Driver()
+    driver.fails = lambda _: True
+    server = Server(lambda: driver, Board(), Stages(Board()))
+    server.start()
+    driver.lines["reads"].put(message("GET", f"{API}/openapi.json"))
+    driver.fails = lambda _: False
+    assert driver.answer()["status"] == 200
+    driver.stop = True
+    server.stop()
+
+
+def test_an_answer_that_no_driver_could_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_elastic.rest.server._LONGEST_BODY", 10)
+    driver = Driver()
+    server = Server(lambda: driver, Board(), Stages(Board()))
+    server.start()
+    driver.lines["reads"].put(message("GET", f"{API}/openapi.json"))
+    answer = driver.answer()
+    assert (answer["status"], "with limit" in answer["body"]) == (500, True)
+    driver.stop = True
+    server.stop()
 
 
 def test_without_a_connection_there_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -173,7 +173,13 @@ class World:
     def request(self, method: str, path: str, **more: Any) -> Reply:
         """Ask, and hold the answer against the API's own description."""
         path, _, query = path.partition("?")
-        fields: dict[str, Any] = {"may_modify": True, "left_ms": 10_000, "address": "10.0.0.1", **more}
+        fields: dict[str, Any] = {
+            "may_modify": True,
+            "left_ms": 10_000,
+            "address": "10.0.0.1",
+            "hosts": ("driver",),
+            **more,
+        }
         request = HttpRequest(id="h1", method=method, path=path, query=query, **fields)
         answer = call(self.application, request)
         assert answer.id == "h1"

@@ -15,13 +15,14 @@ from spark_elastic import __version__
 from spark_elastic.gateway.port import CONTRACT
 
 TOKEN = "0123456789abcdef-the-secret"
-Answer = dict[str, Any] | str | None
+Answer = dict[str, Any] | str | Exception | None
 
 
 class Driver:
     """Answers hello with a proof, each exchange with the next of `answers`, and the rest with stop.
 
-    An answer that is a text is sent as it is; None closes the connection instead. `requests` is what came.
+    An answer that is a text is sent as it is; for an exception the call fails in the driver, None closes the
+    connection instead. `requests` is what came.
     """
 
     def __init__(self, *answers: Answer, key: str = TOKEN, **hello: Any) -> None:
@@ -60,7 +61,11 @@ class Driver:
             self._talk(stream)
 
     def _talk(self, stream: IO[str]) -> None:
-        commands: dict[str, Callable[[IO[str]], str | None]] = {"A": self._authenticate, "c": self._call}
+        commands: dict[str, Callable[[IO[str]], str | None]] = {
+            "A": self._authenticate,
+            "c": self._call,
+            "m": _forget,
+        }
         while (command := stream.readline()) and (reply := commands[command.strip()](stream)) is not None:
             stream.write(f"!{reply}\n")
             stream.flush()
@@ -82,5 +87,14 @@ class Driver:
             answer = next(self._answers, {"events": [], "stop": True})
         if answer is None:
             return None
+        if isinstance(answer, Exception):
+            return "xro7"
         text = answer if isinstance(answer, str) else json.dumps(answer)
         return "ys" + text.replace("\\", "\\\\")
+
+
+def _forget(stream: IO[str]) -> str:
+    """Let go of an exception that the client was shown."""
+    for _ in iter(lambda: stream.readline().strip(), "e"):
+        pass
+    return "yv"

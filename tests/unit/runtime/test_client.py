@@ -13,7 +13,7 @@ import pytest
 from spark_elastic import __version__
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake
-from spark_elastic.gateway.port import Exchange, Lost, Mismatch, Served
+from spark_elastic.gateway.port import Exchange, Lost, Mismatch, Served, Unanswered
 from tests.unit.runtime.driver import TOKEN, Driver
 
 
@@ -38,6 +38,21 @@ def test_an_exchange_takes_actions_and_brings_events() -> None:
         "exchange",
         {"actions": [{"type": "CancelQuery", "id": "a1", "text": "a\nb \\ ü"}], "wait_ms": 250},
     )
+
+
+def test_a_call_that_fails_in_the_driver_is_no_end_of_the_connection_for_requests() -> None:
+    driver = Driver(ValueError("too large"), {"request": None, "stop": False})
+    with connected(driver) as gateway:
+        with pytest.raises(Unanswered, match="could not answer 'serve'"):
+            gateway.serve({"id": "h0"}, line="reads", wait_ms=5)
+        with pytest.raises(Unanswered, match="no JSON"):
+            gateway.serve({"id": {1, 2}}, line="reads", wait_ms=5)
+        assert gateway.serve(None, line="reads", wait_ms=5) == Served()
+
+
+def test_an_exchange_that_fails_in_the_driver_is_lost_with_its_events() -> None:
+    with connected(Driver(ValueError("no action"))) as gateway, pytest.raises(Lost, match="'exchange'"):
+        gateway.exchange([], 5)
 
 
 def test_a_connection_for_requests_says_so_and_brings_answers_and_requests() -> None:

@@ -44,9 +44,37 @@ def test_a_clock_that_is_set_right_again_leaves_no_leap() -> None:
     machine.passes(1_000)
     machine.wall += HOUR_MS
     assert machine.passes(1_000) == START + 2_000
-    # From here on it is wall time as before: a machine that has slept is not behind.
+    assert machine.clock.shifted(event := added(1, machine.wall)) is event
+
+
+def test_a_clock_that_leaps_forward_or_a_machine_that_sleeps_has_waited_for_nothing() -> None:
+    machine = Machine()
+    machine.passes(10_000)
     machine.wall += HOUR_MS
-    assert machine.passes(0) == START + 2_000 + HOUR_MS
+    assert machine.passes(0) == START + 10_000
+    assert machine.passes(500) == START + 10_500
+    machine.wall += HOUR_MS
+    assert machine.passes(500) == START + 11_000
+    machine.wall -= 2 * HOUR_MS
+    assert machine.passes(500) == START + 11_500 == machine.wall
+
+
+def test_events_around_a_leap_forward_keep_their_order() -> None:
+    machine = Machine()
+    machine.passes(10_000)
+    read, unread = added(1, machine.wall - 5), added(2, machine.wall + 200)
+    machine.wall += 300
+    machine.monotonic += 300
+    machine.wall += HOUR_MS
+    assert machine.clock.shifted(read).at == START + 9_995
+    assert machine.clock.shifted(unread).at == START + 10_200
+    later = QueryProgress(
+        id="s3", at=machine.wall, query="q", run="r", batch=1, started=machine.wall - 50,
+        duration_ms=50, partitions=2,
+    )  # fmt: skip
+    shifted = machine.clock.shifted(later)
+    assert isinstance(shifted, QueryProgress)
+    assert (shifted.at, shifted.started) == (START + 10_300, START + 10_250)
 
 
 def test_what_is_within_the_tolerance_is_the_wall_clocks() -> None:

@@ -75,7 +75,8 @@ def test_a_timer_fires_with_the_time_that_it_was_set_for(tmp_path: Path) -> None
     assert events[-1] == TimerFired(id="r1", at=START + 1_100, timer="settle")
 
 
-def test_a_clock_that_is_set_back_is_set_back_for_nobody(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leap", [-3_600_000, 3_600_000])
+def test_a_clock_that_leaps_leaps_for_nobody(tmp_path: Path, leap: int) -> None:
     """Driver and policy process are on one machine."""
     wall, monotonic = START, 0
 
@@ -86,8 +87,9 @@ def test_a_clock_that_is_set_back_is_set_back_for_nobody(tmp_path: Path) -> None
             if monotonic == 600:
                 return Exchange(events=(encode_event(snapshot(at=wall)),))
             if monotonic == 1_200:
-                wall -= 3_600_000
                 return Exchange(events=(encode_event(added(1, wall)),))
+            if monotonic == 1_800:
+                wall += leap
             return Exchange(stop=monotonic > 3_000)
 
     journal = tmp_path / "j.jsonl"

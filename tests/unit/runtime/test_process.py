@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import site
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from spark_elastic.wire import encode_event
 from tests.unit.runtime.driver import TOKEN, Driver
 from tests.unit.runtime.support import snapshot
 
+CHECKOUT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "spark_elastic.runtime"]
 
 
@@ -147,6 +150,34 @@ def test_settings_that_cannot_be_used_reach_the_driver_in_one_line() -> None:
     (off,) = driver.requests[2][1]["actions"]
     assert off["type"] == "TurnOff"
     assert "spark.elastic.nonsense" in off["message"]
+
+
+def started_by_the_shim(cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Start it as the plugin does where Python is older than 3.11, and knows no PYTHONSAFEPATH."""
+    shim = next(CHECKOUT.glob("jvm-shim/**/PolicyProcess.scala")).read_text(encoding="utf-8")
+    (said,) = re.findall(r"val Bootstrap =\s+((?:\"[^\n]+\n\s*)+)", shim)
+    bootstrap = "".join(re.findall(r'"(.*)"', said))
+    # What is bare here is the working directory, and what is named is where this package is.
+    path = os.pathsep.join([str(CHECKOUT / "python"), *site.getsitepackages()])
+    return subprocess.run(
+        [sys.executable, "-c", bootstrap, "spark_elastic.runtime"], cwd=cwd, stdin=subprocess.DEVNULL,
+        env={"PYTHONPATH": path, **environment}, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "module", ["json", "attr", "attrs", "py4j", "spark_elastic", "runpy", "os", "logging"]
+)
+def test_no_module_in_the_drivers_working_directory_is_taken_for_one_of_ours(
+    tmp_path: Path, module: str
+) -> None:
+    planted = tmp_path / "taken"
+    text = f"open({str(planted)!r}, 'w').close()\nraise SystemExit(77)\n"
+    (tmp_path / f"{module}.py").write_text(text)
+    (tmp_path / "sitecustomize.py").write_text(text)
+    run = started_by_the_shim(tmp_path)
+    assert not planted.exists()
+    assert (run.returncode, "started by the plugin" in run.stderr) == (2, True), run.stderr
 
 
 def test_it_imports_nothing_that_only_the_command_line_needs() -> None:

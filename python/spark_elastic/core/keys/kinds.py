@@ -10,8 +10,11 @@ from typing import Any, Generic, TypeVar
 from attrs import frozen
 
 from spark_elastic.core.keys.units import format_duration, format_size, parse_duration, parse_size
+from spark_elastic.core.places import Place, has_login
 
 NONE = "none"
+
+_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.ASCII)
 
 Value = TypeVar("Value", covariant=True)
 Choice = TypeVar("Choice", bound=str)
@@ -126,6 +129,39 @@ def any_text(what: str, example: str) -> Kind[str]:
     return Kind(name=what, parse=parse, format=str, allowed=f"a {what}", example=example)
 
 
+def _folder(text: str) -> str:
+    if not text or has_login(text):
+        raise ValueError(text)
+    return text
+
+
+def _prefix(text: str) -> str:
+    return str(Place.parse(text))
+
+
+def _host(text: str) -> str:
+    name = text.lower().rstrip(".")
+    if not _HOST.fullmatch(name):
+        raise ValueError(text)
+    return name
+
+
+def several(kind: Kind[Value]) -> Kind[tuple[Value, ...]]:
+    """Allow any number of values with commas between them, and `none`."""
+
+    def parse(text: str) -> tuple[Value, ...]:
+        parts = () if text.lower() == NONE else text.split(",")
+        return tuple(kind.parse(part.strip()) for part in parts if part.strip())
+
+    return Kind(
+        name=f"{kind.name}, …",
+        parse=parse,
+        format=lambda values: ",".join(map(kind.format, values)) or NONE,
+        allowed=f"{kind.allowed}, or more of them with commas between",
+        example=kind.example,
+    )
+
+
 def or_none(kind: Kind[Value]) -> Kind[Value | None]:
     """Allow `none`, too."""
     return Kind(
@@ -136,6 +172,31 @@ def or_none(kind: Kind[Value]) -> Kind[Value | None]:
         example=kind.example,
         choices=kind.choices,
     )
+
+
+FOLDER = Kind(
+    name="folder",
+    parse=_folder,
+    format=str,
+    allowed="a folder, without a login in it",
+    example="hdfs://namenode/savepoints",
+)
+
+PREFIX = Kind(
+    name="folder",
+    parse=_prefix,
+    format=str,
+    allowed="an absolute path or a URI without a login, '.', '..', '%', '?' or '#' in it",
+    example="hdfs://namenode/savepoints",
+)
+
+HOST = Kind(
+    name="host",
+    parse=_host,
+    format=str,
+    allowed="the name of a host, without scheme and port",
+    example="spark.example.org",
+)
 
 
 def kebab(name: str) -> str:

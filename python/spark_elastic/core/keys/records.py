@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import BOOL, any_text, or_none, size, whole
+from spark_elastic.core.keys.kinds import BOOL, HOST, any_text, or_none, several, size, whole
 
 HISTORY_SIZE = Key(
     "history.size",
@@ -35,6 +35,13 @@ REST_READ_ONLY = Key(
     BOOL,
     False,
     "Whether the REST API refuses every change.",
+)
+REST_ALLOWED_HOSTS = Key[tuple[str, ...]](
+    "rest.allowedHosts",
+    several(HOST),
+    (),
+    "Names of hosts under which the REST API takes changes, beside those that the driver's UI has itself and "
+    "addresses: those of a reverse proxy before it, with commas between them.",
 )
 ADVISE_ONLY = Key(
     "adviseOnly",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import any_text, duration, or_none
+from spark_elastic.core.keys.kinds import FOLDER, PREFIX, any_text, duration, or_none, several, whole
 
 POLICY_FILE = Key[str | None](
     "policyFile",
@@ -19,8 +19,22 @@ SLOT_IDLE_MS = Key(
 )
 SAVEPOINT_DIR = Key[str | None](
     "savepointDir",
-    or_none(any_text("folder", "hdfs://namenode/savepoints")),
+    or_none(FOLDER),
     None,
     "Folder under which savepoints are written if who asks for one names none: a path, or a URI of any "
     "Hadoop file system.",
+)
+SAVEPOINT_PREFIXES = Key[tuple[str, ...]](
+    "savepoint.allowedPrefixes",
+    several(PREFIX),
+    (),
+    "Further folders under which who asks for a savepoint may have it written, with commas between them. All "
+    "others are refused, since the driver writes it with its own credentials.",
+)
+SAVEPOINTS_KEPT = Key(
+    "savepoint.keep",
+    whole(0),
+    0,
+    "How many savepoints of a query are kept in `savepointDir`: when one is complete there, the oldest "
+    "beyond that are removed, of those only that have a name and a mark of ours. 0: all are kept.",
 )

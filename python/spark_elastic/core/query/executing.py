@@ -101,9 +101,9 @@ class Executing(State):
     def savepoint_requested(self, event: ev.SavepointRequested, step: Step) -> None:
         """Take it while the query goes on, or stop with it."""
         if event.stop:
-            step.stop_with_savepoint(event.target, event.by)
+            step.stop_with_savepoint(event.target, event.within, event.by)
         else:
-            step.take_savepoint(event.target)
+            step.take_savepoint(event.target, event.within)
 
     def started(self, event: ev.QueryStarted, step: Step) -> None:
         """Take in that it runs with another count than was known."""

@@ -125,6 +125,8 @@ class QueryMachine:
             return step.react(inner.Superseded())
         state = record.state
         step.shown(info)
+        # What became of it may have got lost, and others are refused until it is known.
+        step.give_up("savepoint")
         missed = step.missed(info)
         if missed is None or state.leaves_out(missed):
             step.set_orders_lost(info.partitions)

@@ -106,10 +106,11 @@ class Ordering(Reporting):
         action = CancelQuery(id=turn.next_action(), cause=turn.cause, query=query, run=run)
         self._ordered("end", action)
 
-    def take_savepoint(self, target: str | None, *, stop: bool = False) -> str | None:
+    def take_savepoint(self, target: str | None, within: str | None, *, stop: bool = False) -> str | None:
         """Order a savepoint under a folder, None for that of the settings, or publish that there is none.
 
-        With `stop` the query is to end with it. Return the id of the order.
+        It may not leave the folder `within`, None: that folder. With `stop` the query is to end with it.
+        Return the id of the order.
         """
         folder = self.savepoint_folder(target)
         if folder is None:
@@ -122,6 +123,8 @@ class Ordering(Reporting):
             query=self.record.facts.query,
             run=self.record.run,
             target=folder,
+            within=within or folder,
+            keep=self.settings.savepoints_kept if folder == self.settings.savepoint_dir else 0,
             stop=stop,
         )
         self._ordered("savepoint", action)

@@ -86,7 +86,7 @@ class Restarting(State):
         if event.stop:
             self.refuse_savepoint(event, step)
         else:
-            step.take_savepoint(event.target)
+            step.take_savepoint(event.target, event.within)
 
     def due_reached(self, step: Step) -> None:
         """Start again, as soon as there are resources."""

@@ -91,8 +91,9 @@ class State(ABC):
         step.end("superseded", "job_finished")
 
     def keep_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
-        """Note it, whoever has waited for it."""
+        """Note it, whoever has waited for it; the next one may be asked for."""
         step.saved(event)
+        step.record.orders.pop(event.action, None)
 
     def refuse_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
         """Say that there is nothing to copy."""

@@ -126,13 +126,13 @@ class Step(Deciding):
         assert said is not None
         self.fail(said.message)
 
-    def stop_with_savepoint(self, target: str | None, by: str) -> None:
+    def stop_with_savepoint(self, target: str | None, within: str | None, by: str) -> None:
         """Go to StopWithSavepoint, or publish that nobody said where the savepoint is to be."""
         folder = self.savepoint_folder(target)
         if folder is not None:
             numbers = {"target": folder, "by": by}
             self.report("stop_with_savepoint", before=self.record.partitions, numbers=numbers)
-            self._go(StopWithSavepoint(entered=self.now, target=folder))
+            self._go(StopWithSavepoint(entered=self.now, target=folder, within=within or folder))
 
     def cancel(self, by: str) -> None:
         """Go to Canceling, as asked for."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @define(kw_only=True)
 class StopWithSavepoint(State):
-    """A query that is to end at its next boundary, with a savepoint under the folder `target`.
+    """A query that is to end at its next boundary, with a savepoint under the folder `target` in `within`.
 
     `failure` is that of its last micro-batch if it failed before, `orders` are those of the savepoint (more
     than one if it is not known whether the first has arrived), `path` is where it stands once it does.
@@ -31,13 +31,14 @@ class StopWithSavepoint(State):
     looks_at_failures_later: ClassVar[bool] = True
 
     target: str
+    within: str
     failure: ev.Failure | None = None
     orders: tuple[str, ...] = ()
     path: str | None = None
 
     def enter(self, step: Step) -> None:
         """Order the savepoint, and the end with it."""
-        order = step.take_savepoint(self.target, stop=True)
+        order = step.take_savepoint(self.target, self.within, stop=True)
         assert order is not None
         self.orders = (*self.orders, order)
 

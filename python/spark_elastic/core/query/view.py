@@ -18,7 +18,7 @@ from spark_elastic.core.rescale.history import Rescale
 class QueryView:
     """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
 
-    `history`, `exceptions` and `savepoints` have the newest first.
+    `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
     """
 
     facts: QueryFacts
@@ -34,6 +34,7 @@ class QueryView:
     history: tuple[Rescale, ...]
     exceptions: tuple[RunFailure, ...]
     savepoints: tuple[Savepoint, ...]
+    saving: bool
 
 
 @define
@@ -59,6 +60,7 @@ class Queries(Mapping[str, QueryView]):
             history=tuple(record.history.records),
             exceptions=record.exceptions,
             savepoints=record.savepoints,
+            saving=any(order.kind == "savepoint" for order in record.orders.values()),
         )
 
     def __iter__(self) -> Iterator[str]:

@@ -15,6 +15,7 @@ from spark_elastic.core.query.view import QueryView
 from spark_elastic.rest import present
 from spark_elastic.rest.errors import Refusal, as_json
 from spark_elastic.rest.lookup import current, find
+from spark_elastic.rest.targets import permitted
 from spark_elastic.rest.writes import asker, carry_out, guard, read_json
 from spark_elastic.runtime.board import Board, MakeEvent
 
@@ -39,13 +40,17 @@ class Savepoints:
         guard(request, view)
         find(view.queries, query)
         target, stop = _read(read_json(request) if request.content_length else {})
-        if target is None and view.settings[SAVEPOINT_DIR] is None:
+        within = None
+        if target is not None:
+            target, within = permitted(target, view.settings)
+        elif view.settings[SAVEPOINT_DIR] is None:
             raise Refusal(
                 400,
                 "there is no target, and spark.elastic.savepointDir is not set: "
                 f"name the folder under which the savepoint is to stand, as in {_EXAMPLE}",
             )
-        carry_out(self.board, request, view, _Savepoint(query, asker(request), target, stop))
+        wish = _Savepoint(query, asker(request), target, within, stop)
+        carry_out(self.board, request, view, wish)
         response.status = falcon.HTTP_202
         response.text = "{}"
 
@@ -70,11 +75,12 @@ def _read(body: Any) -> tuple[str | None, bool]:
 
 @frozen
 class _Savepoint:
-    """Checks that there is something to copy."""
+    """Checks that there is something to copy, and that it is not being copied."""
 
     query: str
     by: str
     target: str | None
+    within: str | None
     stop: bool
 
     def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
@@ -84,7 +90,9 @@ class _Savepoint:
             what = "stopped with a savepoint" if self.stop else "saved"
             states = " or ".join(allowed)
             raise Refusal(409, f"the query is {query.state}, it can be {what} while it is {states}")
+        if query.saving:
+            raise Refusal(409, "a savepoint of the query is being taken: ask again when it is complete")
         id_ = query.facts.query
         return lambda id, at: SavepointRequested(
-            id=id, at=at, query=id_, by=self.by, target=self.target, stop=self.stop
+            id=id, at=at, query=id_, by=self.by, target=self.target, within=self.within, stop=self.stop
         )

@@ -47,7 +47,7 @@ def taken(scene: Scene, batch: int = 7) -> tuple[ac.Action, ...]:
 def test_a_savepoint_is_taken_while_the_query_goes_on(scene: Scene) -> None:
     (order,) = orders(request(scene))
     assert order == ac.TakeSavepoint(
-        id=order.id, cause=order.cause, query="counts", run="r1", target="/s", stop=False
+        id=order.id, cause=order.cause, query="counts", run="r1", target="/s", within="/s", stop=False
     )
     assert scene.query().state == "Executing"
     assert reasons(taken(scene)) == ["savepoint_taken"]
@@ -66,6 +66,22 @@ def test_without_a_folder_it_goes_where_the_settings_say() -> None:
     scene.check()
 
 
+@pytest.mark.parametrize(
+    ("target", "within", "kept"), [(None, None, 3), ("hdfs://nn/s", "hdfs://nn/s", 3), ("/t", "/", 0)]
+)
+@pytest.mark.parametrize("stop", [True, False])
+def test_older_ones_are_removed_in_the_folder_of_the_settings_alone(
+    target: str | None, within: str | None, kept: int, stop: bool
+) -> None:
+    scene = Scene(CoreSettings(savepoint_dir="hdfs://nn/s", savepoints_kept=3))
+    scene.start(2)
+    scene.running(2)
+    (order,) = orders(request(scene, target=target, within=within, stop=stop))
+    assert isinstance(order, ac.TakeSavepoint)
+    assert (order.keep, order.within) == (kept, within or "hdfs://nn/s")
+    scene.check()
+
+
 @pytest.mark.parametrize("stop", [True, False])
 def test_without_any_folder_it_is_said_what_to_do(scene: Scene, stop: bool) -> None:
     actions = request(scene, target=None, stop=stop)
@@ -79,7 +95,7 @@ def test_a_query_stops_with_its_savepoint(scene: Scene) -> None:
     assert reasons(actions) == ["stop_with_savepoint"]
     (order,) = orders(actions)
     assert order == ac.TakeSavepoint(
-        id=order.id, cause=order.cause, query="counts", run="r1", target="/s", stop=True
+        id=order.id, cause=order.cause, query="counts", run="r1", target="/s", within="/s", stop=True
     )
     assert scene.query().state == "StopWithSavepoint"
     # The query ends by itself where it was copied.

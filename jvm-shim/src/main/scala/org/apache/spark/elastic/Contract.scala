@@ -149,7 +149,14 @@ private[spark] case class HoldQuery(id: String, query: String, run: String, mess
 private[spark] case class FailQuery(id: String, query: String, run: String, message: Option[String]) extends QueryOrder
 private[spark] case class CancelQuery(id: String, query: String, run: String) extends QueryOrder
 private[spark] case class Rescale(id: String, query: String, run: String, partitions: Int) extends QueryOrder
-private[spark] case class TakeSavepoint(id: String, query: String, run: String, target: String, stop: Boolean)
+private[spark] case class TakeSavepoint(
+    id: String,
+    query: String,
+    run: String,
+    target: String,
+    within: String,
+    keep: Int,
+    stop: Boolean)
     extends QueryOrder
 
 /** The fewest and the most tasks that read a source in a micro-batch. */
@@ -161,7 +168,10 @@ private[spark] case class KillExecutors(id: String, executors: Seq[String]) exte
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
-/** A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `proxies` are URLs of YARN's proxy. */
+/**
+ * A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `hosts` the UI's own names,
+ * `proxies` URLs of YARN's proxy.
+ */
 private[spark] case class HttpRequest(
     method: String,
     path: String,
@@ -171,6 +181,7 @@ private[spark] case class HttpRequest(
     user: Option[String],
     address: String,
     mayModify: Boolean,
+    hosts: Seq[String] = Nil,
     proxies: Seq[String] = Nil)
 private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
 

@@ -1,15 +1,18 @@
 package org.apache.spark.elastic
 
 import java.io.{ByteArrayOutputStream, IOException}
+import java.net.{InetAddress, URI}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.Semaphore
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
 
 import org.apache.spark.ui.SparkUI
+import org.apache.spark.util.Utils
 
 /**
  * Hands requests to the policy process and its answers back. It decides nothing; it keeps clients from holding more of
@@ -62,7 +65,18 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
         user = Option(request.getRemoteUser),
         address = request.getRemoteAddr,
         mayModify = mayModify,
+        hosts = if (mayModify) hosts else Nil,
         proxies = proxies(request)))
+
+  /** The names of this UI that nobody has to be told: the driver's, the machine's, those of a master that is its proxy. */
+  private lazy val hosts: Seq[String] = {
+    val master = ui.conf.get("spark.master", "")
+    val masters = if (master.startsWith("spark://")) Utils.parseStandaloneMasterUrls(master).toSeq else Nil
+    val urls = masters ++ ui.conf.getOption("spark.ui.reverseProxyUrl") :+ ui.webUrl
+    val named = urls.flatMap(url => Try(new URI(url).getHost).toOption).filter(_ != null)
+    val machine = Try(InetAddress.getLocalHost).toOption.toSeq.flatMap(m => Seq(m.getHostName, m.getCanonicalHostName))
+    (named ++ machine ++ ui.conf.getOption("spark.driver.host") :+ Utils.localHostName()).distinct
+  }
 
   /** Where YARN's proxy stands: it does not say which host it was asked for, but the filter that lets it alone in knows. */
   private def proxies(request: HttpServletRequest): Seq[String] =

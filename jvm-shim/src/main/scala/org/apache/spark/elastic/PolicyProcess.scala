@@ -1,6 +1,7 @@
 package org.apache.spark.elastic
 
 import java.io.{BufferedReader, InputStreamReader, OutputStream}
+import java.io.File.pathSeparator
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.TimeUnit
 
@@ -94,9 +95,13 @@ private[spark] final class PolicyProcess(
 
   private def spawn(): Process = {
     val builder =
-      new ProcessBuilder(python, "-m", "spark_elastic.runtime").redirectOutput(ProcessBuilder.Redirect.DISCARD)
-    // The driver's own Python may have been given a working directory full of modules: -P would need Python 3.11.
+      new ProcessBuilder(python, "-c", Bootstrap, "spark_elastic.runtime")
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+    // The driver may have a working directory full of modules, and an empty part of the path means that as well.
     builder.environment().put("PYTHONSAFEPATH", "1")
+    builder
+      .environment()
+      .computeIfPresent("PYTHONPATH", (_, path) => path.split(pathSeparator).filter(_.nonEmpty).mkString(pathSeparator))
     gateway.expectCall()
     val started = builder.start()
     process = Some(started)
@@ -157,6 +162,12 @@ private[spark] final class PolicyProcess(
 }
 
 private[spark] object PolicyProcess {
+
+  /** What PYTHONSAFEPATH does from Python 3.11 on, for 3.10 too; then `-m`. */
+  private val Bootstrap =
+    "import sys; sys.path = [part for part in sys.path if part]; import runpy; " +
+      "runpy.run_module(sys.argv[1], run_name='__main__', alter_sys=True)"
+
   private val MaxFailures = 5
   private val FailureWindowMs = 600000L
   private val LongestRetryMs = 3600000L

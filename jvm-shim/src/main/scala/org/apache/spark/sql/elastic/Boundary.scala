@@ -157,7 +157,7 @@ private[elastic] final class Boundary(
       query.done(order, 0L)
       isToEnd = true
       StreamExecutionAccess.state(execution).set(TERMINATED)
-    } catch { case Harmless(e) if !query.isStopped => query.failed(order, String.valueOf(e.getMessage)) }
+    } catch { case Harmless(e) if !query.isStopped => query.failed(order, Savepoint.why(e)) }
 
   /** Gives the query another count, a stateful one with its state. Returns why not, if it has not got it. */
   private def move(partitions: Int): Option[String] = {

@@ -3,7 +3,9 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.Failure
 import org.apache.spark.sql.execution.streaming.sources.{ForeachBatchUserFuncException, ForeachUserFuncException}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.StreamingQueryException
+import org.apache.spark.util.Utils
 
 /** The part of a query's failure that decisions are made from. */
 private[elastic] object FailureFacts {
@@ -27,7 +29,14 @@ private[elastic] object FailureFacts {
       offsets.take(MaxText))
   }
 
-  def text(e: Throwable): String = String.valueOf(e.getMessage).take(MaxText)
+  /**
+   * Without what the application wants nobody to see (`spark.redaction.string.regex`). What is too long ends with a whole
+   * word: of half a URL nobody could tell that it has a password in it.
+   */
+  def text(e: Throwable): String = {
+    val said = Utils.redact(SQLConf.get.stringRedactionPattern, String.valueOf(e.getMessage))
+    if (said.length <= MaxText) said else said.take(MaxText).replaceFirst(raw"\S*$$", "…")
+  }
 
   /** Spark's name for what has ended a query. */
   def condition(e: StreamingQueryException): Option[String] =

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.elastic
 
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+import java.util.concurrent.locks.ReentrantLock
 
 import scala.annotation.tailrec
 import scala.util.Try
@@ -29,6 +30,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var count: Option[Int] = None
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
   @volatile private var boundary: Option[Boundary] = None
+  private val copying = new ReentrantLock
   private var isToldToWait = false // the stream thread's
 
   /** The session that its batches run in. */
@@ -156,22 +158,29 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   }
 
   /** Copies what is committed, while the query goes on. */
-  def copyBeside(order: TakeSavepoint): Unit = beside(order) {
+  def copyBeside(order: TakeSavepoint): Unit = beside(order, Savepoint.why) {
     copy(order)
     if (order.stop) execution.stop()
   }
 
+  /** Another copy of this query is waited for. */
   def copy(order: TakeSavepoint): Unit = {
-    val taken = Savepoint.take(execution.sparkSession, execution.resolvedCheckpointRoot, order.target)
-    control.events.offer(SavepointTaken(query, run, order.id, taken.path, taken.batch, taken.bytes))
+    copying.lockInterruptibly()
+    try {
+      val root = execution.resolvedCheckpointRoot
+      val taken = Savepoint.take(execution.sparkSession, root, order.target, order.within, query)
+      control.events.offer(SavepointTaken(query, run, order.id, taken.path, taken.batch, taken.bytes))
+      if (order.keep > 0) Savepoint.removeOlder(execution.sparkSession, taken, query, order.keep)
+    } finally copying.unlock()
   }
 
-  private def beside(order: QueryOrder)(body: => Unit): Unit = Daemon.start("elastic-order") {
+  private def beside(order: QueryOrder, why: Throwable => String = e => String.valueOf(e.getMessage))(
+      body: => Unit): Unit = Daemon.start("elastic-order") {
     try {
       val from = System.nanoTime()
       body
       done(order, (System.nanoTime() - from) / 1000000L)
-    } catch { case Harmless(e) => failed(order, String.valueOf(e.getMessage)) }
+    } catch { case Harmless(e) => failed(order, why(e)) }
   }
 
   def done(order: QueryOrder, tookMs: Long): Unit = control.events.offer(order.done(tookMs))

@@ -1,12 +1,18 @@
 package org.apache.spark.sql.elastic
 
 import java.io.{FileNotFoundException, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, LinkOption, Paths, Path => LocalPath}
 import java.util.UUID
 
+import scala.util.Using
+
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, FileUtil, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
 
 import org.apache.spark.SparkException
+import org.apache.spark.elastic.Harmless
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.util.ThreadUtils
@@ -21,17 +27,39 @@ private[elastic] case class Savepoint(path: String, batch: Long, bytes: Long)
  * `spark.sql.streaming.minBatchesToRetain` further batches. So what belongs to a committed batch can be copied while the
  * query goes on, and is complete if the batch is still kept at the end.
  */
-private[elastic] object Savepoint {
+private[elastic] object Savepoint extends Logging {
   private val Threads = 8
+
+  /** The file by which a savepoint of ours is known: it has the id of the query. Hidden, so that no copy takes it along. */
+  private val Mark = ".spark-elastic"
+  private val MostMark = 100
   private val Numbered = """(\d+)(?:\D.*)?""".r
   private val StateFile = """(\d+)(?:_[^.]*)?\.(?:delta|snapshot|changelog|zip)(?:\.crc)?""".r
 
-  /** Copies the checkpoint `root` as its last committed batch left it; fails without leaving anything. */
-  def take(session: SparkSession, root: String, target: String): Savepoint = {
+  /** Why there is no savepoint, in words for whoever has asked for it. */
+  private final class NotTaken(why: String) extends IOException(why)
+
+  /** The words for who has asked. What the file system says is for the log: it tells what there is, and who listens where. */
+  def why(e: Throwable): String = e match {
+    case said: NotTaken => said.getMessage
+    case _ =>
+      logWarning("spark-elastic: a savepoint could not be copied", e)
+      "it could not be copied, the driver's log says why"
+  }
+
+  /**
+   * Copies the checkpoint `root` as its last committed batch left it; fails without leaving anything.
+   *
+   * @param within the folder that no link may lead it out of
+   * @param query whose it is
+   */
+  def take(session: SparkSession, root: String, target: String, within: String, query: String): Savepoint = {
     val conf = session.sessionState.newHadoopConf()
+    if (!real(target, conf).zip(real(within, conf)).forall { case (to, allowed) => to.startsWith(allowed) })
+      throw new NotTaken(s"a link leads out of $within")
     val kept = session.sessionState.conf.minBatchesToRetain
     def committed = new StreamingQueryCheckpointMetadata(session, root).commitLog.getLatestBatchId()
-    val batch = committed.getOrElse(throw new IllegalStateException("no micro-batch has been committed yet"))
+    val batch = committed.getOrElse(throw new NotTaken("no micro-batch has been committed yet"))
     val to = new Path(target, s"savepoint-$batch-${UUID.randomUUID.toString.take(8)}")
     val part = new Path(target, s".${to.getName}.part")
     val fs = part.getFileSystem(conf)
@@ -40,10 +68,11 @@ private[elastic] object Savepoint {
       val bytes = copy(files(from, conf).filter(f => belongs(relative(f, from, conf), batch)), from, part, conf)
       val now = committed.getOrElse(batch)
       if (now - batch >= kept) {
-        throw new IOException(
+        throw new NotTaken(
           s"micro-batch $batch was removed from the checkpoint before it was copied, now it has $now: " +
             s"raise spark.sql.streaming.minBatchesToRetain, now $kept")
       }
+      Using.resource(fs.create(new Path(part, Mark)))(_.write(query.getBytes(UTF_8)))
       if (!fs.rename(part, to)) throw new IOException(s"$part could not be renamed to $to")
       Savepoint(fs.makeQualified(to).toString, batch, bytes)
     } catch {
@@ -52,6 +81,31 @@ private[elastic] object Savepoint {
         catch { case _: IOException => } // what stays has a name that is no savepoint's
         throw e
     }
+  }
+
+  /**
+   * Removes savepoints of a query beside its newest one, the oldest first, until `keep` are left. Only what has a name and
+   * a mark of ours is looked at. What fails is left for the next time.
+   */
+  def removeOlder(session: SparkSession, newest: Savepoint, query: String, keep: Int): Unit =
+    try {
+      val path = new Path(newest.path)
+      val fs = path.getFileSystem(session.sessionState.newHadoopConf())
+      val others = fs.listStatus(path.getParent).toSeq.filter(f => f.isDirectory && f.getPath.getName != path.getName)
+      val ours = others.map(_.getPath).collect { case at @ Named(batch) if isOf(query, at, fs) => at -> batch }
+      for ((old, _) <- ours.sortBy(-_._2).drop(keep - 1)) {
+        logInfo(s"spark-elastic: removes the savepoint $old, $keep newer ones are kept")
+        fs.delete(old, true)
+      }
+    } catch { case Harmless(e) => logWarning(s"spark-elastic: older savepoints than ${newest.path} stay", e) }
+
+  private def isOf(query: String, savepoint: Path, fs: FileSystem): Boolean =
+    try Using.resource(fs.open(new Path(savepoint, Mark)))(in => new String(in.readNBytes(MostMark), UTF_8)) == query
+    catch { case _: FileNotFoundException => false }
+
+  private object Named {
+    private val Name = """savepoint-(\d{1,18})-[0-9a-f]{8}""".r
+    def unapply(path: Path): Option[Long] = Some(path.getName).collect { case Name(batch) => batch.toLong }
   }
 
   /**
@@ -75,7 +129,7 @@ private[elastic] object Savepoint {
             s"it ends with micro-batch $batch and the sink has all up to $sink: what would come as ${batch + 1} to " +
               s"$sink would be left out; write to another folder, or start from a savepoint of $sink")
         }
-        copy(others.filter(f => relative(f, from, conf) != "metadata"), from, to, conf)
+        copy(others.filterNot(f => Set("metadata", Mark)(relative(f, from, conf))), from, to, conf)
         val fs = to.getFileSystem(conf)
         val part = new Path(to, s"offsets/.${file.getPath.getName}.part")
         FileUtil.copy(file.getPath.getFileSystem(conf), file, fs, part, false, true, conf)
@@ -84,6 +138,17 @@ private[elastic] object Savepoint {
       }
     }
     isNew
+  }
+
+  /** Where a folder of the local file system is, or will be made, behind all links; none for one of another. */
+  private def real(folder: String, conf: Configuration): Option[LocalPath] = {
+    val path = new Path(folder)
+    val uri = path.getFileSystem(conf).makeQualified(path).toUri
+    Option.when(uri.getScheme == "file") {
+      val local = Paths.get(uri.getPath)
+      val there = Iterator.iterate(local)(_.getParent).find(Files.exists(_, LinkOption.NOFOLLOW_LINKS)).get
+      there.toRealPath().resolve(there.relativize(local))
+    }
   }
 
   /** Whether a file is part of what was there when `batch` was committed; state has the number of the batch after it. */

@@ -28,9 +28,9 @@ def jvm(tmp_path: Path) -> Iterator[Driver]:
 
 def test_reads_that_were_decided_are_sparks_own(jvm: Driver, tmp_path: Path) -> None:
     with advised(jvm, tmp_path / "journal", {"spark.sql.extensions": "NativeEngine"}) as spark:
-        before = jvm.jvm.NativeEngine.READS.get()
+        before = jvm.jvm.NativeEngine.READS
         totals = spark.range(0, 2_000, 1, 3).groupBy((F.col("id") % 50).alias("k")).agg(F.sum("id"))
         assert len(rows(totals)) == 50
         assert "AQEShuffleRead coalesced" in final_plan(totals)
-        assert jvm.jvm.NativeEngine.READS.get() > before
-        assert jvm.jvm.NativeEngine.HIDDEN.get() == 0
+        assert jvm.jvm.NativeEngine.READS > before
+        assert jvm.jvm.NativeEngine.HIDDEN == 0

@@ -1,0 +1,50 @@
+"""Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
+
+usage: python -m integration.chaos --faults N --seed S [--only FAULT]... [--script FILE] [--folder DIR]
+The last line printed is one JSON object; the exit code is 1 if anything is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from integration.chaos.plan import FAULTS, Plan, read_steps
+from integration.chaos.run import chosen, run
+
+
+def main() -> int:
+    """Run what is asked for, and print the result."""
+    arguments = _arguments()
+    # As at Ctrl-C: what was started is to end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="chaos-"))
+    print(
+        f"seed {arguments.seed}, everything is in {folder}; see chaos.log there", file=sys.stderr, flush=True
+    )
+    plan = Plan(arguments.seed, arguments.only or ())
+    steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
+    result = run(folder, arguments.seed, steps, plan)
+    print(json.dumps(result))
+    return 1 if result["failures"] else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.chaos",
+        description="Let one thing after another go wrong on a real cluster.",
+    )
+    parser.add_argument("--faults", type=int, default=20, help="so many faults (default 20)")
+    parser.add_argument("--seed", type=int, default=1, help="chooses them and their targets (default 1)")
+    parser.add_argument("--only", action="append", choices=sorted(FAULTS), help="a fault; else all")
+    parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
+    parser.add_argument("--folder", type=Path, help="a new folder for all that is written")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Queries of several kinds over the same JSON files, side by side, and a batch job now and then.
+
+Every batch of every query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch that
+is done again is a line again. While there is a file OUTPUT/ill-QUERY, its batches fail with what stands there.
+It ends when there is a file OUTPUT/_done and the queries have read all that came before it.
+
+usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+PAUSE_S = 3.0
+JOB_ROWS, JOB_KEYS = 26_000, 13
+
+
+def copies(rows: DataFrame) -> DataFrame:
+    """Keep no state, but shuffle."""
+    return rows.repartition("key").select("value")
+
+
+def totals(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+
+
+def firsts(rows: DataFrame) -> DataFrame:
+    return rows.select(F.expr("value div 7").alias("code")).dropDuplicates(["code"])
+
+
+def pairs(rows: DataFrame) -> DataFrame:
+    """Join each third value with the one that is 120 larger, which comes two seconds later."""
+    timed = rows.withColumn("time", F.timestamp_seconds("second")).withWatermark("time", "60 seconds")
+    later = timed.select(F.col("value").alias("one"), "time")
+    earlier = timed.where("value % 3 = 0").select(
+        (F.col("value") + 120).alias("other"), F.col("time").alias("then")
+    )
+    near = F.expr("one = other AND then BETWEEN time - INTERVAL 10 SECONDS AND time")
+    return later.join(earlier, near).select("one")
+
+
+QUERIES: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "copies": (copies, "append"),
+    "totals": (totals, "update"),
+    "firsts": (firsts, "append"),
+    "pairs": (pairs, "append"),
+}
+
+
+def note(file: Path, **said: object) -> None:
+    """Append a line."""
+    with file.open("a") as lines:
+        lines.write(json.dumps({"at": time.time_ns() // 1_000_000, **said}) + "\n")
+
+
+def writer(output: Path, name: str) -> Callable[[DataFrame, int], None]:
+    ill = output / f"ill-{name}"
+
+    def write(batch: DataFrame, number: int) -> None:
+        if ill.exists():
+            raise ValueError(ill.read_text())
+        note(output / f"{name}.jsonl", batch=number, rows=[list(row) for row in batch.collect()])
+
+    return write
+
+
+def job(spark: SparkSession, output: Path) -> None:
+    """Count in two stages what is known beforehand."""
+    counted = spark.range(0, JOB_ROWS, 1, 4).groupBy((F.col("id") % JOB_KEYS).alias("key")).count()
+    try:
+        right = {row["count"] for row in counted.collect()} == {JOB_ROWS // JOB_KEYS}
+        note(output / "jobs.jsonl", right=right)
+    except Exception as error:
+        note(output / "jobs.jsonl", error=str(error))
+
+
+def main(incoming: str, checkpoints: str, place: str) -> None:
+    """Run the queries until the input is said to be complete."""
+    output = Path(place)
+    spark = SparkSession.builder.appName("side-by-side").getOrCreate()
+    running = []
+    for name, (build, mode) in QUERIES.items():
+        files = spark.readStream.schema("key int, value long, second long").option("maxFilesPerTrigger", 20)
+        query = build(files.json(incoming)).writeStream.queryName(name).outputMode(mode)
+        query = query.option("checkpointLocation", f"{checkpoints}/{name}").trigger(processingTime="1 second")
+        running.append(query.foreachBatch(writer(output, name)).start())
+    print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
+    while not (output / "_done").exists():
+        job(spark, output)
+        time.sleep(PAUSE_S)
+    for started in running:
+        started.processAllAvailable()
+        started.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

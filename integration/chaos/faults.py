@@ -14,9 +14,10 @@ from typing import ClassVar
 
 import psutil
 
+from integration.chaos.rows import now
 from integration.chaos.world import MOST, World
 from integration.streaming.waiting import eventually
-from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
+from spark_elastic.client.failures import Busy, NoDriver, Refused
 
 _WAIT_S = 60.0
 
@@ -212,34 +213,29 @@ class TakeSavepoint(Fault):
 
     name = "savepoint"
     _wanted: tuple[str, int] | None = None
+    _OUTCOMES = ("savepoint_taken", "savepoint_failed", "savepoint_refused")
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
-        path = f"{world.path(query)}/savepoints"
-        before = len(world.api.get(path)["savepoints"])
+        since = now()
         try:
-            world.api.order(path, {"target": world.storage.place("savepoints")})
+            world.api.order(f"{world.path(query)}/savepoints", {"target": world.storage.place("savepoints")})
         except Refused as refused:
             return f"{query}: {refused}"
-        self._wanted = (query, before)
+        self._wanted = (query, since)
         return query
 
     def heal(self, world: World) -> None:
         if self._wanted is not None:
-            query, before = self._wanted
-            eventually(lambda: self._told(world, query, before), f"a savepoint of {query}", _WAIT_S, 0.2)
+            query, since = self._wanted
+            eventually(lambda: self._told(world, query, since), f"a savepoint of {query}", _WAIT_S, 0.2)
 
-    @staticmethod
-    def _told(world: World, query: str, before: int) -> bool:
+    def _told(self, world: World, query: str, since: int) -> bool:
         try:
-            # The oldest are forgotten.
-            taken = len(world.api.get(f"{world.path(query)}/savepoints")["savepoints"])
-            if taken > before or taken >= 16:
-                return True
             id_ = world.query(query)["id"]
-            said = world.api.get(f"/decisions?query={id_}&limit=50")["decisions"]
+            said = world.api.get(f"/decisions?query={id_}")["decisions"]
         except (Busy, NoDriver):
             return False
-        return any(decision["reason"] == "savepoint_failed" for decision in said)
+        return any(made["reason"] in self._OUTCOMES and made["at"] >= since for made in said)
 
 
 class FillJournal(Fault):
@@ -277,6 +273,3 @@ class StorageAway(_LosesExecutors):
 
     def heal(self, world: World) -> None:
         world.storage.bring_back()
-
-
-__all__ = ["Failure", "Fault"]

@@ -52,7 +52,10 @@ def bring_about(world: World, name: str, phase: str) -> str:
         _provoke(world, name, phase)
     except Failure as failure:
         world.say(f"{name} cannot be brought into {phase}: {failure}")
-    return wait_for(world, name, phase)
+    found = wait_for(world, name, phase)
+    # The third failure of the same kind would be the last.
+    world.make_well()
+    return found
 
 
 def wait_for(world: World, name: str, phase: str, patience_s: float = _PATIENCE_S) -> str:
@@ -66,6 +69,10 @@ def wait_for(world: World, name: str, phase: str, patience_s: float = _PATIENCE_
 
 
 def _provoke(world: World, name: str, phase: str) -> None:
+    if phase == COOLDOWN:
+        world.set_bounds(name, 1, _other_count(world, name))
+        wait_for(world, name, MOVING)
+        wait_for(world, name, RUNNING)
     if phase in (STABILIZING, COOLDOWN, MOVING):
         world.set_bounds(name, 1, _other_count(world, name))
     elif phase == BACKOFF:

@@ -74,7 +74,7 @@ class Plan:
             if others:
                 names.append(self._chance.choice(others))
         shortest = max(FAULTS[name].shortest for name in names)
-        longest = min(max(FAULTS[name].longest, shortest) for name in names if FAULTS[name].longest or True)
+        longest = min((FAULTS[name].longest for name in names if FAULTS[name].longest > 0), default=0.0)
         step = Step(
             faults=tuple(names),
             query=self._chance.choice(STATEFUL),

@@ -98,7 +98,7 @@ class Tail:
 
 
 def differences(output: Path, incoming: Path, query: str) -> tuple[int, list[str]]:
-    """Compare what a query has written with what a batch query over all files says: rows, and what differs."""
+    """Compare what a query has written with a batch query over all files: rows, and what differs."""
     last = {batch.batch: batch.rows for batch in written(output, query)}
     if query == "totals":
         # A later batch has the newer totals of its keys.

@@ -102,11 +102,14 @@ class Chaos:
             said.append(f"the policy process was {policies} and is {after}")
         if any(fault.fails for fault in faults):
             return said
-        for name in self.world.queries():
-            for failed in self.world.api.get(f"{self.world.path(name)}/exceptions")["exceptions"]:
-                ill = name == step.query and step.phase in _ILL
-                if failed["at"] >= since and not ill:
-                    said.append(f"{name} has failed: {failed}")
+        try:
+            for name in self.world.queries():
+                for failed in self.world.api.get(f"{self.world.path(name)}/exceptions")["exceptions"]:
+                    ill = name == step.query and step.phase in _ILL
+                    if failed["at"] >= since and not ill:
+                        said.append(f"{name} has failed: {failed}")
+        except Failure as failure:
+            self.world.say(f"the API says: {failure}")  # which is said as an invariant too
         return said
 
     def _note(self, broken: Iterable[str]) -> None:

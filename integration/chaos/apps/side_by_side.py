@@ -1,7 +1,8 @@
 """Queries of several kinds over the same JSON files, side by side, and a batch job now and then.
 
-Every batch of every query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch that
-is done again is a line again. While there is a file OUTPUT/ill-QUERY, its batches fail with what stands there.
+Every batch of every query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch
+that is done again is a line again. While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
+there.
 It ends when there is a file OUTPUT/_done and the queries have read all that came before it.
 
 usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT

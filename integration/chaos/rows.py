@@ -13,6 +13,8 @@ from pathlib import Path
 from attrs import frozen
 
 ROWS_PER_FILE = 60
+# Spark takes what is of second 0 for late.
+FIRST_SECOND = 1000
 KEYS = 50
 QUERIES = ("copies", "totals", "firsts", "pairs")
 STATEFUL = ("totals", "firsts", "pairs")
@@ -21,7 +23,7 @@ STATEFUL = ("totals", "firsts", "pairs")
 class Feeder:
     """A thread that puts a file into a folder at a steady pace, each at once and whole.
 
-    File f has the values from f × `ROWS_PER_FILE` on, all of second f, so what came of all is known.
+    File f has the values from f × `ROWS_PER_FILE` on, all of one second, so what came of all is known.
     """
 
     def __init__(self, folder: Path, interval_s: float = 1.0) -> None:
@@ -49,7 +51,7 @@ class Feeder:
     def _put(self) -> None:
         first = self.files * ROWS_PER_FILE
         rows = (
-            {"key": value % KEYS, "value": value, "second": self.files}
+            {"key": value % KEYS, "value": value, "second": FIRST_SECOND + self.files}
             for value in range(first, first + ROWS_PER_FILE)
         )
         hidden = self._folder / f".{self.files}.new"

@@ -194,8 +194,10 @@ def world(folder: Path) -> Iterator[World]:
         started = submitted(str(APP), places, folder / "driver", conf, cluster.master_url)
         process = closing.enter_context(started)
         feeder.start()
-        url = process.wait_for_line(r"UI: (http://\S+)", _UI_S)[1]
-        api = Driver(url, timeout_s=_READ_S)
+        ui = folder / "output" / "ui"
+        eventually(lambda: ui.exists() or not process.running, "the application runs", _UI_S)
+        assert process.running, process.log_tail()
+        api = Driver(ui.read_text(), timeout_s=_READ_S)
         made = World(folder, cluster, storage, feeder, process, api, Tail(folder / "output"), workers)
         yield made
 

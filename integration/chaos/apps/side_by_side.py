@@ -3,7 +3,8 @@
 Every batch of every query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch
 that is done again is a line again. While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
 there.
-It ends when there is a file OUTPUT/_done and the queries have read all that came before it.
+The address of its UI is in OUTPUT/ui. It ends when there is a file OUTPUT/_done and the queries have read all
+that came before it.
 
 usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT
 """
@@ -90,7 +91,9 @@ def main(incoming: str, checkpoints: str, place: str) -> None:
         query = build(files.json(incoming)).writeStream.queryName(name).outputMode(mode)
         query = query.option("checkpointLocation", f"{checkpoints}/{name}").trigger(processingTime="1 second")
         running.append(query.foreachBatch(writer(output, name)).start())
-    print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
+    hidden = output / ".ui"
+    hidden.write_text(str(spark.sparkContext.uiWebUrl))
+    hidden.rename(output / "ui")
     while not (output / "_done").exists():
         job(spark, output)
         time.sleep(PAUSE_S)

@@ -15,6 +15,12 @@ from integration.chaos.world import World
 
 _CONNECT_S = 5.0
 _FEW, _MANY = 50, 500
+_WORDS = (
+    ("nothing", b""),
+    ("a letter", b"G"),
+    ("half a request", b"GET /elastic/api/v1/queries HTTP/1.1\r\n"),
+    ("nonsense", b"\0\xff" * 40),
+)
 
 
 class _Idles(Fault):
@@ -30,13 +36,13 @@ class _Idles(Fault):
         if port is None:
             return "no such port"
         # Some begin to say something.
-        words = chance.choice((b"", b"G", b"GET /elastic/api/v1/queries HTTP/1.1\r\n", b"\0\xff" * 40))
+        said, words = chance.choice(_WORDS)
         for _ in range(chance.randint(_FEW, _MANY)):
             with suppress(OSError):
                 connection = socket.create_connection(("127.0.0.1", port), _CONNECT_S)
                 self._held.append(connection)
                 connection.sendall(words)
-        return f"{len(self._held)} connections to port {port}, each says {words!r}"
+        return f"{len(self._held)} connections to port {port}, each says {said}"
 
     def heal(self, world: World) -> None:
         for connection in self._held:

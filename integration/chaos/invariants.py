@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -116,6 +117,19 @@ def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
     return said
 
 
+def jobs(world: World, windows: list[tuple[int, int]]) -> tuple[int, list[str]]:
+    """Count the batch jobs, and name those that were wrong, or failed without an executor being lost."""
+    file = world.output / "jobs.jsonl"
+    done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    said = []
+    for job in done:
+        if "error" not in job:
+            said += [] if job["right"] else [f"a batch job that ended at {job['at']} has counted wrongly"]
+        elif not any(start <= job["at"] <= end for start, end in windows):
+            said.append(f"a batch job has failed at {job['at']}: {job['error'][:300]}")
+    return len(done), said
+
+
 def unknown_errors(log: str) -> dict[str, int]:
     """Count the lines of a driver's log that are errors of no known cause."""
     found: dict[str, int] = {}
@@ -131,6 +145,7 @@ class Final:
     """What was found at the end."""
 
     rows: int = 0
+    jobs: int = 0
     moves: int = 0
     in_place: int = 0
     broken: list[str] = field(factory=list)
@@ -153,6 +168,8 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
         result.rows += rows
         result.broken += different
     result.broken += repeated(world, windows)
+    result.jobs, wrong = jobs(world, windows)
+    result.broken += wrong
     for journal in world.journals():
         moves = Moves.of(journal)
         result.moves += moves.moved

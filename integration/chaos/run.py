@@ -125,6 +125,7 @@ class Chaos:
         result = self.report.result(
             rescales={"moved": found.moves, "in_place": found.in_place},
             rows_compared=found.rows,
+            batch_jobs=found.jobs,
             unknown_errors=errors,
         )
         self.report.write(result)

@@ -25,7 +25,7 @@ _ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
 #: What Spark calls an error when executors are lost, or a batch fails as it is meant to.
 KNOWN_ERRORS = (
     r"TaskSchedulerImpl: Lost executor ",
-    r"TaskSetManager: Task \d+ in stage \S+ failed \d+ times",
+    r"TaskSetManager: (\[.*\] )?Task \d+ in stage \S+ failed \d+ times",
     r"Inbox: Ignoring error",
     r"TransportResponseHandler: Still have \d+ requests? outstanding",
     r"TransportClient: Failed to send RPC",
@@ -36,6 +36,8 @@ KNOWN_ERRORS = (
     r"BlockManagerMasterEndpoint: Fail to know the executor \S+ is alive",
     r"DataWritingSparkTask: ",
     r"CheckpointFileManager: ",
+    # A rescale that loses its executors or its storage is taken back.
+    r"(StateRewriter|OfflineStateRepartitionRunner): State re\w+ failed",
 )
 
 

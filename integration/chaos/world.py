@@ -60,6 +60,11 @@ logger.elastic.name = org.apache.spark.elastic
 logger.elastic.level = info
 logger.queries.name = org.apache.spark.sql.elastic
 logger.queries.level = info
+# Said of each file, and of each batch that takes longer than its trigger.
+logger.files.name = org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+logger.files.level = error
+logger.trigger.name = org.apache.spark.sql.elastic.Triggers$$anon$3
+logger.trigger.level = error
 """
 
 

@@ -18,6 +18,8 @@ from integration.streaming.waiting import eventually
 from spark_elastic.client.failures import Failure
 
 RECOVERED_S, SLOTS_S = 60.0, 30.0
+#: No bounds are declared then, so the application uses all that is there.
+MISSING = "executors are missing"
 _POLL_S = 0.1
 # Spark's own threads and files come and go.
 MORE_THREADS, MORE_FILES = 40, 80
@@ -100,6 +102,8 @@ def _wrong(world: World, before: dict[str, int]) -> Iterator[str]:
         living = len(world.executors())
         if slots != living:
             yield f"slots are {slots}, executors that live {living}"
+        if living != len(world.workers):
+            yield f"{MISSING}: {living} for {len(world.workers)} workers of one core each"
         for name, query in world.queries().items():
             if query["state"] != "Executing":
                 yield f"{name} is {query['state']}"

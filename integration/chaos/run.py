@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import define, field
 
 from integration.chaos.faults import Fault
-from integration.chaos.invariants import Size, final, recover, size_of, unknown_errors
+from integration.chaos.invariants import MISSING, Size, final, recover, size_of, unknown_errors
 from integration.chaos.phases import BACKOFF, HELD, STARTING, bring_about
 from integration.chaos.plan import FAULTS, Plan, Step
 from integration.chaos.report import Happened, Report
@@ -73,10 +74,18 @@ class Chaos:
             )
         )
         self._note(broken + found.broken + self._uncaused(step, faults, policies, struck))
+        if any(MISSING in what for what in found.broken):
+            self._get_executors()
         self.report.script()
         if len(self.report.happened) == _WARM_STEPS:
             self.first_size = size_of(self.world)
         return phase
+
+    def _get_executors(self) -> None:
+        """After executors were missing, which is reported: the next steps are to have them."""
+        with suppress(Failure):
+            self.world.ask_for_executors()
+            self.world.say(f"asked for executors, recovered in {recover(self.world).seconds} s")
 
     def _strike(self, fault: Fault, step: Step, broken: list[str]) -> str:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -14,6 +15,7 @@ from attrs import define, field, frozen
 from integration.chaos.journal import Moves, replayed
 from integration.chaos.rows import QUERIES, differences, written
 from integration.chaos.world import World
+from integration.jdk_tools import JSTACK, tool_output
 from integration.streaming.waiting import eventually
 from spark_elastic.client.failures import Failure
 
@@ -23,6 +25,7 @@ MISSING = "executors are missing"
 _POLL_S = 0.1
 # Spark's own threads and files come and go.
 MORE_THREADS, MORE_FILES = 40, 80
+_THREAD = re.compile(r'^"(.*?)" ', re.MULTILINE)
 _ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
 #: What Spark calls an error when executors are lost, or a batch fails as it is meant to.
 KNOWN_ERRORS = (
@@ -45,16 +48,27 @@ KNOWN_ERRORS = (
 
 @frozen
 class Size:
-    """What the driver holds."""
+    """What the driver holds; its threads by name, without numbers."""
 
-    threads: int
+    threads: Counter[str]
     files: int
+
+    def more_than(self, other: Size) -> list[str]:
+        """Say what there is more of, beyond what comes and goes."""
+        said = []
+        if self.threads.total() > other.threads.total() + MORE_THREADS:
+            more = (self.threads - other.threads).most_common(8)
+            said.append(f"{self.threads.total()} threads instead of {other.threads.total()}, more are {more}")
+        if self.files > other.files + MORE_FILES:
+            said.append(f"{self.files} files instead of {other.files}")
+        return said
 
 
 def size_of(world: World) -> Size:
     """Count the driver's threads and files."""
-    driver = psutil.Process(world.process.pid)
-    return Size(driver.num_threads(), driver.num_fds())
+    stacks = tool_output(JSTACK, str(world.process.pid))
+    names = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "#", name) for name in _THREAD.findall(stacks))
+    return Size(Counter(names), psutil.Process(world.process.pid).num_fds())
 
 
 @define
@@ -187,11 +201,9 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
 
 
 def _check_size(world: World, first: Size, check: Callable[[str], None]) -> None:
-    def small() -> bool:
-        size = size_of(world)
-        return size.threads <= first.threads + MORE_THREADS and size.files <= first.files + MORE_FILES
-
     try:
-        eventually(small, "the driver is as small as at first", timeout_s=30, every_s=0.5)
+        eventually(
+            lambda: not size_of(world).more_than(first), "the driver is small", timeout_s=20, every_s=2.0
+        )
     except AssertionError:
-        check(f"the driver has grown from {first} to {size_of(world)}")
+        check(f"the driver has grown: {size_of(world).more_than(first)}")

@@ -16,8 +16,8 @@ ROWS_PER_FILE = 60
 # Spark takes what is of second 0 for late.
 FIRST_SECOND = 1000
 KEYS = 50
-QUERIES = ("copies", "totals", "firsts", "pairs")
-STATEFUL = ("totals", "firsts", "pairs")
+QUERIES = ("copies", "totals", "firsts", "pairs", "memories")
+STATEFUL = ("totals", "firsts", "pairs", "memories")
 
 
 class Feeder:
@@ -102,7 +102,7 @@ class Tail:
 def differences(output: Path, incoming: Path, query: str) -> tuple[int, list[str]]:
     """Compare what a query has written with a batch query over all files: rows, and what differs."""
     last = {batch.batch: batch.rows for batch in written(output, query)}
-    if query == "totals":
+    if query in ("totals", "memories"):
         # A later batch has the newer totals of its keys.
         newest = {row[0]: row[1:] for _, rows in sorted(last.items()) for row in rows}
         found = Counter((key, *rest) for key, rest in newest.items())

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 from attrs import define, field
 
 from integration.chaos.faults import Fault
@@ -59,7 +60,7 @@ class Chaos:
             broken.append(str(error))
         found = recover(self.world)
         recovered = now()
-        self.world.say(f"recovered in {found.seconds} s, broken: {broken + found.broken}")
+        self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {broken + found.broken}")
         if any(fault.repeats for fault in faults):
             self.windows.append((struck, recovered))
         self.report.happened.append(
@@ -80,6 +81,11 @@ class Chaos:
         if len(self.report.happened) == _WARM_STEPS:
             self.first_size = size_of(self.world)
         return phase
+
+    def _threads(self) -> str:
+        with suppress(psutil.NoSuchProcess):
+            return f"{psutil.Process(self.world.process.pid).num_threads()} threads"
+        return "no driver"
 
     def _get_executors(self) -> None:
         """After executors were missing, which is reported: the next steps are to have them."""

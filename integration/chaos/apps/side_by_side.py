@@ -12,11 +12,14 @@ usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 PAUSE_S = 3.0
 JOB_ROWS, JOB_KEYS = 26_000, 13
@@ -46,11 +49,46 @@ def pairs(rows: DataFrame) -> DataFrame:
     return later.join(earlier, near).select("one")
 
 
+class Memory(StatefulProcessor):
+    """Keeps count and sum of a key, and each of its values modulo 5 with how often it came."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._sums = handle.getValueState("sums", "n long, total long")
+        self._often = handle.getMapState("often", "digit int", "n long")
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        n, total = self._sums.get() or (0, 0) if self._sums.exists() else (0, 0)
+        for value in (int(value) for piece in rows for value in piece["value"]):
+            n, total, digit = n + 1, total + value, (value % 5,)
+            (before,) = self._often.getValue(digit) or (0,) if self._often.containsKey(digit) else (0,)
+            self._often.updateValue(digit, (before + 1,))
+        self._sums.update((n, total))
+        # What the map has must be what the sum has, or a part of the state is lost.
+        counted = sum(times for _, (times,) in self._often.iterator())
+        yield pd.DataFrame({"key": [key[0]], "n": [n], "total": [total if counted == n else -1]})
+
+    def close(self) -> None:
+        pass
+
+
+def memories(rows: DataFrame) -> DataFrame:
+    """Keep the same totals in Python, in two kinds of state."""
+    return rows.groupBy("key").transformWithStateInPandas(
+        statefulProcessor=Memory(),
+        outputStructType="key int, n long, total long",
+        outputMode="Update",
+        timeMode="None",
+    )
+
+
 QUERIES: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "copies": (copies, "append"),
     "totals": (totals, "update"),
     "firsts": (firsts, "append"),
     "pairs": (pairs, "append"),
+    "memories": (memories, "update"),
 }
 
 

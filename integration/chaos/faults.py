@@ -43,6 +43,9 @@ class Fault(ABC):
     def heal(self, world: World) -> None:
         """Undo what `World.calm` does not."""
 
+    def outcome(self, world: World) -> None:
+        """Wait for what must come of it, once all is put right. Raises AssertionError."""
+
 
 class _LosesExecutors(Fault):
     repeats = True
@@ -224,7 +227,7 @@ class TakeSavepoint(Fault):
         self._wanted = (query, since)
         return query
 
-    def heal(self, world: World) -> None:
+    def outcome(self, world: World) -> None:
         if self._wanted is not None:
             query, since = self._wanted
             eventually(lambda: self._told(world, query, since), f"a savepoint of {query}", _WAIT_S, 0.2)

@@ -26,6 +26,14 @@ _POLL_S = 0.1
 # Spark's own threads and files come and go.
 MORE_THREADS, MORE_FILES = 40, 80
 _THREAD = re.compile(r'^"(.*?)" ', re.MULTILINE)
+# Pools of Spark's that are bounded, and whose threads stay for a minute.
+_POOLS = (
+    "block-manager-",
+    "SparkUI-",
+    "shuffle-exchange-",
+    "QueryStageCreator-",
+    "ResultQueryStageExecution-",
+)
 _ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
 #: What Spark calls an error when executors are lost, or a batch fails as it is meant to.
 KNOWN_ERRORS = (
@@ -67,7 +75,8 @@ class Size:
 def size_of(world: World) -> Size:
     """Count the driver's threads and files."""
     stacks = tool_output(JSTACK, str(world.process.pid))
-    names = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "#", name) for name in _THREAD.findall(stacks))
+    names = (name for name in _THREAD.findall(stacks) if not name.startswith(_POOLS))
+    names = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "#", name) for name in names)
     return Size(Counter(names), psutil.Process(world.process.pid).num_fds())
 
 

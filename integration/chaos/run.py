@@ -53,9 +53,11 @@ class Chaos:
         time.sleep(step.seconds)  # as long as it lasts
         healed = now()
         for fault in faults:
-            self._heal(fault, broken)
+            fault.heal(self.world)
         try:
             self.world.calm()
+            for fault in faults:
+                fault.outcome(self.world)
         except AssertionError as error:
             broken.append(str(error))
         found = recover(self.world)
@@ -95,19 +97,13 @@ class Chaos:
 
     def _strike(self, fault: Fault, step: Step, broken: list[str]) -> str:
         try:
-            return fault.strike(self.world, step.query, random.Random(step.seed))
+            return fault.strike(self.world, step.query, random.Random(f"{step.seed} {fault.name}"))
         except AssertionError as error:
             broken.append(str(error))
             return "it broke"
         except (Failure, LookupError) as failure:
             # Whom it asks may be what another fault has hit.
             return f"nothing: {failure}"
-
-    def _heal(self, fault: Fault, broken: list[str]) -> None:
-        try:
-            fault.heal(self.world)
-        except AssertionError as error:
-            broken.append(str(error))
 
     def _uncaused(self, step: Step, faults: list[Fault], policies: list[int], since: int) -> list[str]:
         """Name what has happened that none of the faults explains."""

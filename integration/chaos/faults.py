@@ -265,10 +265,10 @@ class FillJournal(Fault):
 
 
 class StorageAway(_LosesExecutors):
-    """The checkpoints cannot be reached, for less than three attempts of a batch."""
+    """The checkpoints cannot be reached."""
 
     name = "storage_away"
-    shortest, longest = 0.2, 2.0
+    shortest, longest = 0.2, 8.0
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         world.storage.take_away()

@@ -6,6 +6,7 @@ import json
 import statistics
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -66,7 +67,7 @@ class Report:
         write_steps(path, (happened.step for happened in self.happened))
         return path
 
-    def result(self, **more: object) -> dict[str, object]:
+    def result(self, **more: object) -> dict[str, Any]:
         """Return the result."""
         pairs = Counter((name, h.phase) for h in self.happened for name in h.step.faults)
         by_fault: dict[str, dict[str, int]] = {}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 from attrs import define, field
@@ -127,7 +128,7 @@ class Chaos:
         for what in broken:
             self.report.failed(what, len(self.report.happened), self.world.process)
 
-    def finish(self) -> dict[str, object]:
+    def finish(self) -> dict[str, Any]:
         """End it all, and return the result."""
         found = final(self.world, self.windows, self.first_size)
         for what in found.broken:
@@ -143,7 +144,7 @@ class Chaos:
         return result
 
 
-def run(folder: Path, seed: int, steps: Iterator[Step], plan: Plan) -> dict[str, object]:
+def run(folder: Path, seed: int, steps: Iterator[Step], plan: Plan) -> dict[str, Any]:
     """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
     report = Report(seed, folder)
     with world(folder) as made:

@@ -43,7 +43,6 @@ CONF = {
     f"{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
     f"{_SCHEDULER}.executing.cooldownAfterRescaling": "2s",
     f"{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
-    # A batch that fails three times in the same way is given up: outages have to be shorter than two delays.
     "spark.elastic.restartStrategy.type": "fixed-delay",
     "spark.elastic.restartStrategy.fixedDelay.delay": "2s",
     "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",

@@ -88,7 +88,7 @@ class Recovery:
     broken: list[str] = field(factory=list)
 
 
-def recover(world: World) -> Recovery:
+def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
     """Wait until all is well again, as it must be within a minute."""
     began = time.monotonic()
     before = dict(world.tail.counts())
@@ -106,8 +106,8 @@ def recover(world: World) -> Recovery:
         if passed > SLOTS_S and not slots_said and any(what.startswith("slots") for what in wrong):
             slots_said = True
             result.broken.append(f"after {SLOTS_S:g} s {next(w for w in wrong if w.startswith('slots'))}")
-        if passed > RECOVERED_S:
-            result.broken += [f"after {RECOVERED_S:g} s {what}" for what in wrong]
+        if passed > limit_s:
+            result.broken += [f"after {limit_s:g} s {what}" for what in wrong]
             return result
         time.sleep(_POLL_S)
 

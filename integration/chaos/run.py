@@ -23,6 +23,8 @@ from spark_elastic.client.failures import Failure
 
 # By then every kind of thread and file has been there once.
 _WARM_STEPS = 10
+# Five queries on one or two cold executors.
+_START_S = 180.0
 _ILL = (BACKOFF, HELD, STARTING)
 
 
@@ -37,7 +39,7 @@ class Chaos:
 
     def settle(self) -> bool:
         """Wait until the application runs; tells whether it does."""
-        found = recover(self.world)
+        found = recover(self.world, _START_S)
         self._note(found.broken)
         return not found.broken
 

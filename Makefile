@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch clean
+.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ bench-rest: jar ## measure what reads of the REST API cost a running query (BENC
 
 bench-batch: jar ## measure TPC-H with the plugin and without (SF=1: scale; BENCH=--quick: few queries)
 	$(BIN)/python -m integration.bench.batch $(if $(SF),--sf $(SF)) $(BENCH)
+
+chaos: jar ## let one thing after another go wrong on a real cluster (FAULTS=20: so many; SEED=1; SCRIPT=FILE)
+	$(BIN)/python -m integration.chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED)) $(if $(SCRIPT),--script $(SCRIPT))
 
 clean: ## remove all that was made in this checkout (not the cache of downloads)
 	rm -rf .venv dist target project/target project/project jvm-shim/target python/spark_elastic/jars

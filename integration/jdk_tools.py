@@ -10,14 +10,22 @@ from spark_elastic.demo.cluster import spark_home
 from spark_elastic.maven.jdk import find_java
 
 JAR = "jdk.jartool/sun.tools.jar.Main"
-_JAVAC = "jdk.compiler/com.sun.tools.javac.Main"
+JSTACK = "jdk.jcmd/sun.tools.jstack.JStack"
 KEYTOOL = "java.base/sun.security.tools.keytool.Main"
+_JAVAC = "jdk.compiler/com.sun.tools.javac.Main"
 _TOOL_S = 120.0
 
 
 def run_tool(tool: str, *arguments: str | Path) -> None:
     """Run a tool to its end. Raises CalledProcessError, or TimeoutExpired after two minutes."""
-    subprocess.run([find_java(), "-m", tool, *arguments], check=True, capture_output=True, timeout=_TOOL_S)
+    tool_output(tool, *arguments)
+
+
+def tool_output(tool: str, *arguments: str | Path) -> str:
+    """Do as `run_tool`, and return what it has printed."""
+    command = [find_java(), "-m", tool, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, timeout=_TOOL_S, text=True)
+    return done.stdout
 
 
 def compile_java(source: Path, classes: Path) -> None:

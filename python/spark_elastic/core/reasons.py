@@ -298,6 +298,11 @@ REASONS: Mapping[str, Reason] = {
         "Asks the cluster for {wanted:executor} in all, {before} are here: so many are needed for the slots "
         "that the queries have declared.",
     ),
+    "executors_unlimited": Reason(
+        "info",
+        "Takes back the number of executors that was asked for, {before} are here: a query without an upper "
+        "bound uses all there are.",
+    ),
     "executors_released": Reason(
         "info",
         "Gives executors {released} back: the slots that the queries have declared need {wanted:executor}.",

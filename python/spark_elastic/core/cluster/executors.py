@@ -2,8 +2,9 @@
 
 Each query declares the slots that it could use, its upper bound; together they are what the application
 wants. A query without a bound of its own uses what is there: for it nothing is requested, and while it
-lives nothing is released. Reconciled on each change: an executor that was asked for and has not come yet
-counts as supply, so that nothing is asked for twice.
+lives nothing is released. A cluster that gives an application all its workers, unless it is asked for a
+number of them, is then asked for none. Reconciled on each change: an executor that was asked for and has not
+come yet counts as supply, so that nothing is asked for twice.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from attrs import define, field, frozen
 
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.slots import SlotPool
+
+EVERY = 2**31 - 1
+"""As many executors as there can be: what Spark's Standalone master takes for no number."""
 
 _FIRST_RETRY_MS = 5_000
 _LAST_RETRY_MS = 300_000
@@ -32,16 +36,18 @@ class Order:
 class ExecutorDemand:
     """The demand of one application.
 
-    `usual_slots` is what an executor is expected to have while none is there to be looked at. `requested` is
-    the total that was asked for last, `refused_with` how many executors were there when that was refused: it
-    is asked again when there are more or fewer, and at `retry_at` (epoch ms), later after each of `refusals`
-    in a row. `surplus_since` is when there were first more executors than wanted (epoch ms), `releasing` are
-    those that were given back and are not gone yet, `advised` is the last surplus (wanted, here) of which
-    was only said that it could be given back.
+    `usual_slots` is what an executor is expected to have while none is there to be looked at. `gives_all`
+    says that the cluster gives all that it can, unless it is asked for a number. `requested` is the total
+    that was asked for last, `refused_with` how many executors were there when that was refused: it is asked
+    again when there are more or fewer, and at `retry_at` (epoch ms), later after each of `refusals` in a row.
+    `surplus_since` is when there were first more executors than wanted (epoch ms), `releasing` are those that
+    were given back and are not gone yet, `advised` is the last surplus (wanted, here) of which was only said
+    that it could be given back.
     """
 
     idle_ms: int
     usual_slots: int = 1
+    gives_all: bool = False
     requested: int | None = None
     refused_with: int | None = None
     refusals: int = 0
@@ -63,7 +69,11 @@ class ExecutorDemand:
         here = pool.usable
         if self.releasing:
             here = {id: slots for id, slots in here.items() if id not in self.releasing}
-        wanted = self._wanted(here, tuple(queries), most)
+        queries = tuple(queries)
+        if self.gives_all and any(query.upper >= most for query in queries):
+            self.surplus_since = self.advised = None
+            return None if self.requested is None else self._request(at, here, EVERY, len(here))
+        wanted = self._wanted(here, queries, most)
         if wanted is None or wanted <= len(here):
             self.refusals, self.retry_at = 0, None
         if wanted is None or wanted >= len(here):
@@ -78,12 +88,16 @@ class ExecutorDemand:
             self.requested = total  # those that have not come yet are not wanted any more
             return Order(total=total, wanted=wanted)
         if wanted > len(here):
-            retries = self.retry_at is not None and at >= self.retry_at
-            if total == self.requested and self.refused_with in (None, len(here)) and not retries:
-                return None
-            self.requested, self.refused_with, self.retry_at = total, None, None
-            return Order(total=total, wanted=wanted)
+            return self._request(at, here, total, wanted)
         return self._surplus(at, pool, here, wanted, total)
+
+    def _request(self, at: int, here: Mapping[str, int], total: int, wanted: int) -> Order | None:
+        """Ask for another total; for the same one again if it was refused and something has changed."""
+        retries = self.retry_at is not None and at >= self.retry_at
+        if total == self.requested and self.refused_with in (None, len(here)) and not retries:
+            return None
+        self.requested, self.refused_with, self.retry_at = total, None, None
+        return Order(total=total, wanted=wanted)
 
     def refused(self, at: int, pool: SlotPool) -> None:
         """Note that the cluster did not do what was asked.

@@ -8,7 +8,7 @@ from attrs import define, evolve, field
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.executors import ExecutorDemand, Order
+from spark_elastic.core.cluster.executors import EVERY, ExecutorDemand, Order
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.events import ActionFailed, ActionOutcome
@@ -44,6 +44,7 @@ class Supply:
             self.orders.clear()
             self.demand.lost()
         self.demand.usual_slots = max(1, task.slots(int(conf.get("spark.executor.cores", "1"))))
+        self.demand.gives_all = conf.get("spark.master", "").startswith("spark://")
         self.decommissions = is_on(conf, "spark.decommission.enabled")
         self.allowed = not is_on(conf, "spark.dynamicAllocation.enabled")
         self.stale = True
@@ -97,7 +98,8 @@ class Supply:
 
     def _order(self, order: Order, here: int, turn: Turn) -> None:
         released = ", ".join(order.release)
-        reason = "executors_released" if order.release else "executors_requested"
+        asked = "executors_unlimited" if order.total == EVERY else "executors_requested"
+        reason = "executors_released" if order.release else asked
         wanted = order.wanted if order.release else order.total
         turn.report(reason, before=here, after=wanted, wanted=wanted, released=released)
         if self.settings.advise_only:

@@ -212,6 +212,31 @@ def test_for_a_query_without_a_bound_nothing_is_requested_or_released(stage: Sta
     assert executor_orders(actions + world.advance(600_000)) == []
 
 
+def test_what_was_asked_for_is_taken_back_for_a_query_without_a_bound(stage: Stage) -> None:
+    """A Standalone master gives an application all its workers, unless it has asked for a number."""
+    world = scene(stage, upper=1)
+    world.start(1, 1, spark_master="spark://master:7077")
+    world.submit()
+    assert only(world.advance(IDLE_MS), ac.RequestExecutors).total == 1
+    world.lose("1")
+    actions = world.submit(evolve(STATEFUL, query="free", name="free"))
+    assert only(actions, ac.RequestExecutors).total == 2**31 - 1
+    assert "executors_unlimited" in reasons(actions)
+    world.done(only(actions, ac.RequestExecutors))
+    for number in ("5", "6"):
+        assert executor_orders(world.executor(number)) == []
+    assert executor_orders(world.lose("0")) == []
+    assert executor_orders(world.advance(600_000)) == []
+
+
+def test_where_nobody_has_asked_for_a_number_none_is_asked_for(stage: Stage) -> None:
+    world = scene(stage, upper=4)
+    world.start(1, spark_master="spark://master:7077")
+    assert executor_orders(world.submit(evolve(STATEFUL, query="free", name="free"))) == []
+    assert executor_orders(world.submit()) == []
+    assert executor_orders(world.lose("0")) == []
+
+
 @pytest.mark.parametrize("mode", ["reactive", "dynamic allocation", "Dynamic Allocation", "advice"])
 def test_nobody_is_asked(stage: Stage, mode: str) -> None:
     world = stage(

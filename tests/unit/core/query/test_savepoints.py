@@ -56,6 +56,18 @@ def test_a_savepoint_is_taken_while_the_query_goes_on(scene: Scene) -> None:
     assert running(scene) == 2
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_what_becomes_of_it_is_told_though_the_run_has_failed_meanwhile(scene: Scene, complete: bool) -> None:
+    request(scene)
+    order = scene.last_order("TakeSavepoint")
+    assert order is not None
+    scene.run_fails()
+    assert scene.query().state == "Restarting"
+    actions = taken(scene) if complete else scene.fail(order, "the storage is away")
+    assert reasons(actions) == ["savepoint_taken" if complete else "savepoint_failed"]
+    assert scene.query().state == "Restarting"
+
+
 def test_without_a_folder_it_goes_where_the_settings_say() -> None:
     scene = Scene(CoreSettings(savepoint_dir="hdfs://nn/s"))
     scene.start(2)

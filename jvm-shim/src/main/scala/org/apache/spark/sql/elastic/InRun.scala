@@ -62,6 +62,8 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
    */
   def retry(next: MicroBatchExecutionContext, again: Boolean): Unit = {
     execution.sparkSession.sparkContext.cancelJobGroup(execution.runId.toString)
+    // As after a run of its own. Else what stores of the failed attempt have committed would count for the next one.
+    if (query.stateful) execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
     // What failed beside the stream thread, such as the removal of old logs, would fail each micro-batch from now on.
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
     // With its offsets logged the batch needs its sources only to read between them.

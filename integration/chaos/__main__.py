@@ -1,0 +1,80 @@
+"""Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
+
+usage: python -m integration.chaos --faults N --seed S [--only FAULT]... [--folder DIR]
+       python -m integration.chaos --script FILE [--shrink] [--folder DIR]
+The last line printed is one JSON object; the exit code is 1 if anything is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from integration.chaos.plan import FAULTS, Plan, Step, read_steps, write_steps
+from integration.chaos.run import chosen, run
+from integration.chaos.shrink import kinds, shrink
+
+
+def main() -> int:
+    """Run what is asked for, and print the result."""
+    arguments = _arguments()
+    # As at Ctrl-C: what was started is to end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="chaos-"))
+    print(
+        f"seed {arguments.seed}, everything is in {folder}; see chaos.log there", file=sys.stderr, flush=True
+    )
+    plan = Plan(arguments.seed, arguments.only or ())
+    if arguments.shrink:
+        return _shrink(list(read_steps(arguments.script)), folder, arguments.seed)
+    steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
+    result = run(folder, arguments.seed, steps, plan)
+    print(json.dumps(result))
+    return 1 if result["failures"] else 0
+
+
+def _shrink(steps: list[Step], folder: Path, seed: int) -> int:
+    """Print the shortest script that was found to break what the whole breaks first."""
+    tries = itertools.count()
+
+    def broken(fewer: Sequence[Step]) -> set[str]:
+        result = run(folder / str(next(tries)), seed, iter(fewer), Plan(seed))
+        return kinds(result["failures"])
+
+    wanted = broken(steps)
+    if not wanted:
+        print("nothing breaks", file=sys.stderr)
+        return 0
+    path = folder / "shortest.jsonl"
+    write_steps(path, shrink(steps, lambda fewer: bool(broken(fewer) & wanted)))
+    print(json.dumps({"broken": sorted(wanted), "script": str(path)}))
+    return 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.chaos",
+        description="Let one thing after another go wrong on a real cluster.",
+    )
+    parser.add_argument("--faults", type=int, default=20, help="so many faults (default 20)")
+    parser.add_argument("--seed", type=int, default=1, help="chooses them and their targets (default 1)")
+    parser.add_argument("--only", action="append", choices=sorted(FAULTS), help="a fault; else all")
+    parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
+    parser.add_argument(
+        "--shrink", action="store_true", help="leave out steps of the script that are not needed"
+    )
+    parser.add_argument("--folder", type=Path, help="a new folder for all that is written")
+    arguments = parser.parse_args()
+    if arguments.shrink and arguments.script is None:
+        parser.error("--shrink needs a --script")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

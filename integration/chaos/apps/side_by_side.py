@@ -1,0 +1,145 @@
+"""Queries of several kinds over the same JSON files, side by side, and a batch job now and then.
+
+Every batch of every query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch
+that is done again is a line again. While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
+there.
+The address of its UI is in OUTPUT/ui. It ends when there is a file OUTPUT/_done and the queries have read all
+that came before it.
+
+usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+PAUSE_S = 3.0
+JOB_ROWS, JOB_KEYS = 26_000, 13
+
+
+def copies(rows: DataFrame) -> DataFrame:
+    """Keep no state, but shuffle."""
+    return rows.repartition("key").select("value")
+
+
+def totals(rows: DataFrame) -> DataFrame:
+    return rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+
+
+def firsts(rows: DataFrame) -> DataFrame:
+    return rows.select(F.expr("value div 7").alias("code")).dropDuplicates(["code"])
+
+
+def pairs(rows: DataFrame) -> DataFrame:
+    """Join each third value with the one that is 120 larger, which comes two seconds later."""
+    timed = rows.withColumn("time", F.timestamp_seconds("second")).withWatermark("time", "60 seconds")
+    later = timed.select(F.col("value").alias("one"), "time")
+    earlier = timed.where("value % 3 = 0").select(
+        (F.col("value") + 120).alias("other"), F.col("time").alias("then")
+    )
+    near = F.expr("one = other AND then BETWEEN time - INTERVAL 10 SECONDS AND time")
+    return later.join(earlier, near).select("one")
+
+
+class Memory(StatefulProcessor):
+    """Keeps count and sum of a key, and each of its values modulo 5 with how often it came."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._sums = handle.getValueState("sums", "n long, total long")
+        self._often = handle.getMapState("often", "digit int", "n long")
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        n, total = self._sums.get() or (0, 0) if self._sums.exists() else (0, 0)
+        for value in (int(value) for piece in rows for value in piece["value"]):
+            n, total, digit = n + 1, total + value, (value % 5,)
+            (before,) = self._often.getValue(digit) or (0,) if self._often.containsKey(digit) else (0,)
+            self._often.updateValue(digit, (before + 1,))
+        self._sums.update((n, total))
+        # What the map has must be what the sum has, or a part of the state is lost.
+        counted = sum(times for _, (times,) in self._often.iterator())
+        yield pd.DataFrame({"key": [key[0]], "n": [n], "total": [total if counted == n else -1]})
+
+    def close(self) -> None:
+        pass
+
+
+def memories(rows: DataFrame) -> DataFrame:
+    """Keep the same totals in Python, in two kinds of state."""
+    return rows.groupBy("key").transformWithStateInPandas(
+        statefulProcessor=Memory(),
+        outputStructType="key int, n long, total long",
+        outputMode="Update",
+        timeMode="None",
+    )
+
+
+QUERIES: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "copies": (copies, "append"),
+    "totals": (totals, "update"),
+    "firsts": (firsts, "append"),
+    "pairs": (pairs, "append"),
+    "memories": (memories, "update"),
+}
+
+
+def note(file: Path, **said: object) -> None:
+    """Append a line."""
+    with file.open("a") as lines:
+        lines.write(json.dumps({"at": time.time_ns() // 1_000_000, **said}) + "\n")
+
+
+def writer(output: Path, name: str) -> Callable[[DataFrame, int], None]:
+    ill = output / f"ill-{name}"
+
+    def write(batch: DataFrame, number: int) -> None:
+        if ill.exists():
+            raise ValueError(ill.read_text())
+        note(output / f"{name}.jsonl", batch=number, rows=[list(row) for row in batch.collect()])
+
+    return write
+
+
+def job(spark: SparkSession, output: Path) -> None:
+    """Count in two stages what is known beforehand."""
+    counted = spark.range(0, JOB_ROWS, 1, 4).groupBy((F.col("id") % JOB_KEYS).alias("key")).count()
+    try:
+        right = {row["count"] for row in counted.collect()} == {JOB_ROWS // JOB_KEYS}
+        note(output / "jobs.jsonl", right=right)
+    except Exception as error:
+        note(output / "jobs.jsonl", error=str(error))
+
+
+def main(incoming: str, checkpoints: str, place: str) -> None:
+    """Run the queries until the input is said to be complete."""
+    output = Path(place)
+    spark = SparkSession.builder.appName("side-by-side").getOrCreate()
+    running = []
+    for name, (build, mode) in QUERIES.items():
+        files = spark.readStream.schema("key int, value long, second long").option("maxFilesPerTrigger", 20)
+        query = build(files.json(incoming)).writeStream.queryName(name).outputMode(mode)
+        query = query.option("checkpointLocation", f"{checkpoints}/{name}").trigger(processingTime="1 second")
+        running.append(query.foreachBatch(writer(output, name)).start())
+    hidden = output / ".ui"
+    hidden.write_text(str(spark.sparkContext.uiWebUrl))
+    hidden.rename(output / "ui")
+    while not (output / "_done").exists():
+        job(spark, output)
+        time.sleep(PAUSE_S)
+    for started in running:
+        started.processAllAvailable()
+        started.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

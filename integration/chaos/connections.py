@@ -1,0 +1,71 @@
+"""Faults of clients that connect and then say nothing."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from abc import abstractmethod
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import psutil
+
+from integration.chaos.faults import Fault
+from integration.chaos.world import World
+
+_CONNECT_S = 5.0
+_FEW, _MANY = 50, 500
+_WORDS = (
+    ("nothing", b""),
+    ("a letter", b"G"),
+    ("half a request", b"GET /elastic/api/v1/queries HTTP/1.1\r\n"),
+    ("nonsense", b"\0\xff" * 40),
+)
+
+
+class _Idles(Fault):
+    shortest, longest = 1.0, 5.0
+
+    @abstractmethod
+    def port(self, world: World) -> int | None:
+        """Return the port of the driver that is connected to."""
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._held: list[socket.socket] = []
+        port = self.port(world)
+        if port is None:
+            return "no such port"
+        # Some begin to say something.
+        said, words = chance.choice(_WORDS)
+        wanted, deadline = chance.randint(_FEW, _MANY), time.monotonic() + _CONNECT_S
+        # Spark's UI lets one connection wait in line: not all that are wanted are made in time.
+        while len(self._held) < wanted and time.monotonic() < deadline:
+            with suppress(OSError):
+                connection = socket.create_connection(("127.0.0.1", port), _CONNECT_S)
+                self._held.append(connection)
+                connection.sendall(words)
+        return f"{len(self._held)} connections to port {port}, each says {said}"
+
+    def heal(self, world: World) -> None:
+        for connection in self._held:
+            connection.close()
+
+
+class IdleAtUi(_Idles):
+    name = "idle_at_ui"
+
+    def port(self, world: World) -> int | None:
+        return urlsplit(world.api.url).port
+
+
+class IdleAtGateway(_Idles):
+    name = "idle_at_gateway"
+
+    def port(self, world: World) -> int | None:
+        with suppress(psutil.NoSuchProcess):
+            for policy in world.policies():
+                for connection in policy.net_connections("tcp"):
+                    if connection.raddr and connection.status == psutil.CONN_ESTABLISHED:
+                        return int(connection.raddr.port)
+        return None

@@ -1,0 +1,278 @@
+"""The faults: one class each, which strikes a target of its choice and later heals what it did.
+
+What a fault may bring about is said by its flags; whatever else happens is a defect.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import ClassVar
+
+import psutil
+
+from integration.chaos.rows import now
+from integration.chaos.world import MOST, World
+from integration.streaming.waiting import eventually
+from spark_elastic.client.failures import Busy, NoDriver, Refused
+
+_WAIT_S = 60.0
+
+
+class Fault(ABC):
+    """Something that goes wrong.
+
+    `repeats` says that batches may be done again, `fails` that they may fail, `loses_policy` that the policy
+    process may be replaced. It lasts from `shortest` to `longest` seconds.
+    """
+
+    name: ClassVar[str]
+    repeats: ClassVar[bool] = False
+    fails: ClassVar[bool] = False
+    loses_policy: ClassVar[bool] = False
+    shortest: ClassVar[float] = 0.0
+    longest: ClassVar[float] = 0.0
+
+    @abstractmethod
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        """Do it, `query` is the one whose phase was looked at; says what it has hit. Raises Failure."""
+
+    def heal(self, world: World) -> None:
+        """Undo what `World.calm` does not."""
+
+    def outcome(self, world: World) -> None:
+        """Wait for what must come of it, once all is put right. Raises AssertionError."""
+
+
+class _LosesExecutors(Fault):
+    repeats = True
+    fails = True
+
+
+class KillExecutor(_LosesExecutors):
+    name = "executor_killed"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        living = world.executors()
+        if not living:
+            return "no executor was there"
+        id_ = chance.choice(sorted(living))
+        with suppress(psutil.NoSuchProcess):
+            living[id_].kill()
+        return f"executor {id_}"
+
+
+class KillWorker(_LosesExecutors):
+    name = "worker_killed"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        worker = chance.choice(world.workers)
+        world.cluster.kill_worker(worker)
+        world.forget_dead_workers()
+        return worker.name
+
+
+class AddWorker(Fault):
+    name = "worker_added"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        if len(world.workers) >= MOST:
+            return "there are enough"
+        return world.add_worker().name
+
+
+class Decommission(_LosesExecutors):
+    """A worker is decommissioned, with its executors; after a while it ends."""
+
+    name = "worker_decommissioned"
+    shortest, longest = 1.0, 5.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._worker = chance.choice(world.workers)
+        world.cluster.decommission_worker(self._worker)
+        return self._worker.name
+
+    def heal(self, world: World) -> None:
+        world.cluster.remove_worker(self._worker)
+
+
+class AllWorkersGone(_LosesExecutors):
+    name = "all_workers_gone"
+    shortest, longest = 0.0, 8.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        for worker in world.workers:
+            world.cluster.kill_worker(worker)
+        world.forget_dead_workers()
+        return "all"
+
+
+class KillPolicy(Fault):
+    name = "policy_killed"
+    loses_policy = True
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        for policy in world.policies():
+            with suppress(psutil.NoSuchProcess):
+                policy.kill()
+            return f"process {policy.pid}"
+        return "no policy process was there"
+
+
+class _Freezes(Fault):
+    """A process stands still and then goes on."""
+
+    _frozen: psutil.Process | None = None
+
+    @abstractmethod
+    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+        """Return the process, None if there is none."""
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._frozen = self.choose(world, chance)
+        if self._frozen is None:
+            return "none was there"
+        with suppress(psutil.NoSuchProcess):
+            self._frozen.send_signal(signal.SIGSTOP)
+        return f"process {self._frozen.pid}"
+
+    def heal(self, world: World) -> None:
+        if self._frozen is not None:
+            with suppress(psutil.NoSuchProcess):
+                self._frozen.send_signal(signal.SIGCONT)
+
+
+class FreezeExecutor(_Freezes):
+    name = "executor_frozen"
+    shortest, longest = 1.0, 10.0
+
+    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+        living = world.executors()
+        return living[chance.choice(sorted(living))] if living else None
+
+
+class FreezeWorker(_Freezes):
+    name = "worker_frozen"
+    shortest, longest = 1.0, 10.0
+
+    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+        with suppress(psutil.NoSuchProcess, IndexError):
+            return psutil.Process(chance.choice(world.workers).process.pid)
+        return None
+
+
+class FreezePolicy(_Freezes):
+    """Shorter than the silence of 10 s after which the process is replaced."""
+
+    name = "policy_frozen"
+    shortest, longest = 1.0, 7.0
+
+    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+        return next(iter(world.policies()), None)
+
+
+class SetBounds(Fault):
+    """Somebody declares bounds that can be had."""
+
+    name = "bounds_set"
+    shortest, longest = 0.0, 3.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        upper = chance.randint(1, MOST)
+        world.set_bounds(query, chance.randint(1, upper), upper)
+        return f"{query}: at most {upper}"
+
+
+class SetWrongBounds(Fault):
+    """Somebody declares what no bounds are: it is refused, and nothing has changed."""
+
+    name = "bounds_refused"
+    _BODIES: ClassVar[tuple[dict[str, object], ...]] = (
+        {"shuffle": {"parallelism": {"lowerBound": 0, "upperBound": 2}}},
+        {"shuffle": {"parallelism": {"lowerBound": 3, "upperBound": 2}}},
+        {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 10**9}}},
+        {"shuffle": {"parallelism": {"lowerBound": "one", "upperBound": 2}}},
+        {"nothing": {"parallelism": {"lowerBound": 1, "upperBound": 2}}},
+        {"shuffle": []},
+    )
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        before = world.bounds(query)
+        body = chance.choice(self._BODIES)
+        try:
+            world.api.put(f"{world.path(query)}/resource-requirements", body, "*")
+        except Refused:
+            after = world.bounds(query)
+            assert after == before, f"bounds that were refused have changed {before} to {after}"
+            return f"{query}: {body}"
+        raise AssertionError(f"{query}: taken for bounds: {body}")
+
+
+class TakeSavepoint(Fault):
+    """Somebody wants a savepoint; it comes, unless the query is in no state to be saved."""
+
+    name = "savepoint"
+    _wanted: tuple[str, int] | None = None
+    _OUTCOMES = ("savepoint_taken", "savepoint_failed", "savepoint_refused")
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        since = now()
+        try:
+            world.api.order(f"{world.path(query)}/savepoints", {"target": world.storage.place("savepoints")})
+        except Refused as refused:
+            return f"{query}: {refused}"
+        self._wanted = (query, since)
+        return query
+
+    def outcome(self, world: World) -> None:
+        if self._wanted is not None:
+            query, since = self._wanted
+            eventually(lambda: self._told(world, query, since), f"a savepoint of {query}", _WAIT_S, 0.2)
+
+    def _told(self, world: World, query: str, since: int) -> bool:
+        try:
+            id_ = world.query(query)["id"]
+            said = world.api.get(f"/decisions?query={id_}")["decisions"]
+        except (Busy, NoDriver):
+            return False
+        return any(made["reason"] in self._OUTCOMES and made["at"] >= since for made in said)
+
+
+class FillJournal(Fault):
+    """The journal cannot be written any more. It stays so until another process begins a new one."""
+
+    name = "journal_full"
+    loses_policy = True
+    shortest, longest = 1.0, 3.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._policy = next(iter(world.policies()), None)
+        if self._policy is None:
+            return "no policy process was there"
+        with suppress(psutil.NoSuchProcess):
+            # Root may write into any folder, but nobody beyond the largest size of a file.
+            self._policy.rlimit(psutil.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        return f"process {self._policy.pid}"
+
+    def heal(self, world: World) -> None:
+        if self._policy is not None:
+            with suppress(psutil.NoSuchProcess):
+                self._policy.rlimit(psutil.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                self._policy.kill()
+
+
+class StorageAway(_LosesExecutors):
+    """The checkpoints cannot be reached."""
+
+    name = "storage_away"
+    shortest, longest = 0.2, 8.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        world.storage.take_away()
+        return "all checkpoints"
+
+    def heal(self, world: World) -> None:
+        world.storage.bring_back()

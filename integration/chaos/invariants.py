@@ -1,0 +1,218 @@
+"""What must hold once a fault is over, and at the end."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import psutil
+from attrs import define, field, frozen
+
+from integration.chaos.journal import Moves, replayed
+from integration.chaos.rows import QUERIES, differences, written
+from integration.chaos.world import World
+from integration.jdk_tools import JSTACK, tool_output
+from integration.streaming.waiting import eventually
+from spark_elastic.client.failures import Failure
+
+RECOVERED_S, SLOTS_S = 60.0, 30.0
+#: No bounds are declared then, so the application uses all that is there.
+MISSING = "executors are missing"
+_POLL_S = 0.1
+# Spark's own threads and files come and go.
+MORE_THREADS, MORE_FILES = 40, 80
+_THREAD = re.compile(r'^"(.*?)" ', re.MULTILINE)
+# Pools of Spark's that are bounded, and whose threads stay for a minute.
+_POOLS = (
+    "block-manager-",
+    "SparkUI-",
+    "shuffle-exchange-",
+    "QueryStageCreator-",
+    "ResultQueryStageExecution-",
+)
+_ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
+#: What Spark calls an error when executors are lost, or a batch fails as it is meant to.
+KNOWN_ERRORS = (
+    r"TaskSchedulerImpl: Lost executor ",
+    r"TaskSetManager: (\[.*\] )?Task \d+ in stage \S+ failed \d+ times",
+    r"Inbox: Ignoring error",
+    r"TransportResponseHandler: Still have \d+ requests? outstanding",
+    r"TransportClient: Failed to send RPC",
+    r"StandaloneSchedulerBackend: ",
+    r"Utils: Aborting task",
+    r"WriteToDataSourceV2Exec: ",
+    r"MicroBatchExecution: ",
+    r"BlockManagerMasterEndpoint: Fail to know the executor \S+ is alive",
+    r"DataWritingSparkTask: ",
+    r"CheckpointFileManager: ",
+    # A rescale that loses its executors or its storage is taken back.
+    r"(StateRewriter|OfflineStateRepartitionRunner): State re\w+ failed",
+)
+
+
+@frozen
+class Size:
+    """What the driver holds; its threads by name, without numbers."""
+
+    threads: Counter[str]
+    files: int
+
+    def more_than(self, other: Size) -> list[str]:
+        """Say what there is more of, beyond what comes and goes."""
+        said = []
+        if self.threads.total() > other.threads.total() + MORE_THREADS:
+            more = (self.threads - other.threads).most_common(8)
+            said.append(f"{self.threads.total()} threads instead of {other.threads.total()}, more are {more}")
+        if self.files > other.files + MORE_FILES:
+            said.append(f"{self.files} files instead of {other.files}")
+        return said
+
+
+def size_of(world: World) -> Size:
+    """Count the driver's threads and files."""
+    stacks = tool_output(JSTACK, str(world.process.pid))
+    names = (name for name in _THREAD.findall(stacks) if not name.startswith(_POOLS))
+    names = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "#", name) for name in names)
+    return Size(Counter(names), psutil.Process(world.process.pid).num_fds())
+
+
+@define
+class Recovery:
+    """How one fault was got over: seconds, and what was not."""
+
+    seconds: float = 0.0
+    broken: list[str] = field(factory=list)
+
+
+def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
+    """Wait until all is well again, as it must be within a minute."""
+    began = time.monotonic()
+    before = dict(world.tail.counts())
+    slots_said = False
+    result = Recovery()
+    while True:
+        passed = time.monotonic() - began
+        wrong = list(_wrong(world, before))
+        result.seconds = round(passed, 2)
+        if not wrong:
+            return result
+        if not world.process.running:
+            result.broken.append(f"the application has ended with code {world.process.exit_code}")
+            return result
+        if passed > SLOTS_S and not slots_said and any(what.startswith("slots") for what in wrong):
+            slots_said = True
+            result.broken.append(f"after {SLOTS_S:g} s {next(w for w in wrong if w.startswith('slots'))}")
+        if passed > limit_s:
+            result.broken += [f"after {limit_s:g} s {what}" for what in wrong]
+            return result
+        time.sleep(_POLL_S)
+
+
+def _wrong(world: World, before: dict[str, int]) -> Iterator[str]:
+    counts = world.tail.counts()
+    for name in QUERIES:
+        # The first of two may have been under way; it is committed when the second is written.
+        if counts[name] < before[name] + 2:
+            yield f"{name} has written {counts[name] - before[name]} batches"
+    if len(world.policies()) != 1:
+        yield f"there are {len(world.policies())} policy processes"
+    try:
+        slots = world.api.get("/overview")["slots"]["now"]
+        living = len(world.executors())
+        if slots != living:
+            yield f"slots are {slots}, executors that live {living}"
+        if living != len(world.workers):
+            yield f"{MISSING}: {living} for {len(world.workers)} workers of one core each"
+        for name, query in world.queries().items():
+            if query["state"] != "Executing":
+                yield f"{name} is {query['state']}"
+    except Failure as failure:
+        yield f"the API says: {failure}"
+
+
+def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
+    """Name batches that were written twice, but for those within `windows` (epoch ms) of their faults."""
+    said = []
+    for name in QUERIES:
+        seen: dict[int, int] = {}
+        for batch in written(world.output, name):
+            if batch.batch in seen and not any(start <= batch.at <= end for start, end in windows):
+                said.append(f"{name} has written batch {batch.batch} at {seen[batch.batch]} and {batch.at}")
+            seen[batch.batch] = batch.at
+    return said
+
+
+def jobs(world: World, windows: list[tuple[int, int]]) -> tuple[int, list[str]]:
+    """Count the batch jobs, and name those that were wrong, or failed without an executor being lost."""
+    file = world.output / "jobs.jsonl"
+    done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    said = []
+    for job in done:
+        if "error" not in job:
+            said += [] if job["right"] else [f"a batch job that ended at {job['at']} has counted wrongly"]
+        elif not any(start <= job["at"] <= end for start, end in windows):
+            said.append(f"a batch job has failed at {job['at']}: {job['error'][:300]}")
+    return len(done), said
+
+
+def unknown_errors(log: str) -> dict[str, int]:
+    """Count the lines of a driver's log that are errors of no known cause."""
+    found: dict[str, int] = {}
+    for match in _ERROR.finditer(log):
+        line = f"{match[1]}: {match[2][:200]}"
+        if not any(re.match(known, line) for known in KNOWN_ERRORS):
+            found[line] = found.get(line, 0) + 1
+    return found
+
+
+@define
+class Final:
+    """What was found at the end."""
+
+    rows: int = 0
+    jobs: int = 0
+    moves: int = 0
+    in_place: int = 0
+    broken: list[str] = field(factory=list)
+
+
+def final(world: World, windows: list[tuple[int, int]], first_size: Size | None) -> Final:
+    """End input and application, then check everything that can only be checked as a whole."""
+    result = Final()
+    check = result.broken.append
+    with suppress(psutil.NoSuchProcess):
+        if first_size is not None:
+            _check_size(world, first_size, check)
+    world.feeder.stop()
+    (world.output / "_done").touch()
+    code = world.process.wait(2 * RECOVERED_S)
+    if code != 0:
+        check(f"the application has not ended well: exit code {code}")
+    for name in QUERIES:
+        rows, different = differences(world.output, world.folder / "incoming", name)
+        result.rows += rows
+        result.broken += different
+    result.broken += repeated(world, windows)
+    result.jobs, wrong = jobs(world, windows)
+    result.broken += wrong
+    for journal in world.journals():
+        moves = Moves.of(journal)
+        result.moves += moves.moved
+        result.in_place += moves.in_place
+        result.broken += moves.broken + replayed(journal)
+    for left in world.storage.folder("savepoints").glob(".savepoint-*"):
+        check(f"a savepoint was left half done: {left}")
+    return result
+
+
+def _check_size(world: World, first: Size, check: Callable[[str], None]) -> None:
+    try:
+        eventually(
+            lambda: not size_of(world).more_than(first), "the driver is small", timeout_s=20, every_s=2.0
+        )
+    except AssertionError:
+        check(f"the driver has grown: {size_of(world).more_than(first)}")

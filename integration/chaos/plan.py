@@ -1,0 +1,112 @@
+"""What is done when: chosen by chance from a seed, pairs of fault and phase that were not met yet first."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import attrs
+from attrs import frozen
+
+from integration.chaos import connections, faults
+from integration.chaos.faults import Fault
+from integration.chaos.phases import PHASES
+from integration.chaos.rows import STATEFUL
+
+FAULTS: dict[str, type[Fault]] = {
+    fault.name: fault
+    for fault in (
+        faults.KillExecutor,
+        faults.KillWorker,
+        faults.AddWorker,
+        faults.Decommission,
+        faults.AllWorkersGone,
+        faults.KillPolicy,
+        faults.FreezeExecutor,
+        faults.FreezeWorker,
+        faults.FreezePolicy,
+        faults.SetBounds,
+        faults.SetWrongBounds,
+        faults.TakeSavepoint,
+        faults.FillJournal,
+        faults.StorageAway,
+        connections.IdleAtUi,
+        connections.IdleAtGateway,
+    )
+}
+# Of five processes in ten minutes the plugin gives the policy up, as it says.
+_POLICIES, _POLICIES_S = 4, 620.0
+# What of two faults at once would only hide what the other does.
+_ALONE = ("all_workers_gone", "bounds_refused")
+
+
+@frozen(kw_only=True)
+class Step:
+    """One or two faults at once, while `query` is in `phase`, for so many seconds; `seed` chooses targets."""
+
+    faults: tuple[str, ...]
+    query: str
+    phase: str
+    seconds: float
+    seed: int
+
+
+class Plan:
+    """Chooses steps; what has been hit is told to it."""
+
+    def __init__(self, seed: int, only: Iterable[str] = ()) -> None:
+        self._chance = random.Random(seed)
+        self._names = [name for name in FAULTS if not only or name in set(only)]
+        self._lost: deque[float] = deque(maxlen=_POLICIES)
+        self.hit: Counter[tuple[str, str]] = Counter()
+
+    def next(self, clock_s: float) -> Step:
+        """Choose what comes next; `clock_s` is now, in seconds of any clock."""
+        first, phase = self._rarest(self._allowed(clock_s))
+        names = [first]
+        if first not in _ALONE and self._chance.random() < 1 / 3:
+            others = [name for name in self._allowed(clock_s) if name not in (first, *_ALONE)]
+            # One policy process at a time.
+            others = [n for n in others if not (FAULTS[n].loses_policy and FAULTS[first].loses_policy)]
+            if others:
+                names.append(self._chance.choice(others))
+        shortest = max(FAULTS[name].shortest for name in names)
+        longest = min((FAULTS[name].longest for name in names if FAULTS[name].longest > 0), default=0.0)
+        step = Step(
+            faults=tuple(names),
+            query=self._chance.choice(STATEFUL),
+            phase=phase,
+            seconds=round(self._chance.uniform(shortest, max(longest, shortest)), 2),
+            seed=self._chance.randrange(1 << 30),
+        )
+        if any(FAULTS[name].loses_policy for name in names):
+            self._lost.append(clock_s)
+        return step
+
+    def met(self, step: Step, phase: str) -> None:
+        """Take in which phase the faults of a step have met."""
+        self.hit.update((name, phase) for name in step.faults)
+
+    def _allowed(self, clock_s: float) -> list[str]:
+        spent = len(self._lost) == _POLICIES and clock_s - self._lost[0] < _POLICIES_S
+        return [name for name in self._names if not (spent and FAULTS[name].loses_policy)]
+
+    def _rarest(self, names: list[str]) -> tuple[str, str]:
+        pairs = [(name, phase) for name in names for phase in PHASES]
+        fewest = min(self.hit[pair] for pair in pairs)
+        return self._chance.choice([pair for pair in pairs if self.hit[pair] == fewest])
+
+
+def write_steps(path: Path, steps: Iterable[Step]) -> None:
+    """Write a script."""
+    path.write_text("".join(json.dumps(attrs.asdict(step)) + "\n" for step in steps))
+
+
+def read_steps(path: Path) -> Iterator[Step]:
+    """Read a script: a step a line."""
+    for line in path.read_text().splitlines():
+        value = json.loads(line)
+        yield Step(**{**value, "faults": tuple(value["faults"])})

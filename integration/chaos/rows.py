@@ -1,0 +1,142 @@
+"""What the queries read, and what they must have written."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+ROWS_PER_FILE = 60
+# Spark takes what is of second 0 for late.
+FIRST_SECOND = 1000
+KEYS = 50
+QUERIES = ("copies", "totals", "firsts", "pairs", "memories")
+STATEFUL = ("totals", "firsts", "pairs", "memories")
+
+
+class Feeder:
+    """A thread that puts a file into a folder at a steady pace, each at once and whole.
+
+    File f has the values from f × `ROWS_PER_FILE` on, all of one second, so what came of all is known.
+    """
+
+    def __init__(self, folder: Path, interval_s: float = 1.0) -> None:
+        folder.mkdir(parents=True)
+        self._folder = folder
+        self._interval_s = interval_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+        self.files = 0
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Put in nothing more; returns once the last file is there."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._interval_s):
+            self._put()
+
+    def _put(self) -> None:
+        first = self.files * ROWS_PER_FILE
+        rows = (
+            {"key": value % KEYS, "value": value, "second": FIRST_SECOND + self.files}
+            for value in range(first, first + ROWS_PER_FILE)
+        )
+        hidden = self._folder / f".{self.files}.new"
+        hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        os.replace(hidden, self._folder / f"{self.files:06d}.json")
+        self.files += 1
+
+
+@frozen
+class Written:
+    """One batch as a query has written it, at `at` (epoch ms)."""
+
+    batch: int
+    at: int
+    rows: list[list[int]]
+
+
+def written(output: Path, query: str) -> Iterator[Written]:
+    """Read what a query has written up to now, in the order in which it did."""
+    file = output / f"{query}.jsonl"
+    if not file.exists():
+        return
+    with file.open() as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield Written(**json.loads(line))
+
+
+class Tail:
+    """Tells how many batches each query has written, without reading all of it again."""
+
+    def __init__(self, output: Path) -> None:
+        self._output = output
+        self._seen = dict.fromkeys(QUERIES, (0, 0))
+
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of lines by query."""
+        for name, (offset, lines) in self._seen.items():
+            file = self._output / f"{name}.jsonl"
+            if file.exists():
+                with file.open("rb") as written:
+                    written.seek(offset)
+                    more = written.read()
+                self._seen[name] = (offset + len(more), lines + more.count(b"\n"))
+        return {name: lines for name, (_, lines) in self._seen.items()}
+
+
+def differences(output: Path, incoming: Path, query: str) -> tuple[int, list[str]]:
+    """Compare what a query has written with a batch query over all files: rows, and what differs."""
+    last = {batch.batch: batch.rows for batch in written(output, query)}
+    if query in ("totals", "memories"):
+        # A later batch has the newer totals of its keys.
+        newest = {row[0]: row[1:] for _, rows in sorted(last.items()) for row in rows}
+        found = Counter((key, *rest) for key, rest in newest.items())
+    else:
+        found = Counter(tuple(row) for rows in last.values() for row in rows)
+    wanted = _expected(incoming, query)
+    missing, surplus = wanted - found, found - wanted
+    said = []
+    if missing:
+        said.append(f"{query}: {missing.total()} rows missing, such as {sorted(missing)[:5]}")
+    if surplus:
+        said.append(f"{query}: {surplus.total()} rows too many or wrong, such as {sorted(surplus)[:5]}")
+    return wanted.total(), said
+
+
+def _expected(incoming: Path, query: str) -> Counter[tuple[int, ...]]:
+    rows = [
+        json.loads(line) for file in sorted(incoming.glob("*.json")) for line in file.read_text().splitlines()
+    ]
+    values = [row["value"] for row in rows]
+    if query == "copies":
+        return Counter((value,) for value in values)
+    if query == "firsts":
+        return Counter({(value // 7,) for value in values})
+    if query == "pairs":
+        later = set(values)
+        return Counter((value + 120,) for value in values if value % 3 == 0 and value + 120 in later)
+    sums: dict[int, tuple[int, int]] = {}
+    for row in rows:
+        n, total = sums.get(row["key"], (0, 0))
+        sums[row["key"]] = (n + 1, total + row["value"])
+    return Counter((key, n, total) for key, (n, total) in sums.items())
+
+
+def now() -> int:
+    """Return the time in epoch ms."""
+    return time.time_ns() // 1_000_000

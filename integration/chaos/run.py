@@ -1,0 +1,168 @@
+"""Run faults against a world, one step after another, and check it after each."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import define, field
+
+from integration.chaos.faults import Fault
+from integration.chaos.invariants import MISSING, Size, final, recover, size_of, unknown_errors
+from integration.chaos.phases import BACKOFF, HELD, STARTING, bring_about
+from integration.chaos.plan import FAULTS, Plan, Step
+from integration.chaos.report import Happened, Report
+from integration.chaos.rows import now
+from integration.chaos.world import World, world
+from spark_elastic.client.failures import Failure
+
+# By then every kind of thread and file has been there once.
+_WARM_STEPS = 10
+# Five queries on one or two cold executors.
+_START_S = 180.0
+_ILL = (BACKOFF, HELD, STARTING)
+
+
+@define
+class Chaos:
+    """One run."""
+
+    world: World
+    report: Report
+    windows: list[tuple[int, int]] = field(factory=list)
+    first_size: Size | None = None
+
+    def settle(self) -> bool:
+        """Wait until the application runs; tells whether it does."""
+        found = recover(self.world, _START_S)
+        self._note(found.broken)
+        return not found.broken
+
+    def step(self, step: Step) -> str:
+        """Do one step, and name the phase that it has met."""
+        policies = [policy.pid for policy in self.world.policies()]
+        phase = bring_about(self.world, step.query, step.phase)
+        self.world.say(f"{step} meets {phase}")
+        struck = now()
+        faults = [FAULTS[name]() for name in step.faults]
+        broken: list[str] = []
+        hits = tuple(self._strike(fault, step, broken) for fault in faults)
+        self.world.say(f"hit {hits}")
+        time.sleep(step.seconds)  # as long as it lasts
+        healed = now()
+        for fault in faults:
+            fault.heal(self.world)
+        try:
+            self.world.calm()
+            for fault in faults:
+                fault.outcome(self.world)
+        except AssertionError as error:
+            broken.append(str(error))
+        found = recover(self.world)
+        recovered = now()
+        self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {broken + found.broken}")
+        if any(fault.repeats for fault in faults):
+            self.windows.append((struck, recovered))
+        self.report.happened.append(
+            Happened(
+                step=step,
+                phase=phase,
+                hits=hits,
+                struck=struck,
+                healed=healed,
+                recovered=recovered,
+                seconds=found.seconds,
+            )
+        )
+        self._note(broken + found.broken + self._uncaused(step, faults, policies, struck))
+        if any(MISSING in what for what in found.broken):
+            self._get_executors()
+        self.report.script()
+        if len(self.report.happened) == _WARM_STEPS:
+            self.first_size = size_of(self.world)
+        return phase
+
+    def _threads(self) -> str:
+        with suppress(psutil.NoSuchProcess):
+            return f"{psutil.Process(self.world.process.pid).num_threads()} threads"
+        return "no driver"
+
+    def _get_executors(self) -> None:
+        """After executors were missing, which is reported: the next steps are to have them."""
+        with suppress(Failure):
+            self.world.ask_for_executors()
+            self.world.say(f"asked for executors, recovered in {recover(self.world).seconds} s")
+
+    def _strike(self, fault: Fault, step: Step, broken: list[str]) -> str:
+        try:
+            return fault.strike(self.world, step.query, random.Random(f"{step.seed} {fault.name}"))
+        except AssertionError as error:
+            broken.append(str(error))
+            return "it broke"
+        except (Failure, LookupError) as failure:
+            # Whom it asks may be what another fault has hit.
+            return f"nothing: {failure}"
+
+    def _uncaused(self, step: Step, faults: list[Fault], policies: list[int], since: int) -> list[str]:
+        """Name what has happened that none of the faults explains."""
+        said = []
+        after = [policy.pid for policy in self.world.policies()]
+        if after != policies and not any(fault.loses_policy for fault in faults):
+            said.append(f"the policy process was {policies} and is {after}")
+        if any(fault.fails for fault in faults):
+            return said
+        try:
+            for name in self.world.queries():
+                for failed in self.world.api.get(f"{self.world.path(name)}/exceptions")["exceptions"]:
+                    ill = name == step.query and step.phase in _ILL
+                    if failed["at"] >= since and not ill:
+                        said.append(f"{name} has failed: {failed}")
+        except Failure as failure:
+            self.world.say(f"the API says: {failure}")  # which is said as an invariant too
+        return said
+
+    def _note(self, broken: Iterable[str]) -> None:
+        for what in broken:
+            self.report.failed(what, len(self.report.happened), self.world.process)
+
+    def finish(self) -> dict[str, Any]:
+        """End it all, and return the result."""
+        found = final(self.world, self.windows, self.first_size)
+        for what in found.broken:
+            self.report.failed(what, len(self.report.happened), self.world.process, stacks=False)
+        errors = unknown_errors(self.world.process.log.read_text(errors="replace"))
+        result = self.report.result(
+            rescales={"moved": found.moves, "in_place": found.in_place},
+            rows_compared=found.rows,
+            batch_jobs=found.jobs,
+            unknown_errors=errors,
+        )
+        self.report.write(result)
+        return result
+
+
+def run(folder: Path, seed: int, steps: Iterator[Step], plan: Plan) -> dict[str, Any]:
+    """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
+    report = Report(seed, folder)
+    with world(folder) as made:
+        chaos = Chaos(made, report)
+        if chaos.settle():
+            for step in steps:
+                plan.met(step, chaos.step(step))
+                if not made.process.running:
+                    break
+        return chaos.finish()
+
+
+def chosen(plan: Plan, faults: int) -> Iterator[Step]:
+    """Let a plan choose steps until there are so many faults."""
+    done = 0
+    while done < faults:
+        step = plan.next(time.monotonic())
+        done += len(step.faults)
+        yield step

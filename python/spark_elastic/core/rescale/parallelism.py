@@ -21,7 +21,7 @@ HORIZON_MS = 600_000
 """A rescale that moves state has to pay for itself within this time."""
 
 RESCALE_COST_MS = 1_500
-"""Stop, re-partition and start, until measured."""
+"""A re-partitioning, until measured."""
 
 MIN_GAIN = 0.05
 """The part of a batch's time that a rescale has to save: less is within the noise of a measurement."""

@@ -13,6 +13,7 @@ from integration.cluster.executors import Executors, with_executors
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
+from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import Cluster
 
@@ -42,9 +43,8 @@ def moving(executors: Executors) -> list[Any]:
 
 
 @pytest.mark.parametrize("stage", ["read", "written"])
-def test_its_state_is_whole(
-    executors: Executors, policy: ScriptedPolicy, inbox: Inbox, tmp_path: Path, stage: str
-) -> None:
+def test_its_state_is_whole(executors: Executors, policy: ScriptedPolicy, tmp_path: Path, stage: str) -> None:
+    inbox = Inbox(tmp_path / "in")
     pieces = F.explode(F.sequence(F.lit(1), F.lit(KEYS_PER_ROW)))
     rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
     counts = rows.select("key", pieces.alias("piece")).groupBy("key", "piece").count()
@@ -77,6 +77,9 @@ def test_its_state_is_whole(
         assert progress["stateOperators"][0]["numShufflePartitions"] == 3
     finally:
         query.stop()
+    # Spark does not find out in which format it is.
+    for key, value in REPARTITIONABLE.items():
+        executors.spark.conf.set(key, value)
     state = executors.spark.read.format("statestore").load(str(checkpoint))
     found = state.select("key.*", "value.count").groupBy("key").agg(F.sum("count"), F.count("*")).collect()
     expected = {key: (n * KEYS_PER_ROW, KEYS_PER_ROW) for key, (n, _) in inbox.totals().items()}

@@ -16,6 +16,8 @@ from spark_elastic.demo.broker import Broker
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
+TOPIC = "words"
+
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -57,14 +59,14 @@ def count(spark: SparkSession, broker: Broker, topic: str, totals: dict[str, int
 
 def test_the_query_outlives_it_and_counts_each_record_once(spark: SparkSession, broker: Broker) -> None:
     totals: dict[str, int] = {}
-    send(spark, broker, "words", 0, 100)
-    query = count(spark, broker, "words", totals)
+    send(spark, broker, TOPIC, 0, 100)
+    query = count(spark, broker, TOPIC, totals)
     eventually(lambda: sum(totals.values()) == 100, "the first records")
     run = query.runId
     broker.stop()
     eventually(lambda: "starts again from its checkpoint" in query.status["message"], "it has failed")
     broker.start()
-    send(spark, broker, "words", 100, 100)
+    send(spark, broker, TOPIC, 100, 100)
     eventually(lambda: sum(totals.values()) == 200, "all records")
     assert totals == {str(n): 20 for n in range(10)}
     assert query.isActive

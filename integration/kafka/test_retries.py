@@ -90,5 +90,5 @@ def test_a_topic_that_was_made_anew_ends_the_query_as_it_would_in_plain_spark(
     eventually(lambda: not query.isActive, "it has ended")
     exception = query.exception()
     assert exception is not None
-    assert "may have been missed" in str(exception)
+    assert "Some data may have been lost" in str(exception)
     assert sum(totals.values()) == 100

@@ -20,7 +20,7 @@ from integration.streaming.waiting import eventually
 from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import Busy, Failure, NoDriver
 from spark_elastic.client.source import Json
-from spark_elastic.demo.cluster import Cluster, Worker
+from spark_elastic.demo.cluster import CONSOLE_LOG4J, Cluster, Worker
 from spark_elastic.demo.processes import LoggedProcess
 
 APP = Path(__file__).parent / "apps" / "side_by_side.py"
@@ -47,14 +47,8 @@ CONF = {
     "spark.elastic.restartStrategy.fixedDelay.delay": "2s",
     "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",
 }
-_LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+_LOG4J = f"""\
+{CONSOLE_LOG4J}rootLogger.level = warn
 logger.elastic.name = org.apache.spark.elastic
 logger.elastic.level = info
 logger.queries.name = org.apache.spark.sql.elastic

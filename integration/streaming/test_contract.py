@@ -11,21 +11,11 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from integration.streaming.bare_jvm import bare_jvm
+from tests.contract.test_shim_vocabulary import ONLY_IN_PYTHON
 
 pytestmark = pytest.mark.integration
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "contract" / "golden"
-# The runtime keeps to itself: its timers, and what is asked of it by others than the driver.
-ONLY_IN_PYTHON = {
-    "SetTimer",
-    "CancelTimer",
-    "TimerFired",
-    "SavepointRequested",
-    "CancelRequested",
-    "RequirementsRequested",
-    "PolicyFileChanged",
-    "PolicyFileRefused",
-}
 
 
 def read(name: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import psutil
 
-from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.cluster import CONSOLE_LOG4J, isolated_environment, spark_home
 from spark_elastic.demo.ports import ReservedPorts
 from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.maven.artifacts import fetch
@@ -35,15 +35,6 @@ _BOUNCY_CASTLE = "org.bouncycastle:bcpkix-jdk18on:1.82"
 _SERVER = "org.apache.hadoop.yarn.server"
 _MEMORY_MB = 6144
 _CORES = 8
-_LOG4J = """\
-rootLogger.level = info
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
-"""
 
 
 def yarn_jars() -> list[Path]:
@@ -135,7 +126,7 @@ class Yarn:
 
     def _write_settings(self) -> None:
         self.conf.mkdir(parents=True)
-        (self.conf / "log4j2.properties").write_text(_LOG4J)
+        (self.conf / "log4j2.properties").write_text(f"{CONSOLE_LOG4J}rootLogger.level = info\n")
         core = {"fs.defaultFS": "file:///", "hadoop.tmp.dir": str(self._folder / "tmp")}
         _write_xml(self.conf / "core-site.xml", core)
         _write_xml(self.conf / "yarn-site.xml", self._settings())

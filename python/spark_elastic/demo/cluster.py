@@ -23,14 +23,17 @@ _END_TIMEOUT_S = 5.0
 _DECOMMISSION_SIGNAL = "PWR" if hasattr(signal, "SIGPWR") else "URG"
 # Short-lived JVMs on few cores: a small collector and the quick compiler start fastest.
 _SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-_LOG4J = """\
-rootLogger.level = info
+CONSOLE_LOG4J = """\
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+"""Log4j's settings for all that is said to go to standard error; its level is left open."""
+_LOG4J = f"""\
+{CONSOLE_LOG4J}rootLogger.level = info
 # What is said for every task, broadcast and batch would bury the rest.
 logger.jetty.name = org.sparkproject.jetty
 logger.jetty.level = warn

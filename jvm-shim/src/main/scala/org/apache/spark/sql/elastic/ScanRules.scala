@@ -74,10 +74,10 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
   private def sharedOut(planned: FileScanRDD): RDD[InternalRow] = {
     val files = FileScanAccess.files(scan)
     val conf = relation.sparkSession.sessionState.conf
-    val bytes = files.calculateTotalPartitionBytes
+    lazy val bytes = files.calculateTotalPartitionBytes // of each file
     val before = planned.filePartitions.size
     // So little is one task whatever anybody says, and so many files are even as Spark has shared them out.
-    val many = planned.filePartitions.iterator.map(_.files.length).sum > SharedOutScan.MostFiles
+    def many = planned.filePartitions.iterator.map(_.files.length).sum > SharedOutScan.MostFiles
     if (before == 0 || many || (before == 1 && bytes < 2 * opening)) planned
     else {
       val inputs = files.filePartitionIterator.flatMap { folder =>

@@ -92,7 +92,7 @@ class TestAJob:
         (line,) = said.lines()
         return line
 
-    def test_runs_a_small_query_and_rehearses_on_the_new_executor_alone(
+    def test_runs_a_small_query_and_a_dry_run_on_the_new_executor_alone(
         self, executors: Executors, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
         checkpoint = tmp_path / "checkpoint"

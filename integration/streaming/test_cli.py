@@ -113,7 +113,7 @@ def test_a_rescale_is_in_force_soon_and_explained(application: Application) -> N
     )
 
 
-def test_sparks_metrics_system_has_the_figures(application: Application) -> None:
+def test_sparks_metrics_system_has_the_metrics(application: Application) -> None:
     begin = f"{application.spark.sparkContext.applicationId}.driver.plugin."
     begin += "org.apache.spark.elastic.ElasticPlugin."
 
@@ -125,12 +125,12 @@ def test_sparks_metrics_system_has_the_figures(application: Application) -> None
         return shown().get("rescales_total.update_requirement.completed", 0) >= 3
 
     eventually(told, "the rescales are counted")
-    figures = shown()
-    assert figures["slots"] == 2
-    assert figures["query_partitions.counts"] == 2
-    assert figures["decision_seconds_count"] > 0
-    assert figures["paused_seconds_total.update_requirement"] > 0
-    assert figures["policy_restarts_total"] == 0
+    metrics = shown()
+    assert metrics["slots"] == 2
+    assert metrics["query_partitions.counts"] == 2
+    assert metrics["decision_seconds_count"] > 0
+    assert metrics["paused_seconds_total.update_requirement"] > 0
+    assert metrics["policy_restarts_total"] == 0
 
 
 def test_a_journal_explains_as_its_driver_does(application: Application) -> None:

@@ -49,14 +49,14 @@ class Shim:
         return written
 
     def gauges(self) -> Callable[..., dict[str, float]]:
-        """Give what tells figures, if any, and returns what the gauges show then."""
+        """Give what tells metrics, if any, and returns what the gauges show then."""
         registry = self._jvm.com.codahale.metrics.MetricRegistry()
-        figures = self._jvm.org.apache.spark.elastic.PolicyFigures()
-        figures.show(registry)
+        metrics = self._jvm.org.apache.spark.elastic.PolicyMetrics()
+        metrics.show(registry)
 
         def tell(value: dict[str, float] | None = None) -> dict[str, float]:
             if value is not None:
-                figures.update(self._mapper.readTree(json.dumps(value)))
+                metrics.update(self._mapper.readTree(json.dumps(value)))
             return {str(name): float(gauge.getValue()) for name, gauge in registry.getGauges().items()}
 
         return tell
@@ -95,8 +95,8 @@ def test_the_shim_understands_http_as_it_is_agreed(shim: Shim, name: str, kind: 
     assert shim.again(kind, value) == value
 
 
-def test_figures_are_gauges_as_long_as_they_are_told(shim: Shim) -> None:
-    golden = json.loads((GOLDEN / "figures.json").read_text())
+def test_metrics_are_gauges_as_long_as_they_are_told(shim: Shim) -> None:
+    golden = json.loads((GOLDEN / "metrics.json").read_text())
     gauges = shim.gauges()
     assert gauges() == {"slots": 0.0}
     assert gauges(golden) == golden

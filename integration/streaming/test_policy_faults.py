@@ -76,7 +76,7 @@ class Application:
             query.stop()
 
     def gauges(self) -> set[str]:
-        """Name the policy's figures in Spark's metrics system."""
+        """Name the policy's metrics in Spark's metrics system."""
         system = self.jvm.jvm.org.apache.spark.SparkEnv.get().metricsSystem()
         sources = system.getSourcesByName(f"plugin.{PLUGIN['spark.plugins']}")
         return set(sources.apply(0).metricRegistry().getNames())
@@ -136,9 +136,9 @@ def test_a_policy_that_is_killed_is_replaced(jvm: Driver, inbox: Inbox, tmp_path
     with application(jvm, inbox, tmp_path, {}) as running:
         for _ in range(2):
             policy = running.policy()
-            eventually(lambda: "query_partitions.totals" in running.gauges(), "figures are told")
+            eventually(lambda: "query_partitions.totals" in running.gauges(), "metrics are told")
             policy.kill()
-            eventually(lambda: running.gauges() == {"slots"}, "the dead process' figures are gone")
+            eventually(lambda: running.gauges() == {"slots"}, "the dead process' metrics are gone")
             running.more_input()
             running.wait_for_new_policy(policy)
         running.process_all()

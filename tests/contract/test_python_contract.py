@@ -11,8 +11,8 @@ import pytest
 from spark_elastic import wire
 from spark_elastic.core.actions import ACTION_TYPES
 from spark_elastic.core.events import EVENT_TYPES, Event, QueryProgress
-from spark_elastic.rest.figures import flat
 from spark_elastic.rest.messages import HttpAnswer, decode_request, encode_answer
+from spark_elastic.rest.metrics import flat
 from tests.unit.rest.world import world
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -51,8 +51,8 @@ def test_an_http_request_and_its_answer_are_understood() -> None:
     assert encode_answer(HttpAnswer(**golden["answer"])) == golden["answer"]
 
 
-def test_figures_for_the_metrics_system_have_the_names_that_are_agreed() -> None:
-    golden = json.loads((GOLDEN / "figures.json").read_text())
+def test_metrics_for_the_metrics_system_have_the_names_that_are_agreed() -> None:
+    golden = json.loads((GOLDEN / "metrics.json").read_text())
     with world() as running:
         assert running.board.view is not None
         found = flat(running.board.view)

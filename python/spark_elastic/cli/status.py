@@ -17,8 +17,8 @@ from spark_elastic.cli.driver import (
     query_argument,
 )
 from spark_elastic.client.names import find
-from spark_elastic.live.draw import draw_picture
-from spark_elastic.live.look import Picture
+from spark_elastic.live.draw import draw_snapshot
+from spark_elastic.live.look import Snapshot
 
 
 @click.command(cls=DriverCommand)
@@ -38,4 +38,4 @@ def status(where: Where, query: str | None, journal: Path | None, as_json: bool)
     if as_json:
         print_json({"overview": overview, "queries": queries})
     else:
-        console().print(draw_picture(Picture(overview, tuple(queries))))
+        console().print(draw_snapshot(Snapshot(overview, tuple(queries))))

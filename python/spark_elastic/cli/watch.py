@@ -1,4 +1,4 @@
-"""`spark-elastic watch`: an application as a live picture."""
+"""`spark-elastic watch`: an application live."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ def _watch_journal(journal: Path) -> None:
 
 
 def _go_on(look: Look, stage: Stage, wait: Callable[[], None]) -> None:
-    """Show one picture after another; while the policy is busy or gone there is none."""
+    """Show one snapshot after another; while the policy is busy or gone there is none."""
     answers = True
     while True:
         wait()
         try:
-            picture = look.take()
+            snapshot = look.take()
         except Busy as busy:
             if answers:
                 stage.say(str(busy))
             answers = False
         else:
             answers = True
-            stage.show(picture)
+            stage.show(snapshot)

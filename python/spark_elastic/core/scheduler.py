@@ -184,7 +184,7 @@ class Scheduler:
         self._supply.begin(event.conf, task, turn)
         shown = {info.facts.query: info for info in event.queries}
         for query in self._live():
-            self._tell(query, inner.FoundAgain(shown.get(query)), turn)
+            self._tell(query, inner.Recovered(shown.get(query)), turn)
         self._tell_slots(turn)
         live = set(self._live())
         for query, info in shown.items():

@@ -18,9 +18,9 @@ from spark_elastic.gateway.port import (
     CONTRACT,
     Exchange,
     JsonObject,
-    Line,
     Lost,
     Mismatch,
+    QueueName,
     Served,
     Unanswered,
 )
@@ -75,17 +75,17 @@ class Py4JGateway:
         self,
         answer: JsonObject | None,
         *,
-        line: Line,
+        queue: QueueName,
         wait_ms: int,
-        figures: Mapping[str, float] | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> Served:
-        """Hand over the answer to a request, wait up to `wait_ms` for the next one of a line.
+        """Hand over the answer to a request, wait up to `wait_ms` for the next one of a queue.
 
         Threads may call this at the same time. Raises Lost; Unanswered if the next call may go better.
         """
-        request: dict[str, Any] = {"answer": answer, "line": line, "wait_ms": wait_ms}
-        if figures is not None:
-            request["figures"] = figures
+        request: dict[str, Any] = {"answer": answer, "queue": queue, "wait_ms": wait_ms}
+        if metrics is not None:
+            request["metrics"] = metrics
         reply = self._call("serve", request)
         return Served(request=reply.get("request"), stop=bool(reply.get("stop", False)))
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 from attrs import frozen
 
 JsonObject = Mapping[str, Any]
-# HTTP requests that change nothing, those that may, and questions about batch stages wait in a line each.
-Line = Literal["reads", "writes", "stages"]
+# HTTP requests that change nothing, those that may, and questions about batch stages wait in a queue each.
+QueueName = Literal["reads", "writes", "stages"]
 
 # Raised by one whenever a field of the contract changes its meaning; both sides refuse another number.
 CONTRACT = 1
@@ -72,14 +72,14 @@ class RequestGateway(Protocol):
         self,
         answer: JsonObject | None,
         *,
-        line: Line,
+        queue: QueueName,
         wait_ms: int,
-        figures: Mapping[str, float] | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> Served:
-        """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request of a line.
+        """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request of a queue.
 
-        `figures` are what Spark's metrics system shows from now on, None: what it shows. Raises GatewayError;
-        Unanswered if the next call may go better, without this answer or these figures.
+        `metrics` are what Spark's metrics system shows from now on, None: what it shows. Raises GatewayError;
+        Unanswered if the next call may go better, without this answer or these metrics.
         """
 
     def wake(self) -> None:

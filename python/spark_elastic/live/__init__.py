@@ -1,1 +1,1 @@
-"""The live view in a terminal: one picture, from the API of a driver or from a journal."""
+"""The live view in a terminal: one snapshot, from the API of a driver or from a journal."""

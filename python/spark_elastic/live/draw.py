@@ -1,4 +1,4 @@
-"""Draw a picture for a terminal."""
+"""Draw a snapshot for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from spark_elastic.client.names import title
 from spark_elastic.client.source import Json
-from spark_elastic.live.look import Picture
+from spark_elastic.live.look import Snapshot
 from spark_elastic.live.narrate import brief
 
 # In a narrow terminal the other columns are folded before the words are.
@@ -20,9 +20,9 @@ _NARROWEST = 24
 _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 
-def draw_picture(picture: Picture) -> RenderableType:
+def draw_snapshot(snapshot: Snapshot) -> RenderableType:
     """Draw slots, executors and queries."""
-    return Group(_slots(picture.overview), draw_queries(picture))
+    return Group(_slots(snapshot.overview), draw_queries(snapshot))
 
 
 def draw_log(lines: Iterable[str]) -> RenderableType:
@@ -74,12 +74,12 @@ def _executor(executor: Json) -> Text:
     )
 
 
-def draw_queries(picture: Picture) -> RenderableType:
+def draw_queries(snapshot: Snapshot) -> RenderableType:
     """Draw the table of queries."""
-    queries = picture.queries
+    queries = snapshot.queries
     # Only some sources say how far behind a query is, and only adaptive mode has bounds.
     lag = any(_behind(query) is not None for query in queries)
-    bounded = picture.overview["mode"] == "adaptive"
+    bounded = snapshot.overview["mode"] == "adaptive"
     table = Table(expand=True)
     for name in ("query", "state"):
         table.add_column(name)

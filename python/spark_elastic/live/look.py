@@ -10,7 +10,7 @@ _MOST_NEWS = 1_000
 
 
 @frozen
-class Picture:
+class Snapshot:
     """Documents of the API: the overview, the queries, and the decisions that are new, oldest first."""
 
     overview: Json
@@ -27,14 +27,14 @@ class Look:
         self._last: int | None = None
         self._restarts: int | None = None
 
-    def take(self) -> Picture:
+    def take(self) -> Snapshot:
         """Return how things are now. Raises Failure."""
         overview = self._source.get("/overview")
         queries = tuple(self._source.get("/queries")["queries"])
         if overview["policyRestarts"] != self._restarts and self._restarts is not None:
             self._last = 0  # another policy process keeps decisions of its own
         self._restarts = overview["policyRestarts"]
-        return Picture(overview, queries, self._news())
+        return Snapshot(overview, queries, self._news())
 
     def _news(self) -> tuple[Json, ...]:
         if self._last is None:

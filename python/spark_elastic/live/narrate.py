@@ -1,4 +1,4 @@
-"""Tell in lines what has changed from one picture to the next."""
+"""Tell in lines what has changed from one snapshot to the next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attrs import define, field
 
 from spark_elastic.client.names import title
 from spark_elastic.client.source import Json
-from spark_elastic.live.look import Picture
+from spark_elastic.live.look import Snapshot
 
 _LONGEST = 240
 
@@ -20,14 +20,14 @@ class Narrator:
     _executors: dict[str, bool] | None = None
     _partitions: dict[str, int] = field(factory=dict)
 
-    def lines(self, picture: Picture) -> list[str]:
+    def lines(self, snapshot: Snapshot) -> list[str]:
         """Return one line for each thing that is new since the last call."""
-        names = {query["id"]: title(query) for query in picture.queries}
-        told = list(self._changes(picture.overview))
-        for decision in picture.news:
+        names = {query["id"]: title(query) for query in snapshot.queries}
+        told = list(self._changes(snapshot.overview))
+        for decision in snapshot.news:
             name = names.get(decision["query"], "all")
             told.append(f"{name}: {brief(decision['message'])} [{decision['reason']}]")
-        for query in picture.queries:
+        for query in snapshot.queries:
             told += self._query(query)
         return told
 

@@ -15,7 +15,7 @@ from spark_elastic.core.keys import records, rescaling
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
 from spark_elastic.core.query.view import QueryView
-from spark_elastic.core.rescale.history import Rescale
+from spark_elastic.core.rescale.history import RescaleRecord
 from spark_elastic.rest.bounds_body import write_body
 from spark_elastic.rest.errors import as_json
 from spark_elastic.rest.parameters import LARGEST
@@ -125,7 +125,7 @@ def savepoint(taken: Savepoint) -> Json:
     return {"at": taken.at, "path": taken.path, "batch": taken.batch, "bytes": taken.bytes}
 
 
-def rescale(record: Rescale) -> Json:
+def rescale(record: RescaleRecord) -> Json:
     """Show one rescale."""
     return {
         "number": record.number,
@@ -178,7 +178,7 @@ def decision(value: Decision) -> Json:
 
 
 def timeline(series: Timeline, query: str, after: int) -> Json:
-    """Show the series of a query's picture from a time on."""
+    """Show the series of a query's chart from a time on."""
     return {
         "batches": [
             {

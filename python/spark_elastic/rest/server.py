@@ -1,4 +1,4 @@
-"""Fetches requests from the driver and brings the answers back: a thread for each line of them.
+"""Fetches requests from the driver and brings the answers back: a thread for each queue of them.
 
 None is the loop's. A write over HTTP waits for the loop, so reads have a thread that no write can hold up;
 the planning of a batch stage waits for its answer, so those questions have one as well. The HTTP application
@@ -18,12 +18,12 @@ from spark_elastic.gateway.port import (
     MAX_WAIT_MS,
     GatewayError,
     JsonObject,
-    Line,
+    QueueName,
     RequestGateway,
     Unanswered,
 )
-from spark_elastic.rest.figures import flat
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
+from spark_elastic.rest.metrics import flat
 from spark_elastic.rest.wsgi import Application, call
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.stages import Stages
@@ -89,18 +89,18 @@ class Server:
         self._stages.warm_up()
         self._serve(gateway, "stages", self._stages.answer)
 
-    def _serve(self, gateway: RequestGateway, line: Line, respond: _Respond) -> None:
-        """Answer the requests of a line until the end: one that goes wrong is no end for the next."""
+    def _serve(self, gateway: RequestGateway, queue: QueueName, respond: _Respond) -> None:
+        """Answer the requests of a queue until the end: one that goes wrong is no end for the next."""
         answer: JsonObject | None = None
         spare: JsonObject | None = None  # goes in the place of an answer that does not get through
         while not self._ending.is_set():
-            figures = self._figures() if line == "reads" else None
+            metrics = self._metrics() if queue == "reads" else None
             try:
-                served = gateway.serve(answer, line=line, wait_ms=MAX_WAIT_MS, figures=figures)
+                served = gateway.serve(answer, queue=queue, wait_ms=MAX_WAIT_MS, metrics=metrics)
             except Unanswered as error:
-                if figures is not None:
+                if metrics is not None:
                     continue  # once more without them: they are not told again
-                _log.warning("a request of the line '%s' was not answered: %s", line, error)
+                _log.warning("a request of the queue '%s' was not answered: %s", queue, error)
                 if answer is None:
                     self._ending.wait(_PAUSE_S)
                 answer, spare = spare, None
@@ -111,14 +111,14 @@ class Server:
                 return
             answer = spare = None
             if served.request is not None:
-                spare = _spare(line, served.request)
+                spare = _spare(queue, served.request)
                 try:
                     answer = respond(served.request)
                 except Exception:
-                    _log.exception("a request of the line '%s' failed", line)
+                    _log.exception("a request of the queue '%s' failed", queue)
                     answer, spare = spare, None
 
-    def _figures(self) -> Mapping[str, float] | None:
+    def _metrics(self) -> Mapping[str, float] | None:
         """Return what Spark's metrics system is to show, None if that is what was told last, or just now."""
         view, now = self._board.view, time.monotonic()
         if view is None or view is self._told or now - self._told_at < _FIGURES_EVERY_S:
@@ -127,7 +127,7 @@ class Server:
         try:
             return flat(view)
         except Exception:
-            _log.exception("no figures for Spark's metrics system")
+            _log.exception("no metrics for Spark's metrics system")
             return None
 
     def _answer(self, value: JsonObject) -> JsonObject | None:
@@ -163,11 +163,11 @@ def _failed(request: str, why: str) -> HttpAnswer:
     )
 
 
-def _spare(line: Line, request: JsonObject) -> JsonObject | None:
+def _spare(queue: QueueName, request: JsonObject) -> JsonObject | None:
     """Build an answer that always gets through, None to a request that has no name."""
     name = request.get("id") if isinstance(request, Mapping) else None
     if not isinstance(name, str):
         return None
-    if line == "stages":
+    if queue == "stages":
         return {"id": name, "answer": {}}
     return encode_answer(_failed(name, "the request failed in the policy process: see the driver's log"))

@@ -20,7 +20,7 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.decided_stages import DecidedStage, DecidedStages
 from spark_elastic.runtime.timeline import Timeline
-from spark_elastic.runtime.view import Decisions, Figures, Pictures, View
+from spark_elastic.runtime.view import Decisions, QueryViews, Totals, View
 from spark_elastic.settings import Settings
 
 MakeEvent = Callable[[str, int], Event]
@@ -101,7 +101,7 @@ class Board:
         self._settings: Settings | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
-        self._pictures = Pictures()
+        self._query_views = QueryViews()
         self._decisions = Decisions()
         self.timeline = Timeline()
         self._at = 0
@@ -178,13 +178,13 @@ class Board:
                 self._decisions.keep(action.decision)
 
     def _mark(self, event: Event) -> None:
-        """Note whose picture is to be made anew."""
+        """Note whose view is to be made anew."""
         query = getattr(event, "query", None)
         if query is not None:
-            self._pictures.stale.add(query)
+            self._query_views.stale.add(query)
         else:
             # An executor, a policy file: any query may be meant.
-            self._pictures.all_stale = True
+            self._query_views.all_stale = True
 
     def publish(self) -> None:
         """Show what has changed, then let go those who have asked."""
@@ -196,7 +196,7 @@ class Board:
             request.settle()
 
     def _look(self, scheduler: Scheduler, settings: Settings, snapshot: Snapshot) -> View:
-        queries = self._pictures.renew(scheduler)
+        queries = self._query_views.renew(scheduler)
         self.timeline.keep_only(queries)
         return View(
             at=self._at,
@@ -210,9 +210,9 @@ class Board:
             usable=dict(scheduler.slots.usable),
             queries=queries,
             decisions=self._decisions.kept(),
-            figures=Figures(
-                rescales=self._pictures.rescales(),
-                paused=self._pictures.paused(),
+            totals=Totals(
+                rescales=self._query_views.rescales(),
+                paused=self._query_views.paused(),
                 decision_buckets=self._decisions.buckets(),
                 decision_seconds=self._decisions.seconds,
             ),

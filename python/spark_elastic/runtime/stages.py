@@ -43,7 +43,7 @@ class Stages:
                 _decide(decider, {**question, "slots": 2})
 
     def answer(self, request: JsonObject) -> JsonObject:
-        """Answer a request of the line for stages."""
+        """Answer a request of the queue for stages."""
         try:
             return {"id": request["id"], "answer": self._answer(request)}
         except WireError as error:

@@ -1,4 +1,4 @@
-"""What has happened lately as series for a picture: micro-batches of each query, slots, lost executors.
+"""What has happened lately as series for a chart: micro-batches of each query, slots, lost executors.
 
 Everything is bounded: a thousand queries take about 25 MB.
 """

@@ -1,4 +1,4 @@
-"""What can be seen of the policy from outside: an immutable picture, made anew where it has changed."""
+"""What can be seen of the policy from outside: an immutable snapshot, made anew where it has changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DECISION_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0
 
 
 @frozen(kw_only=True)
-class Figures:
+class Totals:
     """Totals since this policy process began; times are seconds.
 
     `decision_buckets` counts the decision times up to each end of DECISION_BUCKETS that are above the one
@@ -53,14 +53,14 @@ class View:
     usable: Mapping[str, int]
     queries: Mapping[str, QueryView]
     decisions: tuple[Decision, ...]
-    figures: Figures
+    totals: Totals
 
 
 @define
-class Pictures:
-    """Pictures of all queries of a scheduler, and what they add up to.
+class QueryViews:
+    """QueryViews of all queries of a scheduler, and what they add up to.
 
-    `stale` has the queries that may have changed since their picture was made.
+    `stale` has the queries that may have changed since their view was made.
     """
 
     stale: set[str] = field(factory=set)
@@ -72,7 +72,7 @@ class Pictures:
     _paused: Counter[Cause] = field(factory=Counter)
 
     def renew(self, scheduler: Scheduler) -> Mapping[str, QueryView]:
-        """Return a picture of each query; those that nothing has happened to are the ones of before."""
+        """Return a view of each query; those that nothing has happened to are the ones of before."""
         queries, before = scheduler.queries, self._shown
         now = list(queries)
         if now == list(before):

@@ -7,14 +7,14 @@ from rich.console import Console
 
 from spark_elastic.client.recorded import Recorded
 from spark_elastic.core.events import OffsetsBehind
-from spark_elastic.live.draw import draw_picture
+from spark_elastic.live.draw import draw_snapshot
 from spark_elastic.live.look import Look
 from tests.unit.live.recorded import header, progress, read, snapshot, started, submitted
 
 
 def drawn(recorded: Recorded) -> str:
     console = Console(file=StringIO(), width=160)
-    console.print(draw_picture(Look(recorded, past=10).take()))
+    console.print(draw_snapshot(Look(recorded, past=10).take()))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import queue
 import threading
 from collections.abc import Callable, Mapping
+from queue import Empty, Queue
 from typing import Any, get_args
 
 import pytest
 
 from spark_elastic.core import events as ev
-from spark_elastic.gateway.port import JsonObject, Line, Lost, Served, Unanswered
+from spark_elastic.gateway.port import JsonObject, Lost, QueueName, Served, Unanswered
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
@@ -39,12 +39,12 @@ def message(method: str, path: str, content: object = None, **more: Any) -> dict
 
 
 class Driver:
-    """Has a line of requests for each kind, and keeps the answers."""
+    """Has a queue of requests for each kind, and keeps the answers."""
 
     def __init__(self) -> None:
-        self.lines: dict[Line, queue.Queue[JsonObject]] = {line: queue.Queue() for line in get_args(Line)}
-        self.answers: queue.Queue[Any] = queue.Queue()
-        self.figures: queue.Queue[Mapping[str, float]] = queue.Queue()
+        self.queues: dict[QueueName, Queue[JsonObject]] = {queue: Queue() for queue in get_args(QueueName)}
+        self.answers: Queue[Any] = Queue()
+        self.metrics: Queue[Mapping[str, float]] = Queue()
         self.woken = threading.Event()
         self.stop = False
         self.lost = False
@@ -54,19 +54,19 @@ class Driver:
         self,
         answer: JsonObject | None,
         *,
-        line: Line,
+        queue: QueueName,
         wait_ms: int,
-        figures: Mapping[str, float] | None = None,
+        metrics: Mapping[str, float] | None = None,
     ) -> Served:
-        if self.fails(figures or answer):
+        if self.fails(metrics or answer):
             raise Unanswered("it is too large")
-        if figures is not None:
-            self.figures.put(figures)
+        if metrics is not None:
+            self.metrics.put(metrics)
         if answer is not None:
             self.answers.put(answer)
         try:
-            return Served(request=self.lines[line].get(timeout=0.02), stop=self.stop)
-        except queue.Empty:
+            return Served(request=self.queues[queue].get(timeout=0.02), stop=self.stop)
+        except Empty:
             if self.lost:
                 raise Lost("gone") from None
             return Served(stop=self.stop)
@@ -84,13 +84,13 @@ def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> 
         running.shim.deaf = True
         server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
-        driver.lines["writes"].put(message("PUT", REQUIREMENTS, body(1, 2)))
+        driver.queues["writes"].put(message("PUT", REQUIREMENTS, body(1, 2)))
         assert driver.woken.wait(20)
         question = {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}
-        driver.lines["stages"].put({"id": "s1", "question": question})
+        driver.queues["stages"].put({"id": "s1", "question": question})
         decided = driver.answer()
         assert (decided["id"], decided["answer"]["type"]) == ("s1", "RangesAnswer")
-        driver.lines["reads"].put(message("GET", REQUIREMENTS))
+        driver.queues["reads"].put(message("GET", REQUIREMENTS))
         read = driver.answer()
         assert (read["status"], json.loads(read["body"])) == (200, body(1, 32_768))
         running.shim.deaf = False
@@ -101,17 +101,17 @@ def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> 
         server.stop()
 
 
-def test_the_metrics_system_is_told_new_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metrics_system_is_told_new_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_elastic.rest.server._FIGURES_EVERY_S", 0.01)
     with world() as running:
         driver = Driver()
         server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
-        first = driver.figures.get(timeout=20)
+        first = driver.metrics.get(timeout=20)
         assert (first["slots"], first["query_partitions.counts"]) == (4, 4)
         assert first["rescales_total.initial_schedule.completed"] == 1
         running.send(ev.ExecutorRemoved, executor="1", reason="lost")
-        assert driver.figures.get(timeout=20)["slots"] == 2
+        assert driver.metrics.get(timeout=20)["slots"] == 2
         driver.stop = True
         server.stop()
 
@@ -123,13 +123,13 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
     server = Server(lambda: driver, Board(), Stages(Board()))
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         server.start()
-        driver.lines["reads"].put({"id": "h1"})
+        driver.queues["reads"].put({"id": "h1"})
         assert (unread := driver.answer())["id"] == "h1"
         assert unread["status"] == 500
-        driver.lines["reads"].put(message("GET", f"{API}/openapi.json"))
+        driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
         assert driver.answer()["status"] == 200
         monkeypatch.setattr("spark_elastic.rest.server.call", lambda *_: 1 / 0)
-        driver.lines["reads"].put(message("GET", f"{API}/overview"))
+        driver.queues["reads"].put(message("GET", f"{API}/overview"))
         broken = driver.answer()
         assert broken["status"] == 500
         assert json.loads(broken["body"])["errors"]
@@ -139,9 +139,9 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
     assert "ZeroDivisionError" in caplog.text
 
 
-@pytest.mark.parametrize("line", get_args(Line))
+@pytest.mark.parametrize("queue", get_args(QueueName))
 def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is_answered(
-    line: Line, caplog: pytest.LogCaptureFixture
+    queue: QueueName, caplog: pytest.LogCaptureFixture
 ) -> None:
     question = {"question": {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}}
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
@@ -150,26 +150,26 @@ def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is
         server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
         for request in ("h1", "h2"):
-            asked = question if line == "stages" else message("GET", f"{API}/overview")
-            driver.lines[line].put({**asked, "id": request})
+            asked = question if queue == "stages" else message("GET", f"{API}/overview")
+            driver.queues[queue].put({**asked, "id": request})
             answer = driver.answer()
             assert answer["id"] == request
-            assert answer["answer"] == {} if line == "stages" else answer["status"] == 500
+            assert answer["answer"] == {} if queue == "stages" else answer["status"] == 500
         driver.stop = True
         server.stop()
-    assert f"a request of the line '{line}' was not answered: it is too large" in caplog.text
+    assert f"a request of the queue '{queue}' was not answered: it is too large" in caplog.text
 
 
 @pytest.mark.parametrize("request_", [7, [], {"id": 7}, {"no": "id"}])
-@pytest.mark.parametrize("line", get_args(Line))
-def test_a_line_outlives_what_is_no_request(line: Line, request_: Any) -> None:
+@pytest.mark.parametrize("queue", get_args(QueueName))
+def test_a_queue_outlives_what_is_no_request(queue: QueueName, request_: Any) -> None:
     with world() as running:
         driver = Driver()
         server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
-        driver.lines[line].put(request_)
-        asked = {"question": {}} if line == "stages" else message("GET", f"{API}/overview")
-        driver.lines[line].put({**asked, "id": "h2"})
+        driver.queues[queue].put(request_)
+        asked = {"question": {}} if queue == "stages" else message("GET", f"{API}/overview")
+        driver.queues[queue].put({**asked, "id": "h2"})
         answers = iter(driver.answer, None)
         assert next(answer for answer in answers if answer["id"] == "h2")
         driver.stop = True
@@ -182,7 +182,7 @@ def test_a_driver_that_fails_at_every_call_is_asked_again(monkeypatch: pytest.Mo
     driver.fails = lambda _: True
     server = Server(lambda: driver, Board(), Stages(Board()))
     server.start()
-    driver.lines["reads"].put(message("GET", f"{API}/openapi.json"))
+    driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
     driver.fails = lambda _: False
     assert driver.answer()["status"] == 200
     driver.stop = True
@@ -194,7 +194,7 @@ def test_an_answer_that_no_driver_could_read_says_so(monkeypatch: pytest.MonkeyP
     driver = Driver()
     server = Server(lambda: driver, Board(), Stages(Board()))
     server.start()
-    driver.lines["reads"].put(message("GET", f"{API}/openapi.json"))
+    driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
     answer = driver.answer()
     assert (answer["status"], "with limit" in answer["body"]) == (500, True)
     driver.stop = True

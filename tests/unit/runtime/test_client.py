@@ -44,10 +44,10 @@ def test_a_call_that_fails_in_the_driver_is_no_end_of_the_connection_for_request
     driver = Driver(ValueError("too large"), {"request": None, "stop": False})
     with connected(driver) as gateway:
         with pytest.raises(Unanswered, match="could not answer 'serve'"):
-            gateway.serve({"id": "h0"}, line="reads", wait_ms=5)
+            gateway.serve({"id": "h0"}, queue="reads", wait_ms=5)
         with pytest.raises(Unanswered, match="no JSON"):
-            gateway.serve({"id": {1, 2}}, line="reads", wait_ms=5)
-        assert gateway.serve(None, line="reads", wait_ms=5) == Served()
+            gateway.serve({"id": {1, 2}}, queue="reads", wait_ms=5)
+        assert gateway.serve(None, queue="reads", wait_ms=5) == Served()
 
 
 def test_an_exchange_that_fails_in_the_driver_is_lost_with_its_events() -> None:
@@ -63,15 +63,15 @@ def test_a_connection_for_requests_says_so_and_brings_answers_and_requests() -> 
             Handshake(port=driver.port, token=TOKEN, version=__version__, requests=True), requests=True
         )
         answer = {"id": "h0", "status": 200, "headers": {}, "body": "{}\n"}
-        assert gateway.serve(answer, line="writes", wait_ms=5) == Served(request=request, stop=False)
+        assert gateway.serve(answer, queue="writes", wait_ms=5) == Served(request=request, stop=False)
         gateway.wake()
-        assert gateway.serve(None, line="stages", wait_ms=5) == Served(request=None, stop=True)
+        assert gateway.serve(None, queue="stages", wait_ms=5) == Served(request=None, stop=True)
         gateway.close()
     assert driver.requests[0][1]["requests"] is True
     assert driver.requests[1:] == [
-        ("serve", {"answer": answer, "line": "writes", "wait_ms": 5}),
+        ("serve", {"answer": answer, "queue": "writes", "wait_ms": 5}),
         ("wake", {}),
-        ("serve", {"answer": None, "line": "stages", "wait_ms": 5}),
+        ("serve", {"answer": None, "queue": "stages", "wait_ms": 5}),
     ]
 
 

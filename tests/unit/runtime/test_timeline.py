@@ -1,4 +1,4 @@
-"""What is kept for pictures: series that stay bounded, and give what is newer than what a client has."""
+"""What is kept for charts: series that stay bounded, and give what is newer than what a client has."""
 
 from __future__ import annotations
 

@@ -70,12 +70,12 @@ def test_each_ended_rescale_is_counted_once_with_its_pause() -> None:
     ended = [
         record for query in views[-1].queries.values() for record in query.history if record.ended is not None
     ]
-    assert sum(views[-1].figures.rescales.values()) == len(ended)
+    assert sum(views[-1].totals.rescales.values()) == len(ended)
     failed = next(record for record in ended if record.cause == "recoverable_failover")
     away = sum((stay.left or 0) - stay.entered for stay in failed.stays if stay.state != "Executing")
     assert away >= 700
-    assert views[-1].figures.paused["recoverable_failover"] == away / 1_000
-    assert "initial_schedule" not in {cause for cause, paused in views[-1].figures.paused.items() if paused}
+    assert views[-1].totals.paused["recoverable_failover"] == away / 1_000
+    assert "initial_schedule" not in {cause for cause, paused in views[-1].totals.paused.items() if paused}
 
 
 def test_a_query_that_comes_again_is_counted_again() -> None:
@@ -86,7 +86,7 @@ def test_a_query_that_comes_again_is_counted_again() -> None:
         scene.submit(STATEFUL, run=f"r{run}")
         scene.started(2, run=f"r{run}")
         scene.send(ev.QueryTerminated, query="counts", run=f"r{run}")
-    assert sum(seen(scene)[-1].figures.rescales.values()) == 3
+    assert sum(seen(scene)[-1].totals.rescales.values()) == 3
 
 
 def test_the_last_decisions_are_kept_and_no_more() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_elastic.core.batch.corrections import Corrections
 from spark_elastic.core.batch.number import clamp, narrow, tasks_for
 from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer, PlannedExchange
-from spark_elastic.core.batch.record import Record, record
+from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.sources import UNKNOWN_BYTES
 from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
@@ -50,7 +50,7 @@ def initial_count(
     return InitialCountAnswer(group=question.group, partitions=count, record=why)
 
 
-def _untouched(question: InitialCount, settings: BatchSettings) -> Record | None:
+def _untouched(question: InitialCount, settings: BatchSettings) -> StageRecord | None:
     """Say why the number is left to Spark, None if it is not."""
     planned = question.planned
     if not (settings.enabled and settings.initial_enabled):

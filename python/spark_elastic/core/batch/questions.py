@@ -12,7 +12,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from spark_elastic.core.batch.record import Record
+from spark_elastic.core.batch.record import StageRecord
 
 Left = Literal["skew", "local"]
 """What Spark itself has done already: split partitions for a join, or read map outputs where they are."""
@@ -52,7 +52,7 @@ class InitialCountAnswer:
 
     group: str
     partitions: int | None
-    record: Record
+    record: StageRecord
 
 
 @frozen(kw_only=True)
@@ -92,7 +92,7 @@ class RangesAnswer:
 
     group: str
     specs: tuple[Spec, ...] | None
-    record: Record
+    record: StageRecord
 
 
 @frozen(kw_only=True)
@@ -119,7 +119,7 @@ class SplitSizeAnswer:
 
     scan: str
     tasks: int | None
-    record: Record
+    record: StageRecord
 
 
 @frozen(kw_only=True)
@@ -140,7 +140,7 @@ class SplitOffsetsAnswer:
 
     scan: str
     tasks: int | None
-    record: Record
+    record: StageRecord
 
 
 Question = InitialCount | Ranges | SplitSize | SplitOffsets

@@ -9,7 +9,7 @@ from spark_elastic.core.batch.balance import balance
 from spark_elastic.core.batch.number import narrow
 from spark_elastic.core.batch.partitions import Partitions
 from spark_elastic.core.batch.questions import Left, Ranges, RangesAnswer, Spec, WrittenExchange
-from spark_elastic.core.batch.record import Record, record
+from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.skew import skewed
 from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
@@ -39,7 +39,7 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
     return RangesAnswer(group=question.group, specs=specs, record=why)
 
 
-def _untouched(question: Ranges, settings: BatchSettings) -> Record | None:
+def _untouched(question: Ranges, settings: BatchSettings) -> StageRecord | None:
     """Say why the ranges are left to Spark, None if they are not."""
     if not (settings.enabled and settings.ranges_enabled):
         return record("ranges_off")
@@ -59,7 +59,7 @@ def _added(exchanges: Sequence[WrittenExchange]) -> Sequence[int]:
 
 def _why(
     question: Ranges, settings: BatchSettings, bounds: Bounds, count: int, sizes: Sequence[int]
-) -> Record:
+) -> StageRecord:
     """Make the record of `count` partitions that tasks read in ranges of so many bytes."""
     tasks, total, largest = len(sizes), sum(sizes), max(sizes)
     far_larger = frozenset().union(*(skewed(exchange.bytes) for exchange in question.exchanges))

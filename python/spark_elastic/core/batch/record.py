@@ -12,7 +12,7 @@ from spark_elastic.core.sentences import fill
 
 
 @frozen(kw_only=True)
-class Record:
+class StageRecord:
     """A decision about a stage: a reason of the catalogue, its sentence, and what was asked and compared.
 
     `before` is what Spark would do, `after` what is to be done, None: as Spark does.
@@ -28,10 +28,10 @@ class Record:
 
 def record(
     reason: str, *, before: int | None = None, after: int | None = None, **numbers: float | int | str
-) -> Record:
+) -> StageRecord:
     """Make a record. Raises KeyError for an unknown reason, or if its sentence lacks a number."""
     entry = STAGE_REASONS[reason]
-    return Record(
+    return StageRecord(
         kind=entry.kind,
         reason=reason,
         message=fill(entry.sentence, before=before, after=after, **numbers),

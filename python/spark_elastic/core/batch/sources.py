@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core.batch.questions import SplitOffsets, SplitOffsetsAnswer, SplitSize, SplitSizeAnswer
-from spark_elastic.core.batch.record import Record, record
+from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.waves import Waves
 
@@ -20,7 +20,7 @@ def source_bound(settings: BatchSettings, slots: int) -> int:
 def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     """Answer how many tasks share out the files of a scan."""
 
-    def answer(why: Record) -> SplitSizeAnswer:
+    def answer(why: StageRecord) -> SplitSizeAnswer:
         return SplitSizeAnswer(scan=question.scan, tasks=why.after, record=why)
 
     before, total = question.planned, question.bytes
@@ -45,7 +45,7 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
 def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffsetsAnswer:
     """Answer in how many tasks Kafka is read at least: one per slot, or as many as sources may have."""
 
-    def answer(why: Record) -> SplitOffsetsAnswer:
+    def answer(why: StageRecord) -> SplitOffsetsAnswer:
         return SplitOffsetsAnswer(scan=question.scan, tasks=why.after, record=why)
 
     if not (settings.enabled and settings.sources_enabled):

@@ -24,7 +24,7 @@ _LAST_RETRY_MS = 300_000
 
 
 @frozen(kw_only=True)
-class Order:
+class ExecutorOrder:
     """Ask for `total` executors in all, of which `wanted` are to be used, and give `release` back."""
 
     total: int
@@ -63,7 +63,9 @@ class ExecutorDemand:
             return self.retry_at
         return self.surplus_since + self.idle_ms
 
-    def reconcile(self, at: int, pool: SlotPool, queries: Iterable[Requirements], most: int) -> Order | None:
+    def reconcile(
+        self, at: int, pool: SlotPool, queries: Iterable[Requirements], most: int
+    ) -> ExecutorOrder | None:
         """Compare what is wanted with what is there; `most` is the parallelism that counts as no bound."""
         self.releasing &= pool.executors.keys()
         here = pool.usable
@@ -86,18 +88,18 @@ class ExecutorDemand:
             if self.requested is None or self.requested <= total:
                 return None
             self.requested = total  # those that have not come yet are not wanted any more
-            return Order(total=total, wanted=wanted)
+            return ExecutorOrder(total=total, wanted=wanted)
         if wanted > len(here):
             return self._request(at, here, total, wanted)
         return self._surplus(at, pool, here, wanted, total)
 
-    def _request(self, at: int, here: Mapping[str, int], total: int, wanted: int) -> Order | None:
+    def _request(self, at: int, here: Mapping[str, int], total: int, wanted: int) -> ExecutorOrder | None:
         """Ask for another total; for the same one again if it was refused and something has changed."""
         retries = self.retry_at is not None and at >= self.retry_at
         if total == self.requested and self.refused_with in (None, len(here)) and not retries:
             return None
         self.requested, self.refused_with, self.retry_at = total, None, None
-        return Order(total=total, wanted=wanted)
+        return ExecutorOrder(total=total, wanted=wanted)
 
     def refused(self, at: int, pool: SlotPool) -> None:
         """Note that the cluster did not do what was asked.
@@ -116,7 +118,7 @@ class ExecutorDemand:
         """Note that the cluster has done what was asked."""
         self.refusals = 0
 
-    def only_advised(self, order: Order) -> None:
+    def only_advised(self, order: ExecutorOrder) -> None:
         """Note that a release was not ordered but only advised: nobody goes, and it is not said again."""
         self.releasing -= set(order.release)
         self.advised = (order.wanted, order.wanted + len(order.release))
@@ -147,7 +149,7 @@ class ExecutorDemand:
 
     def _surplus(
         self, at: int, pool: SlotPool, here: Mapping[str, int], wanted: int, total: int
-    ) -> Order | None:
+    ) -> ExecutorOrder | None:
         if self.advised == (wanted, len(here)):
             self.surplus_since = None
             return None
@@ -162,7 +164,7 @@ class ExecutorDemand:
         release = tuple(cheapest[: len(here) - wanted])
         self.releasing |= set(release)
         self.requested = total
-        return Order(total=total, wanted=wanted, release=release)
+        return ExecutorOrder(total=total, wanted=wanted, release=release)
 
     def validate(self) -> None:
         """Check the ranges. Raises AssertionError."""

@@ -8,7 +8,7 @@ from attrs import define, evolve, field
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.executors import EVERY, ExecutorDemand, Order
+from spark_elastic.core.cluster.executors import EVERY, ExecutorDemand, ExecutorOrder
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.events import ActionFailed, ActionOutcome
@@ -96,7 +96,7 @@ class Supply:
         if self.timer is None:
             self.timer = turn.set_timer(due)
 
-    def _order(self, order: Order, here: int, turn: Turn) -> None:
+    def _order(self, order: ExecutorOrder, here: int, turn: Turn) -> None:
         released = ", ".join(order.release)
         asked = "executors_unlimited" if order.total == EVERY else "executors_requested"
         reason = "executors_released" if order.release else asked

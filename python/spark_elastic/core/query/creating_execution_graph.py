@@ -36,7 +36,7 @@ class CreatingExecutionGraph(State):
         """Go on, in the history under the new bounds; they are looked at as soon as the query runs."""
         step.open_rescale_for_bounds()
 
-    def start_again(self, event: inner.FoundAgain, step: Step) -> None:
+    def start_again(self, event: inner.Recovered, step: Step) -> None:
         """Order the start again, unless the query lacks the slots for it by now."""
         if step.may_start:
             self.enter(step)
@@ -65,6 +65,6 @@ class CreatingExecutionGraph(State):
         ev.QueryProgress: "it is about a batch before the failure",
         ev.ActionDone: "the query is started when it says so",
         ev.ActionFailed: not_done,
-        inner.FoundAgain: start_again,
+        inner.Recovered: start_again,
         inner.BoundsChanged: bounds_changed,
     }

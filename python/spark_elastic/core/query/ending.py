@@ -21,7 +21,7 @@ _ABOUT_TO_END = "the query is about to end"
 class Ending(State):
     """A query that is to end."""
 
-    def end_again(self, event: inner.FoundAgain, step: Step) -> None:
+    def end_again(self, event: inner.Recovered, step: Step) -> None:
         """Order the end again."""
         self.enter(step)
 
@@ -32,7 +32,7 @@ class Ending(State):
         ev.QueryProgress: _ABOUT_TO_END,
         ev.ActionDone: "the query is over when it says so",
         ev.ActionFailed: "what cannot be ended now says what becomes of it",
-        inner.FoundAgain: end_again,
+        inner.Recovered: end_again,
         inner.SlotsChanged: _ABOUT_TO_END,
         inner.BoundsChanged: _ABOUT_TO_END,
     }

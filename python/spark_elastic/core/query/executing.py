@@ -20,7 +20,7 @@ from spark_elastic.core.rescale.parallelism import Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 
 if TYPE_CHECKING:
-    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
     from spark_elastic.core.turn import Turn
 
@@ -58,7 +58,7 @@ class Executing(State):
             self.lost_at = step.now
         self._reconsider(step, cause="new_resources" if change > 0 else "lost_resources")
 
-    def lets_pass(self, record: Record, turn: Turn) -> bool:
+    def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
         """Let slots come and go beside a query that had all that it could use, and still has.
 
         There is nothing to decide, and nothing that was said becomes wrong.
@@ -81,7 +81,7 @@ class Executing(State):
         """Follow the bounds."""
         self._reconsider(step, cause="update_requirement")
 
-    def found_again(self, event: inner.FoundAgain, step: Step) -> None:
+    def recovered(self, event: inner.Recovered, step: Step) -> None:
         """Change in place again what is not in force."""
         choice = _Running(step, self).choice
         if choice.way == "in_place":
@@ -203,7 +203,7 @@ class Executing(State):
         elif aloud:
             step.report_hold(choice, until=self.overdue_at)
 
-    def validate(self, record: Record) -> None:
+    def validate(self, record: QueryRecord) -> None:
         """Check the manager, and that nothing is ordered but in place. Raises AssertionError."""
         self.manager.validate()
         assert self.manager.phase != "Transitioning"
@@ -217,7 +217,7 @@ class Executing(State):
         ev.SavepointRequested: savepoint_requested,
         ev.ActionDone: done,
         ev.ActionFailed: not_done,
-        inner.FoundAgain: found_again,
+        inner.Recovered: recovered,
         inner.SlotsChanged: slots_changed,
         inner.BoundsChanged: bounds_changed,
     }

@@ -11,7 +11,7 @@ from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import FINISHED
 
 if TYPE_CHECKING:
-    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
 
 
@@ -28,7 +28,7 @@ class Finished(State):
     def enter(self, step: Step) -> None:
         """Rest."""
 
-    def validate(self, record: Record) -> None:
+    def validate(self, record: QueryRecord) -> None:
         """Check that nothing is waited for. Raises AssertionError."""
         assert not record.orders
         assert record.history.open_record is None

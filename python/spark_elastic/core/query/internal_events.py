@@ -28,7 +28,7 @@ class BoundsChanged:
 
 
 @frozen
-class FoundAgain:
+class Recovered:
     """A snapshot shows this of a query that was known before, None: nothing."""
 
     info: QueryInfo | None
@@ -39,5 +39,5 @@ class Superseded:
     """A newer run of the query is there, or none any more."""
 
 
-QueryInput = Event | Begun | SlotsChanged | BoundsChanged | FoundAgain | Superseded
+QueryInput = Event | Begun | SlotsChanged | BoundsChanged | Recovered | Superseded
 """All that the machine of a query can be told."""

@@ -13,7 +13,7 @@ from spark_elastic.core.bounds.sources import bound_sources, repeat_bounds
 from spark_elastic.core.failures.strategy import new_strategy
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.created import Created
-from spark_elastic.core.query.record import Record
+from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.query.step import Step
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
@@ -24,7 +24,7 @@ from spark_elastic.core.turn import Turn
 class QueryMachine:
     """One query. `handle` is the only door."""
 
-    record: Record
+    record: QueryRecord
 
     @classmethod
     def found(
@@ -37,7 +37,7 @@ class QueryMachine:
             partitions = facts.checkpoint_partitions
         if partitions is None and info.phase == "running":
             partitions = facts.session_partitions
-        record = Record(
+        record = QueryRecord(
             facts=facts,
             run=info.run,
             state=Created(entered=at, failure=info.failure),
@@ -70,8 +70,8 @@ class QueryMachine:
             return  # as most do where there are many queries
         step = Step(record, turn)
         match event:
-            case inner.FoundAgain():
-                self._found_again(event, step)
+            case inner.Recovered():
+                self._recovered(event, step)
             # Of a run that is over the news come late: another one is there by now.
             case ev.QueryFailed() | ev.QueryTerminated() if event.run != record.run:
                 pass
@@ -114,7 +114,7 @@ class QueryMachine:
             case _:
                 step.catch_up()
 
-    def _found_again(self, event: inner.FoundAgain, step: Step) -> None:
+    def _recovered(self, event: inner.Recovered, step: Step) -> None:
         """Follow what a snapshot shows: another run, what has happened unheard, or nothing new.
 
         What was missed is handed to the state as the event that it was. If nothing was, the state repeats

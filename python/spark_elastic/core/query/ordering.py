@@ -15,7 +15,7 @@ from spark_elastic.core.actions import (
     StartQuery,
     TakeSavepoint,
 )
-from spark_elastic.core.query.record import MOST_ORDERS, Order, OrderKind
+from spark_elastic.core.query.record import MOST_ORDERS, OrderKind, PendingOrder
 from spark_elastic.core.query.reporting import Reporting
 from spark_elastic.core.rescale.parallelism import Choice, makes_rescalable
 from spark_elastic.core.turn import Number
@@ -139,7 +139,7 @@ class Ordering(Reporting):
 
     def _ordered(self, kind: OrderKind, action: Action, target: int | None = None) -> None:
         orders = self.record.orders
-        orders[action.id] = Order(action=action.id, kind=kind, target=target, at=self.now)
+        orders[action.id] = PendingOrder(action=action.id, kind=kind, target=target, at=self.now)
         # An outcome can get lost with the process that owed it. What nothing waits for is given up first.
         if len(orders) > MOST_ORDERS:
             *older, _ = orders.values()
@@ -147,7 +147,7 @@ class Ordering(Reporting):
             del orders[next(spare, older[0].action)]
         self.turn.emit(action)
 
-    def give_up(self, *kinds: OrderKind) -> tuple[Order, ...]:
+    def give_up(self, *kinds: OrderKind) -> tuple[PendingOrder, ...]:
         """Give up the orders of these kinds, of any kind if none is named; return them."""
         every = self.record.orders.values()
         given_up = tuple(order for order in every if not kinds or order.kind in kinds)

@@ -30,7 +30,7 @@ SAVEPOINTS_KEPT = 16
 
 
 @frozen(kw_only=True)
-class Order:
+class PendingOrder:
     """An action whose outcome has not come back yet; `target` is the count it is to bring.
 
     One that is `replaced` by a newer order may be carried out or not: the newer one's outcome counts.
@@ -63,7 +63,7 @@ class Savepoint:
 
 
 @define(kw_only=True)
-class Record:
+class QueryRecord:
     """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
 
     `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
@@ -103,7 +103,7 @@ class Record:
     rescales: tuple[int, ...] = ()
     moved: bool = False
     failed_target: int | None = None
-    orders: dict[str, Order] = field(factory=dict)
+    orders: dict[str, PendingOrder] = field(factory=dict)
     last_progress: QueryProgress | None = None
     last_decision: Decision | None = None
     said: set[str] = field(factory=set)

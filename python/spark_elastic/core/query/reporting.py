@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import define
 
 from spark_elastic.core import reasons
-from spark_elastic.core.query.record import Order, Record
+from spark_elastic.core.query.record import PendingOrder, QueryRecord
 from spark_elastic.core.rescale.history import Cause, TerminatedReason
 from spark_elastic.core.rescale.parallelism import Choice
 from spark_elastic.core.sentences import fill
@@ -22,9 +22,9 @@ class Reporting:
     `order` is the order whose outcome the event is, None for all other events.
     """
 
-    record: Record
+    record: QueryRecord
     turn: Turn
-    order: Order | None = None
+    order: PendingOrder | None = None
 
     @property
     def now(self) -> int:
@@ -57,7 +57,7 @@ class Reporting:
         return self.record.requirements.desired
 
     @property
-    def rescale_order(self) -> Order | None:
+    def rescale_order(self) -> PendingOrder | None:
         """The rescale whose outcome the event is, None for all other events."""
         return self.order if self.order is not None and self.order.kind == "rescale" else None
 

@@ -17,7 +17,7 @@ from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import RESTARTING
 
 if TYPE_CHECKING:
-    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
 
 
@@ -70,7 +70,7 @@ class Restarting(State):
         step.open_rescale_for_bounds()
         self._choose_again(step)
 
-    def found_again(self, event: inner.FoundAgain, step: Step) -> None:
+    def recovered(self, event: inner.Recovered, step: Step) -> None:
         """Order the rescale again unless it is through, or say again until when the query waits."""
         if self.target is None:
             step.record.last_hold = None
@@ -145,7 +145,7 @@ class Restarting(State):
             step.close_rescale("exception_occurred")
             step.execute()
 
-    def validate(self, record: Record) -> None:
+    def validate(self, record: QueryRecord) -> None:
         """Check that it waits for one thing. Raises AssertionError."""
         assert (self.target is None) != (self.backoff_end is None)
         assert record.gate == ("failed" if self.target is None else "running")
@@ -159,7 +159,7 @@ class Restarting(State):
         ev.SavepointRequested: savepoint_requested,
         ev.ActionDone: done,
         ev.ActionFailed: not_done,
-        inner.FoundAgain: found_again,
+        inner.Recovered: recovered,
         inner.SlotsChanged: slots_changed,
         inner.BoundsChanged: bounds_changed,
     }

@@ -18,7 +18,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
 
 if TYPE_CHECKING:
-    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
     from spark_elastic.core.turn import Turn
 
@@ -55,11 +55,11 @@ class State(ABC):
         """React to the time that `due` has named."""
         raise AssertionError(f"{self.name} is never due")
 
-    def lets_pass(self, record: Record, turn: Turn) -> bool:
+    def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
         """Let other slots pass that make no difference to the query; return whether it has."""
         return False
 
-    def validate(self, record: Record) -> None:
+    def validate(self, record: QueryRecord) -> None:
         """Check the state's own invariants. Raises AssertionError."""
         assert self.entered >= 0
 

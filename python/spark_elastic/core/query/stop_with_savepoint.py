@@ -42,7 +42,7 @@ class StopWithSavepoint(State):
         assert order is not None
         self.orders = (*self.orders, order)
 
-    def found_again(self, event: inner.FoundAgain, step: Step) -> None:
+    def recovered(self, event: inner.Recovered, step: Step) -> None:
         """Order again what is not known to have come about: the savepoint, or the end."""
         if event.info is not None and event.info.failure is not None:
             step.record.gate = "failed"
@@ -123,5 +123,5 @@ class StopWithSavepoint(State):
         ev.SavepointTaken: saved,
         ev.ActionDone: "the savepoint is there, and the query is over, when they say so",
         ev.ActionFailed: not_done,
-        inner.FoundAgain: found_again,
+        inner.Recovered: recovered,
     }

@@ -11,7 +11,7 @@ from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.events import QueryFacts, QueryProgress
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
-from spark_elastic.core.rescale.history import Rescale
+from spark_elastic.core.rescale.history import RescaleRecord
 
 
 @frozen(kw_only=True)
@@ -31,7 +31,7 @@ class QueryView:
     last_decision: Decision | None
     restarted: int
     rescaled: int
-    history: tuple[Rescale, ...]
+    history: tuple[RescaleRecord, ...]
     exceptions: tuple[RunFailure, ...]
     savepoints: tuple[Savepoint, ...]
     saving: bool

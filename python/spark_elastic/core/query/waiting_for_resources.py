@@ -15,7 +15,7 @@ from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.sentences import fill
 
 if TYPE_CHECKING:
-    from spark_elastic.core.query.record import Record
+    from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
 
 
@@ -69,7 +69,7 @@ class WaitingForResources(State):
         else:
             self._say(step)
 
-    def say_again(self, event: ev.QuerySubmitted | inner.FoundAgain, step: Step) -> None:
+    def say_again(self, event: ev.QuerySubmitted | inner.Recovered, step: Step) -> None:
         """Answer a question that is repeated, or that may have been lost with its answer."""
         step.record.last_hold = None
         self._say(step)
@@ -102,7 +102,7 @@ class WaitingForResources(State):
                 },
             )
 
-    def validate(self, record: Record) -> None:
+    def validate(self, record: QueryRecord) -> None:
         """Check the manager. Raises AssertionError."""
         self.manager.validate()
 
@@ -113,7 +113,7 @@ class WaitingForResources(State):
         ev.QueryProgress: "it is about a batch before the failure",
         ev.ActionDone: "the query waits, whatever was ordered before",
         ev.ActionFailed: "the query waits, whatever was ordered before",
-        inner.FoundAgain: say_again,
+        inner.Recovered: say_again,
         inner.SlotsChanged: slots_changed,
         inner.BoundsChanged: bounds_changed,
     }

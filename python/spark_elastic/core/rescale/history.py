@@ -58,7 +58,7 @@ class Stay:
 
 
 @define(kw_only=True)
-class Rescale:
+class RescaleRecord:
     """One record. The first of a query has no `before` values. Times are epoch ms.
 
     `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
@@ -102,13 +102,13 @@ class History:
     """The rescales of one query: at most `limit`, the oldest are forgotten."""
 
     limit: int
-    records: list[Rescale] = field(factory=list)
+    records: list[RescaleRecord] = field(factory=list)
     opened: int = 0
     requirements: int = 1
     attempts: int = 0
 
     @property
-    def open_record(self) -> Rescale | None:
+    def open_record(self) -> RescaleRecord | None:
         """The rescale under way, None if there is none."""
         return self.records[0] if self.records and self.records[0].reason is None else None
 
@@ -126,7 +126,7 @@ class History:
         self.attempts += 1
         self.records.insert(
             0,
-            Rescale(
+            RescaleRecord(
                 number=self.opened,
                 requirements=self.requirements,
                 attempt=self.attempts,

@@ -1,4 +1,4 @@
-"""GET /elastic/metrics: figures in Prometheus' text format."""
+"""GET /elastic/metrics: metrics in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import falcon
 from attrs import frozen
 
-from spark_elastic.rest.figures import figures
 from spark_elastic.rest.lookup import current
+from spark_elastic.rest.metrics import metrics
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.view import View
 
@@ -22,21 +22,21 @@ class Metrics:
     board: Board
 
     def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
-        """Show all figures."""
+        """Show all metrics."""
         response.content_type = _TEXT
         response.text = "".join(_lines(current(self.board)))
 
 
 def _lines(view: View) -> Iterator[str]:
-    for figure in figures(view):
-        name = figure.name
-        yield f"# HELP spark_elastic_{name} {figure.doc}\n# TYPE spark_elastic_{name} {figure.kind}\n"
-        histogram = figure.kind == "histogram"
-        for labels, value in figure.samples:
+    for metric in metrics(view):
+        name = metric.name
+        yield f"# HELP spark_elastic_{name} {metric.doc}\n# TYPE spark_elastic_{name} {metric.kind}\n"
+        histogram = metric.kind == "histogram"
+        for labels, value in metric.samples:
             yield _sample(f"{name}_bucket" if histogram else name, labels, value)
         if histogram:
-            yield _sample(f"{name}_sum", {}, figure.total)
-            yield _sample(f"{name}_count", {}, figure.samples[-1][1])
+            yield _sample(f"{name}_sum", {}, metric.total)
+            yield _sample(f"{name}_count", {}, metric.samples[-1][1])
 
 
 def _sample(name: str, labels: Mapping[str, str], value: float) -> str:

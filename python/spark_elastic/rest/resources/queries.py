@@ -63,7 +63,7 @@ class Rescales:
 
 @frozen
 class Timeline:
-    """What has happened to a query lately, in series for a picture."""
+    """What has happened to a query lately, in series for a chart."""
 
     board: Board
 

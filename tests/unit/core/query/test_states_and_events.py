@@ -203,14 +203,14 @@ def test_what_a_state_does_not_expect_is_said_once(monkeypatch: pytest.MonkeyPat
 ABOUT_QUERIES = {
     *(kind for kind in ev.EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome | ev.TimerFired)),
     *(ev.QuerySubmitted, ev.CancelRequested, ev.SavepointRequested),
-    *(inner.SlotsChanged, inner.BoundsChanged, inner.FoundAgain, inner.Superseded),
+    *(inner.SlotsChanged, inner.BoundsChanged, inner.Recovered, inner.Superseded),
 }
 """What a query is told while it lives."""
 
 
 @pytest.mark.parametrize("state", STATES[1:], ids=lambda state: state.name)
 def test_every_state_has_decided_about_every_event(state: type[State]) -> None:
-    unmet = {inner.FoundAgain} if state.final else set()
+    unmet = {inner.Recovered} if state.final else set()
     assert state.reactions.keys() == ABOUT_QUERIES - unmet
     assert all(why for why in state.reactions.values() if isinstance(why, str))
 

@@ -75,9 +75,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val audit = new ExecutorAudit(sc, listener)
     private val requests = new Requests
     private val advice = new StageAdvice(requests)
-    private val figures = new PolicyFigures
+    private val policyMetrics = new PolicyMetrics
     private val gateway =
-      new PolicyGateway(events, requests, figures, Shim.version, act, what => policy.complain(what))
+      new PolicyGateway(events, requests, policyMetrics, Shim.version, act, what => policy.complain(what))
     @volatile private var hangMs = 10000L
     private lazy val policy: PolicyProcess =
       new PolicyProcess(
@@ -166,7 +166,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     def introduce(appId: String, metrics: MetricRegistry): Unit = {
-      figures.show(metrics)
+      policyMetrics.show(metrics)
       events.snapshotFrom(() => snapshot(appId))
     }
 

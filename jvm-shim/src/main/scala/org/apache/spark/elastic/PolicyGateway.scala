@@ -23,7 +23,7 @@ private[spark] trait PolicyCalls {
   /** Takes orders, answers with what happened meanwhile; waits for it as long as asked, at most a second. */
   def exchange(request: String): String
 
-  /** Takes the answer to a request, gives the next one of a line; waits for it as long as asked, at most a second. */
+  /** Takes the answer to a request, gives the next one of a queue; waits for it as long as asked, at most a second. */
   def serve(request: String): String
 
   /** Lets an exchange that waits for events come back now: there is something to do for the policy's loop. */
@@ -35,14 +35,14 @@ private[spark] trait PolicyCalls {
  * input, and nothing else: no argument, no environment, no setting, no log.
  *
  * @param requests what is asked of the policy process
- * @param figures what it tells to Spark's metrics system
+ * @param metrics what it tells to Spark's metrics system
  * @param act carries out one action; what it throws is the answer to that action alone
  * @param nonsense is told of requests that cannot be understood
  */
 private[spark] final class PolicyGateway(
     events: EventStream,
     requests: Requests,
-    figures: PolicyFigures,
+    metrics: PolicyMetrics,
     version: String,
     act: Action => Unit,
     nonsense: String => Unit)
@@ -94,7 +94,7 @@ private[spark] final class PolicyGateway(
   /** The policy process has ended. */
   def ended(): Unit = {
     requests.end()
-    figures.forget()
+    metrics.forget()
   }
 
   /** Lets the policy process know at its next exchange that the application ends. */
@@ -150,10 +150,10 @@ private[spark] final class PolicyGateway(
   override def serve(request: String): String = {
     val tree = Contract.mapper.readTree(request)
     if (tree.hasNonNull("answer")) requests.answer(tree.get("answer"))
-    if (tree.hasNonNull("figures")) figures.update(tree.get("figures"))
+    if (tree.hasNonNull("metrics")) metrics.update(tree.get("metrics"))
     val waitMs = if (closing) 0L else math.max(0L, math.min(1000L, tree.path("wait_ms").asLong(0L)))
     val reply = Contract.mapper.createObjectNode()
-    requests.take(tree.required("line").asText, waitMs).foreach(reply.set[ObjectNode]("request", _))
+    requests.take(tree.required("queue").asText, waitMs).foreach(reply.set[ObjectNode]("request", _))
     reply.put("stop", closing).toString
   }
 

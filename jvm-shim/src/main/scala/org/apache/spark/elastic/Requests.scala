@@ -8,13 +8,13 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 /**
  * What is asked of the policy process, and its answers on their way back. HTTP requests that read, those that write and
- * questions about batch stages have a line each: a write waits for the policy's loop, the others never. Nobody waits
+ * questions about batch stages have a queue each: a write waits for the policy's loop, the others never. Nobody waits
  * longer than he said, and a request that nobody waits for any more is not handed out.
  */
 private[spark] final class Requests {
   import Requests._
 
-  private val lines = Lines.map(_ -> new LinkedBlockingDeque[Asked]).toMap
+  private val queues = Queues.map(_ -> new LinkedBlockingDeque[Asked]).toMap
   private val open = new ConcurrentHashMap[String, Asked]
   @volatile private var readers = 0
   @volatile private var serving = false
@@ -23,30 +23,30 @@ private[spark] final class Requests {
   def isServed: Boolean = serving
 
   /** Waits for the answer, up to `waitMs`; none if it does not come, at once if nobody is there to give it. */
-  def ask(line: String, request: ObjectNode, waitMs: Long): Option[JsonNode] =
+  def ask(queue: String, request: ObjectNode, waitMs: Long): Option[JsonNode] =
     if (!serving) None
     else {
       val id = UUID.randomUUID().toString
       val asked = new Asked(request.put("id", id), System.nanoTime() + waitMs * 1000000L)
       open.put(id, asked)
-      lines(line).add(asked)
+      queues(queue).add(asked)
       try Option(asked.answer.get(waitMs, TimeUnit.MILLISECONDS))
       catch { case _: TimeoutException => None }
       finally {
-        lines(line).remove(asked)
+        queues(queue).remove(asked)
         open.remove(id)
       }
     }
 
-  /** The next request of a line, waiting for one up to `waitMs`. */
-  def take(line: String, waitMs: Long): Option[ObjectNode] = {
+  /** The next request of a queue, waiting for one up to `waitMs`. */
+  def take(queue: String, waitMs: Long): Option[ObjectNode] = {
     val reader = readers
-    Option(lines(line).poll(waitMs, TimeUnit.MILLISECONDS)).flatMap { asked =>
+    Option(queues(queue).poll(waitMs, TimeUnit.MILLISECONDS)).flatMap { asked =>
       if (reader == readers && asked != Last)
         Some(asked.request.put("left_ms", (asked.until - System.nanoTime()) / 1000000L))
       else {
         // This call was left behind by a policy process that is dead, or the application ends.
-        lines(line).addFirst(asked)
+        queues(queue).addFirst(asked)
         None
       }
     }
@@ -70,12 +70,12 @@ private[spark] final class Requests {
   /** The application ends: nobody waits here any more. */
   def close(): Unit = {
     end()
-    lines.values.foreach(_.addFirst(Last))
+    queues.values.foreach(_.addFirst(Last))
   }
 }
 
 private object Requests {
-  val Lines: Seq[String] = Seq("reads", "writes", "stages")
+  val Queues: Seq[String] = Seq("reads", "writes", "stages")
 
   private final class Asked(val request: ObjectNode, val until: Long) {
     val answer = new CompletableFuture[JsonNode]

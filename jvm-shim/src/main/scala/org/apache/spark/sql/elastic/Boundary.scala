@@ -183,7 +183,7 @@ private[elastic] final class Boundary(
   private def bringBack(since: Long, pauseMs: Long): Option[Throwable] = {
     val problem =
       try {
-        inRun.mend()
+        inRun.recover()
         None
       } catch {
         case NonFatal(_) if query.isStopped => throw new InterruptedException

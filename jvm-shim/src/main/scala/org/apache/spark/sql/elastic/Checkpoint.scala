@@ -68,7 +68,7 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
    *
    * @return whether there was one
    */
-  def mend(): Boolean = {
+  def recover(): Boolean = {
     closeSinkGap()
     val unfinished = unfinishedRepartition()
     unfinished.foreach { case (committed, from, partitions) =>

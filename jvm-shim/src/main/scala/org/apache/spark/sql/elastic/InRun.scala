@@ -47,9 +47,9 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
   }
 
   /** Ends or takes back what a re-partitioning has begun, and goes on from what the checkpoint says then. */
-  def mend(): Unit = {
+  def recover(): Unit = {
     if (query.stateful) {
-      checkpoint.mend()
+      checkpoint.recover()
       checkpoint.read().foreach(found => query.use(found.partitions))
     }
     resume()
@@ -68,7 +68,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
     // With its offsets logged the batch needs its sources only to read between them.
     if (again || !next.isCurrentBatchConstructed) NewSources.make(execution)
-    mend()
+    recover()
   }
 
   /** What a micro-batch was to read up to; nothing until that is in its log. */

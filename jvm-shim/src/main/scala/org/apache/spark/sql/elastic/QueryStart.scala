@@ -50,7 +50,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       val found = checkpoint.read().map(facts => if (facts.batch.isDefined) facts else withFirstFormat(facts))
       // Spark does not restore the format: a run with another one could not read its state.
       for (facts <- found) conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, facts.format.toString)
-      if (checkpoint.mend()) checkpoint.read() else found
+      if (checkpoint.recover()) checkpoint.read() else found
     }
 
   /** Until a batch is committed nothing says the format, and any will do. RocksDB that the user has not chosen was ours. */

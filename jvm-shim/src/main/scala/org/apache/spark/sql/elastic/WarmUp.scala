@@ -22,16 +22,16 @@ import org.apache.spark.util.SerializableConfiguration
 
 /**
  * The first tasks of an executor are slow (classes, generated code, shuffles, RocksDB's native library). So it begins with
- * some that nobody waits for: a small query, on all of its slots, and a rehearsal of a re-partitioning. They keep it from
+ * some that nobody waits for: a small query, on all of its slots, and a dry run of a re-partitioning. They keep it from
  * the micro-batches of that time, which the other executors run. Executors get nothing but Spark's own classes. A help, no
  * more: what fails is left.
  */
 private[elastic] object WarmUp extends Logging {
 
-  /** As many rows of a partition's state make a rehearsal. */
+  /** As many rows of a partition's state make a dry run. */
   private val MostRows = 1000
 
-  /** Returns when these executors are warm. With a checkpoint, it is its state that they rehearse with. */
+  /** Returns when these executors are warm. With a checkpoint, the dry run is with its state. */
   def apply(session: SparkSession, checkpoint: Option[String], executors: Seq[ExecutorInfo]): Unit = {
     val from = System.nanoTime()
     val outcome =
@@ -40,7 +40,7 @@ private[elastic] object WarmUp extends Logging {
         val cpus = session.sparkContext.conf.get(CPUS_PER_TASK)
         session.withActive { // parts of plans look for it
           runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, e.cores / cpus))(place(e))))
-          checkpoint.foreach(rehearse(session, _, executors.map(place)))
+          checkpoint.foreach(dryRun(session, _, executors.map(place)))
         }
         "are warm"
       } catch { case Harmless(e) => s"were not warmed up: ${e.getMessage}" }
@@ -70,7 +70,7 @@ private[elastic] object WarmUp extends Logging {
   }
 
   /** Re-partitions some of an operator's state, to a folder that is thrown away: a partition for each place. */
-  private def rehearse(session: SparkSession, checkpoint: String, places: Seq[(String, Seq[String])]): Unit = {
+  private def dryRun(session: SparkSession, checkpoint: String, places: Seq[(String, Seq[String])]): Unit = {
     val conf = session.sessionState.newHadoopConf()
     val logs = new StreamingQueryCheckpointMetadata(session, checkpoint)
     // Its name keeps it out of savepoints.

@@ -5,8 +5,8 @@ import scala.jdk.CollectionConverters._
 import com.codahale.metrics.{Gauge, MetricRegistry}
 import com.fasterxml.jackson.databind.JsonNode
 
-/** The policy's figures as gauges of Spark's metrics system; gauges come and go with the names that it sends. */
-private[spark] final class PolicyFigures {
+/** The policy's metrics as gauges of Spark's metrics system; gauges come and go with the names that it sends. */
+private[spark] final class PolicyMetrics {
   @volatile private var latest = Map.empty[String, Double]
   private var registry: Option[MetricRegistry] = None
 
@@ -16,10 +16,10 @@ private[spark] final class PolicyFigures {
     (latest.keySet + "slots").foreach(add(in, _))
   }
 
-  def update(figures: JsonNode): Unit =
-    replace(figures.properties.asScala.map(figure => figure.getKey -> figure.getValue.asDouble).toMap)
+  def update(metrics: JsonNode): Unit =
+    replace(metrics.properties.asScala.map(metric => metric.getKey -> metric.getValue.asDouble).toMap)
 
-  /** Nobody tells any more: old figures would look like new ones. */
+  /** Nobody tells any more: old metrics would look like new ones. */
   def forget(): Unit = replace(Map.empty)
 
   private def replace(now: Map[String, Double]): Unit = synchronized {

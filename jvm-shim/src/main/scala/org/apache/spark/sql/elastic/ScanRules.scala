@@ -92,15 +92,11 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
   private def input(parts: Seq[PartitionedFile]): FileShares.Input = {
     val inOrder = parts.sortBy(_.start)
     val first = inOrder.head
-    val canBeSplit =
-      inOrder.size > 1 || relation.fileFormat.isSplitable(relation.sparkSession, relation.options, first.toPath)
-    FileShares.Input(
-      inOrder.map(_.length).sum,
-      canBeSplit,
-      (from, length) => {
-        val start = first.start + from
-        inOrder.takeWhile(_.start <= start).last.copy(start = start, length = length) // and where that one is
-      })
+    def isSplitable = relation.fileFormat.isSplitable(relation.sparkSession, relation.options, first.toPath)
+    new FileShares.Input(inOrder.map(_.length).sum, inOrder.size > 1 || isSplitable)({ case (from, length) =>
+      val start = first.start + from
+      inOrder.takeWhile(_.start <= start).last.copy(start = start, length = length) // and where that one is
+    })
   }
 
   private def name: String =

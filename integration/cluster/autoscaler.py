@@ -1,0 +1,93 @@
+"""A stand-in for a cluster's autoscaler: reads the driver's metrics, and starts and decommissions workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from http.client import HTTPException
+
+from attrs import define, field, frozen
+from prometheus_client.parser import text_string_to_metric_families
+
+from integration.cluster.application import Application, executors
+from integration.cluster.hpa import Hpa
+from integration.streaming.http import Client
+from spark_elastic.demo.cluster import Worker
+
+PERIOD_S = 2.0
+"""How often it looks; Kubernetes does every 15 s."""
+
+_LEAVING_S = 60.0
+_METRIC = "spark_elastic_desired_slots"
+
+
+def metric(client: Client, name: str) -> float | None:
+    """Read a metric without labels, None if it has no sample or nobody answers."""
+    try:
+        reply = client.get("/elastic/metrics/")
+    except (OSError, HTTPException):
+        return None
+    if reply.status != 200:
+        return None
+    for family in text_string_to_metric_families(reply.text):
+        for sample in family.samples:
+            if sample.name == name and not sample.labels:
+                return float(sample.value)
+    return None
+
+
+@frozen
+class Look:
+    """What it saw and did: the metric, the workers before, and after."""
+
+    at: float
+    value: float | None
+    before: int
+    after: int
+
+
+@define
+class Autoscaler:
+    """Keeps `app.workers` at what `rule` says, in a thread of its own, while the block lasts."""
+
+    app: Application
+    rule: Hpa
+    looks: list[Look] = field(factory=list)
+    errors: list[BaseException] = field(factory=list)
+    _ending: threading.Event = field(factory=threading.Event)
+    _thread: threading.Thread = field(init=False)
+
+    def __enter__(self) -> Autoscaler:
+        self._thread = threading.Thread(target=self._run, name="autoscaler", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join(_LEAVING_S + PERIOD_S)
+
+    def _run(self) -> None:
+        client = Client(str(self.app.spark.sparkContext.uiWebUrl))
+        try:
+            while not self._ending.wait(PERIOD_S):
+                self._look(client)
+        except BaseException as error:  # shown by the test: a thread's own end shows nothing
+            self.errors.append(error)
+
+    def _look(self, client: Client) -> None:
+        workers, now = self.app.workers, time.monotonic()
+        value, before = metric(client, _METRIC), len(workers)
+        wanted = self.rule.replicas(before, value, now)
+        while len(workers) < wanted:
+            workers.append(self.app.cluster.start_worker(1))
+        while len(workers) > wanted:
+            self._remove(workers.pop())
+        self.looks.append(Look(now, value, before, wanted))
+
+    def _remove(self, worker: Worker) -> None:
+        """Do what the hook of conf/kubernetes/workers.yaml does, and then Kubernetes."""
+        self.app.cluster.decommission_worker(worker)
+        deadline = time.monotonic() + _LEAVING_S
+        while executors(worker) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.app.cluster.remove_worker(worker)

@@ -7,33 +7,25 @@ import time
 from http.client import HTTPException
 
 from attrs import define, field, frozen
-from prometheus_client.parser import text_string_to_metric_families
 
 from integration.cluster.application import Application, executors
 from integration.cluster.hpa import Hpa
-from integration.streaming.http import Client
+from integration.streaming.scrape import metric
 from spark_elastic.demo.cluster import Worker
 
 PERIOD_S = 2.0
 """How often it looks; Kubernetes does every 15 s."""
 
 _LEAVING_S = 60.0
-_METRIC = "spark_elastic_desired_slots"
+_METRIC = "desired_slots"
 
 
-def metric(client: Client, name: str) -> float | None:
-    """Read a metric without labels, None if it has no sample or nobody answers."""
+def _read(url: str) -> float | None:
+    """Read the metric, None also where nobody answers."""
     try:
-        reply = client.get("/elastic/metrics/")
+        return metric(url, _METRIC)
     except (OSError, HTTPException):
         return None
-    if reply.status != 200:
-        return None
-    for family in text_string_to_metric_families(reply.text):
-        for sample in family.samples:
-            if sample.name == name and not sample.labels:
-                return float(sample.value)
-    return None
 
 
 @frozen
@@ -67,16 +59,16 @@ class Autoscaler:
         self._thread.join(_LEAVING_S + PERIOD_S)
 
     def _run(self) -> None:
-        client = Client(str(self.app.spark.sparkContext.uiWebUrl))
+        url = str(self.app.spark.sparkContext.uiWebUrl)
         try:
             while not self._ending.wait(PERIOD_S):
-                self._look(client)
+                self._look(url)
         except BaseException as error:  # shown by the test: a thread's own end shows nothing
             self.errors.append(error)
 
-    def _look(self, client: Client) -> None:
+    def _look(self, url: str) -> None:
         workers, now = self.app.workers, time.monotonic()
-        value, before = metric(client, _METRIC), len(workers)
+        value, before = _read(url), len(workers)
         wanted = self.rule.replicas(before, value, now)
         while len(workers) < wanted:
             workers.append(self.app.cluster.start_worker(1))

@@ -13,17 +13,16 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.application import Application, application
-from integration.cluster.autoscaler import Autoscaler, metric
+from integration.cluster.autoscaler import Autoscaler
 from integration.cluster.hpa import Hpa
 from integration.cluster.queries import Places, Start
 from integration.streaming.driver import Driver
-from integration.streaming.http import Client
+from integration.streaming.scrape import metric
 from integration.streaming.waiting import eventually
 from spark_elastic.core.events import ExecutorDecommissioning
 from spark_elastic.demo.cluster import Cluster
@@ -121,14 +120,9 @@ def start_slow(lines: Lines) -> Start:
     return start
 
 
-def load(app: Application) -> float | None:
-    """Read the query's load, None where nobody knows it."""
-    reply = Client(str(app.spark.sparkContext.uiWebUrl)).get("/elastic/metrics/")
-    for family in text_string_to_metric_families(reply.text):
-        for sample in family.samples:
-            if sample.name == "spark_elastic_query_load_ratio":
-                return float(sample.value)
-    return None
+def shown(app: Application, name: str) -> float | None:
+    """Read a metric that only one query has, or the application."""
+    return metric(str(app.spark.sparkContext.uiWebUrl), name)
 
 
 def wait_until_settled(app: Application, autoscaler: Autoscaler, least: int, most: int) -> int:
@@ -140,7 +134,7 @@ def wait_until_settled(app: Application, autoscaler: Autoscaler, least: int, mos
         last = autoscaler.looks[-1] if autoscaler.looks else None
         if last is None or last.value is None or not least <= last.before == last.after <= most:
             return 0
-        now = load(app)
+        now = shown(app, "query_load_ratio")
         keeps_up = now is not None and now < 1 and app.story.slots.total == last.after
         return last.after if keeps_up else 0
 
@@ -150,7 +144,7 @@ def wait_until_settled(app: Application, autoscaler: Autoscaler, least: int, mos
 def test_a_query_that_waits_for_slots_brings_the_first_worker_and_its_load_the_next(
     app: Application, lines: Lines, autoscaler: Autoscaler
 ) -> None:
-    assert metric(Client(str(app.spark.sparkContext.uiWebUrl)), "spark_elastic_desired_slots") is None
+    assert shown(app, "desired_slots") is None
     assert app.workers == []
     app.start("slow", start_slow(lines))
     wait_until_settled(app, autoscaler, 2, 3)

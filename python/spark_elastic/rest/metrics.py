@@ -13,10 +13,9 @@ from typing import Literal
 
 from attrs import frozen
 
-from spark_elastic.core.keys.records import TARGET_LOAD
-from spark_elastic.core.load.demand import busy, desired_slots, executors_for, together
+from spark_elastic.core.load.demand import busy, executors_for, together
 from spark_elastic.core.query.transitions import FINISHED
-from spark_elastic.rest.query_metrics import QUERY_METRICS, in_states
+from spark_elastic.rest.query_metrics import QUERY_METRICS, Shown
 from spark_elastic.runtime.view import DECISION_BUCKETS, Totals, View
 
 Sample = tuple[Mapping[str, str], float]
@@ -41,17 +40,16 @@ class Metric:
 
 def metrics(view: View) -> Iterator[Metric]:
     """Return all metrics, each with what it is."""
-    queries = [query for query in view.queries.values() if query.state != FINISHED]
-    names = [{"query": query.facts.query, "name": query.facts.name or ""} for query in queries]
-    yield from _of_the_application(view)
+    queries = [Shown.of(query, view) for query in view.queries.values() if query.state != FINISHED]
+    labels = [query.labels for query in queries]
+    yield from _of_the_application(view, queries)
     for name, kind, doc, of in QUERY_METRICS:
-        values = [(labels, of(query, view)) for labels, query in zip(names, queries, strict=True)]
-        known = [(labels, value) for labels, value in values if value is not None]
-        yield Metric(f"query_{name}", kind, doc, known)
+        values = zip(labels, map(of, queries), strict=True)
+        yield Metric(f"query_{name}", kind, doc, [(n, value) for n, value in values if value is not None])
     stays = [
-        ({**labels, "state": state}, seconds)
-        for labels, query in zip(names, queries, strict=True)
-        for state, seconds in in_states(query, view).items()
+        ({**n, "state": state}, seconds)
+        for n, query in zip(labels, queries, strict=True)
+        for state, seconds in query.in_states(view.at).items()
     ]
     yield Metric("query_state_seconds_total", "counter", "Time in each state of its life.", stays)
     totals = view.totals
@@ -73,11 +71,9 @@ def metrics(view: View) -> Iterator[Metric]:
     )
 
 
-def _of_the_application(view: View) -> Iterator[Metric]:
-    workloads = [query.workload for query in view.queries.values() if query.state != FINISHED]
-    target = view.settings[TARGET_LOAD]
-    share = together(busy(workload) for workload in workloads)
-    slots = together(desired_slots(workload, target) for workload in workloads)
+def _of_the_application(view: View, queries: Sequence[Shown]) -> Iterator[Metric]:
+    share = together(busy(query.workload) for query in queries)
+    slots = together(query.desired_slots for query in queries)
     executors = None if slots is None else executors_for(int(slots), view.usable.values(), view.usual_slots)
     for name, doc, value in (
         ("slots", "Slots that tasks can use.", view.slots),

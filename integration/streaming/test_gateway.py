@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -155,6 +157,34 @@ def test_500_who_say_nothing_more_keep_nobody_out_and_cost_no_thread(gateway: Ga
             for connection in idle:
                 connection.close()
         eventually(lambda: gateway.process.num_fds() <= files, "all is closed", timeout_s=LIMIT_S + SLACK_S)
+
+
+def test_who_connects_again_and_again_keeps_nobody_out(gateway: Gateway) -> None:
+    handshake, enough = gateway.handshake(), threading.Event()
+    made = 0
+
+    def flood() -> None:
+        nonlocal made
+        held: deque[socket.socket] = deque()
+        while not enough.is_set():
+            held.append(stranger(handshake))
+            made += 1
+            if len(held) > 2 * MOST:
+                held.popleft().close()
+        for connection in held:
+            connection.close()
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    try:
+        eventually(lambda: made > MOST, "there are more than it takes")
+        before = made
+        for _ in range(20):
+            assert exchanges(handshake)
+        assert made > before + MOST
+    finally:
+        enough.set()
+        flooding.join()
 
 
 @pytest.mark.parametrize("every_s", [None, 0.5], ids=["silent", "dripping"])
@@ -311,7 +341,7 @@ def test_a_text_of_megabytes_arrives_whole_both_ways(gateway: Gateway) -> None:
     connected = connect(gateway.handshake())
     text = "several\nlines \\ and ünicode " * 200_000
     try:
-        assert connected.jvm.java.lang.String(text).toString() == text
+        assert connected.jvm.java.lang.String(text) == text
     finally:
         connected.close(keep_callback_server=True)
 

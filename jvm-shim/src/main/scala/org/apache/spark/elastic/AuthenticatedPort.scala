@@ -5,6 +5,7 @@ import java.nio.ByteBuffer
 import java.nio.channels.{SelectionKey, Selector, ServerSocketChannel, SocketChannel}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.{MessageDigest, SecureRandom}
+import java.util.{Set => JSet}
 import javax.crypto.Mac
 import javax.crypto.spec.SecretKeySpec
 
@@ -30,7 +31,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
 
   def start(): Unit = {
     // Of IPv4 and IPv6 Java takes the one that it is told to prefer and that the machine has.
-    server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress, 0), MaxWaiting)
+    server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress, 0), Backlog)
     server.configureBlocking(false)
     server.register(selector, SelectionKey.OP_ACCEPT)
     Daemon.start("elastic-gateway")(while (server.isOpen) serve())
@@ -46,7 +47,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
     token
   }
 
-  def close(): Unit = {
+  def close(): Unit = if (selector.isOpen) {
     synchronized {
       server.close()
       (trusted ++ waiting.map(_.channel)).foreach(_.close())
@@ -59,9 +60,11 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
       selector.select(if (waiting.isEmpty) 0L else CheckMs)
       synchronized {
         // Those who wait come first: they are served even where no other one can be accepted.
-        waiting.foreach(_.go())
-        if (selector.selectedKeys.removeIf(_.channel eq server)) accept()
+        clients(selector.selectedKeys).foreach(_.go())
+        waiting.filter(System.nanoTime() - _.since > LimitNs).foreach(_.channel.close())
+        val another = selector.selectedKeys.removeIf(_.channel eq server)
         selector.selectedKeys.clear()
+        if (another) accept()
       }
     } catch {
       // Most likely no file descriptor is left; nobody else would go on when there is one.
@@ -77,8 +80,10 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
     channel.register(selector, SelectionKey.OP_READ, new Client(channel))
   }
 
-  private def waiting: Seq[Client] =
-    selector.keys.asScala.toSeq.filter(_.isValid).map(_.attachment).collect { case client: Client => client }
+  private def waiting: Seq[Client] = clients(selector.keys)
+
+  private def clients(keys: JSet[SelectionKey]): Seq[Client] =
+    keys.asScala.toSeq.filter(_.isValid).map(_.attachment).collect { case client: Client => client }
 
   private def bytes(): Array[Byte] = Array.fill(Size)(random.nextInt().toByte)
 
@@ -95,10 +100,10 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
     private val said = ByteBuffer.allocate(Size)
     private var nonces = Array.empty[Byte]
 
-    /** Reads what has come, if anything, and answers it. */
+    /** Reads what has come, and answers it. */
     def go(): Unit =
       try {
-        if (channel.read(said) < 0 || System.nanoTime() - since > LimitNs) channel.close()
+        if (channel.read(said) < 0) channel.close()
         else if (!said.hasRemaining && nonces.isEmpty) {
           val ours = bytes()
           nonces = said.array ++ ours
@@ -123,6 +128,9 @@ private[spark] object AuthenticatedPort {
 
   /** The oldest has to go when another one comes; the policy process comes again. */
   private val MaxWaiting = 128
+
+  /** Java's own 50 are soon taken, and who finds no room has to wait a second before the system tries again. */
+  private val Backlog = 1024
   private val LimitNs = 10000000000L
   private val CheckMs = 250L
   private val PauseMs = 100L

@@ -16,14 +16,14 @@ from spark_elastic.jar import jar_path
 
 
 @contextmanager
-def bare_jvm() -> Iterator[Any]:
-    """Give Py4J's view of a fresh JVM, which ends with the block."""
+def bare_jvm(*options: str) -> Iterator[Any]:
+    """Give Py4J's view of a fresh JVM, started with these options, which ends with the block."""
     jars = spark_home() / "jars"
     java_home = os.environ.get("JAVA_HOME")
     port, token, process = launch_gateway(
         jarpath=str(next(jars.glob("py4j-*.jar"))),
         classpath=os.pathsep.join([str(jar_path()), str(jars / "*")]),
-        javaopts=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+        javaopts=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options],
         java_path=os.path.join(java_home, "bin", "java") if java_home else "java",
         enable_auth=True,
         return_proc=True,

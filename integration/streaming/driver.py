@@ -78,12 +78,6 @@ class Driver:
         """Name the JVM's threads."""
         return [str(thread.getName()) for thread in self.jvm.java.lang.Thread.getAllStackTraces().keySet()]
 
-    def py4j_servers(self) -> int:
-        """Count the JVM's threads that wait for Py4J connections."""
-        stacks = self.jvm.java.lang.Thread.getAllStackTraces().values()
-        as_text = self.jvm.scala.runtime.ScalaRunTime.stringOf
-        return sum("py4j.GatewayServer.run(" in as_text(stack) for stack in stacks)
-
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:
         """Give a session of a new context on local[2]."""

@@ -14,12 +14,12 @@ NONSENSE = ['{"actions": [{"type": "MakeCoffee", "id": "a1"}], "wait_ms": 0}', "
 
 
 def talk_nonsense(text: str) -> None:
-    from py4j.java_gateway import GatewayParameters, JavaGateway
+    from spark_elastic.gateway.connection import connect
+    from spark_elastic.gateway.handshake import read_handshake
 
-    handshake = json.loads(sys.stdin.readline())
-    parameters = GatewayParameters(port=handshake["port"], auth_token=handshake["token"])
-    entry = JavaGateway(gateway_parameters=parameters).entry_point
-    entry.hello(json.dumps({"challenge": "c0ffee", "version": handshake["version"], "contract": 1}))
+    handshake = read_handshake(0)
+    entry = connect(handshake).entry_point
+    entry.hello(json.dumps({"version": handshake.version, "contract": 1}))
     entry.exchange(text)
 
 

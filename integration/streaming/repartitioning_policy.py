@@ -1,7 +1,7 @@
 """A stand-in for the policy, so that re-partitioning comes at a known moment: at the start from a checkpoint.
 
 Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is the partition count
-that each query gets. Plain Py4J, nothing of the package.
+that each query gets. Of the package it has the way to the driver alone.
 """
 
 from __future__ import annotations
@@ -9,16 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
-
-
-def end_with_driver() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
+from spark_elastic.gateway.connection import connect
+from spark_elastic.gateway.handshake import read_handshake, watch_for_end
 
 
 def answer(event: dict[str, Any], number: int) -> dict[str, Any]:
@@ -34,14 +28,10 @@ def answer(event: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    line = b""
-    while not line.endswith(b"\n"):
-        line += os.read(0, 1)
-    handshake = json.loads(line)
-    threading.Thread(target=end_with_driver, daemon=True).start()
-    parameters = GatewayParameters(port=handshake["port"], auth_token=handshake["token"])
-    entry = JavaGateway(gateway_parameters=parameters).entry_point
-    entry.hello(json.dumps({"challenge": "c0ffee", "version": handshake["version"], "contract": 1}))
+    handshake = read_handshake(0)
+    watch_for_end(0, lambda: os._exit(0))
+    entry = connect(handshake).entry_point
+    entry.hello(json.dumps({"version": handshake.version, "contract": 1}))
     actions: list[dict[str, Any]] = []
     stop, ordered = False, 0
     while not stop:

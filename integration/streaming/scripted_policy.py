@@ -7,21 +7,19 @@ Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argu
                   turns; with `hold`, a new query has to wait for its first micro-batch until `hold` is false
     seen.jsonl    what it has seen, ordered and sent, a JSON object a line
 
-Plain Py4J, nothing of the package: what is tested is the shim alone.
+Of the package it has the way to the driver alone: what is tested is the shim.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
+from spark_elastic.gateway.connection import connect
+from spark_elastic.gateway.handshake import read_handshake, watch_for_end
 
 FOLDER = Path(sys.argv[1])
 
@@ -105,27 +103,11 @@ def orders() -> dict[str, Any]:
     return value
 
 
-def first_line() -> bytes:
-    line = b""
-    while not line.endswith(b"\n"):
-        line += os.read(0, 1)
-    return line
-
-
-def end_with_driver() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
-
-
 def main() -> None:
-    handshake = json.loads(first_line())
-    threading.Thread(target=end_with_driver, daemon=True).start()
-    parameters = GatewayParameters(port=handshake["port"], auth_token=handshake["token"])
-    entry = JavaGateway(gateway_parameters=parameters).entry_point
-    hello = {"challenge": "c0ffee", "version": handshake["version"], "contract": 1}
-    proof = json.loads(entry.hello(json.dumps(hello)))["proof"]
-    assert proof == hmac.new(handshake["token"].encode(), b"c0ffee", hashlib.sha256).hexdigest()
+    handshake = read_handshake(0)
+    watch_for_end(0, lambda: os._exit(0))
+    entry = connect(handshake).entry_point
+    entry.hello(json.dumps({"version": handshake.version, "contract": 1}))
     script, stop = Script(), False
     while not stop:
         actions, script.actions = script.actions, []

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
-from py4j.protocol import Py4JAuthenticationError, Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from spark_elastic import __version__
+from spark_elastic.gateway.connection import connect
 from spark_elastic.gateway.handshake import Handshake
 from spark_elastic.gateway.port import (
     CONTRACT,
@@ -25,27 +22,21 @@ from spark_elastic.gateway.port import (
     Unanswered,
 )
 
-_HOST = "127.0.0.1"
-
 
 class Py4JGateway:
     """A connection to the driver that wrote `handshake`: the one for events and actions, or for `requests`.
 
-    Raises Lost if nobody listens, Mismatch if the listener cannot prove that it knows our token or is of
-    another version.
+    Raises Lost if nobody listens or answers, Mismatch if the listener cannot prove that it knows our token or
+    is of another version.
     """
 
     def __init__(self, handshake: Handshake, *, requests: bool = False) -> None:
-        self._where = f"{_HOST}:{handshake.port}"
+        self._where = handshake.where
         if handshake.version != __version__:
             raise Mismatch(_versions_differ(handshake.version))
-        parameters = GatewayParameters(
-            address=_HOST, port=handshake.port, auth_token=handshake.token, auto_convert=False
-        )
-        self._gateway = JavaGateway(gateway_parameters=parameters)
-        self._gateway.set_gateway_client(_OneTry(gateway_parameters=parameters))
+        self._gateway = connect(handshake)
         try:
-            self._hello(handshake.token, requests)
+            self._hello(requests)
         except Unanswered as error:
             self.close()
             raise Lost(str(error)) from error
@@ -101,13 +92,8 @@ class Py4JGateway:
         # There is no callback server; saying so keeps Py4J from a deprecation note.
         self._gateway.close(keep_callback_server=True)
 
-    def _hello(self, token: str, requests: bool) -> None:
-        challenge = secrets.token_hex(16)
-        hello = {"challenge": challenge, "version": __version__, "contract": CONTRACT, "requests": requests}
-        reply = self._call("hello", hello)
-        proof = hmac.new(token.encode(), challenge.encode(), hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(proof.encode(), str(reply.get("proof")).encode()):
-            raise Mismatch(f"what listens at {self._where} is not the driver that started this process")
+    def _hello(self, requests: bool) -> None:
+        reply = self._call("hello", {"version": __version__, "contract": CONTRACT, "requests": requests})
         if reply.get("contract") != CONTRACT:
             raise Mismatch(
                 f"the jar speaks contract {reply.get('contract')}, this Python package contract {CONTRACT}: "
@@ -125,8 +111,6 @@ class Py4JGateway:
         try:
             text = getattr(self._gateway.entry_point, method)(written)
             reply = json.loads(text)
-        except Py4JAuthenticationError as error:
-            raise Mismatch(f"the driver at {self._where} refused this process's token") from error
         except Py4JJavaError as error:
             # The driver logs its own reason; asking for it here would be one more call that may fail.
             raise Unanswered(f"the driver at {self._where} could not answer '{method}'") from error
@@ -137,17 +121,6 @@ class Py4JGateway:
         if not isinstance(reply, dict):
             raise Lost(f"the driver at {self._where} answered '{method}' with no JSON object")
         return reply
-
-
-class _OneTry(GatewayClient):  # type: ignore[misc]  # Py4J has no types
-    """Sends each request once.
-
-    Py4J asks again when the answer did not come, but then the events of that answer are lost. A new process
-    begins with a snapshot instead.
-    """
-
-    def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
-        return super().send_command(command, retry=False, binary=binary)
 
 
 def _versions_differ(theirs: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import threading
@@ -18,16 +19,22 @@ class BadHandshake(ValueError):
 
 @frozen(kw_only=True)
 class Handshake:
-    """Where the driver listens (a loopback port), and the secret that both sides must know.
+    """Where the driver listens (a loopback address), and the secret that both sides must know.
 
     `restarts` counts the policy processes before this one, `requests` says that there will be requests.
     """
 
+    address: str
     port: int
     token: str = field(repr=False)
     version: str
     restarts: int = 0
     requests: bool = False
+
+    @property
+    def where(self) -> str:
+        """Address and port, as they are written together."""
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
 
 
 def read_handshake(stdin: int) -> Handshake:
@@ -49,18 +56,32 @@ def read_handshake(stdin: int) -> Handshake:
 def _parse(line: bytes) -> Handshake:
     try:
         value = json.loads(line)
-        port, token, version = value["port"], value["token"], value["version"]
+        address, port = value["address"], value["port"]
+        token, version = value["token"], value["version"]
         restarts, requests = value.get("restarts", 0), value.get("requests", False)
     except (ValueError, TypeError, KeyError, AttributeError):
         # Without the cause: its text may quote the line, and with it the token.
-        raise BadHandshake("the driver's line is no JSON object with port, token and version") from None
+        raise BadHandshake(
+            "the driver's line is no JSON object with address, port, token and version"
+        ) from None
+    if not _is_loopback(address):
+        raise BadHandshake("the address in the driver's line is none of the loopback interface")
     if type(port) is not int or not 0 < port < 65_536:
         raise BadHandshake("the port in the driver's line is no number from 1 to 65535")
     if not isinstance(token, str) or not token or not isinstance(version, str):
         raise BadHandshake("the token or the version in the driver's line is no text")
     if type(restarts) is not int or type(requests) is not bool:
         raise BadHandshake("restarts or requests in the driver's line is of another type")
-    return Handshake(port=port, token=token, version=version, restarts=restarts, requests=requests)
+    return Handshake(
+        address=address, port=port, token=token, version=version, restarts=restarts, requests=requests
+    )
+
+
+def _is_loopback(address: object) -> bool:
+    try:
+        return isinstance(address, str) and ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def watch_for_end(stdin: int, gone: Callable[[], None]) -> None:

@@ -5,32 +5,57 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import secrets
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
+from attrs import evolve
+
 from spark_elastic import __version__
+from spark_elastic.gateway.handshake import Handshake
 from spark_elastic.gateway.port import CONTRACT
 
 TOKEN = "0123456789abcdef-the-secret"
 Answer = dict[str, Any] | str | Exception | None
 
 
+def prove(connection: socket.socket, key: str, address: tuple[str, int]) -> bool:
+    """Prove at `address`, as a driver does, that `key` is known; say whether the client proved it, too."""
+    nonces = connection.recv(32, socket.MSG_WAITALL)
+    if len(nonces) < 32:
+        return False
+    ours = secrets.token_bytes(32)
+    nonces += ours
+    connection.sendall(ours + mac(key, "driver", address, nonces))
+    if connection.recv(32, socket.MSG_WAITALL) != mac(key, "policy", address, nonces):
+        return False
+    connection.sendall(b"+")
+    return True
+
+
+def mac(key: str, role: str, address: tuple[str, int], nonces: bytes) -> bytes:
+    """Return what proves that somebody in this role knows `key`."""
+    text = f"{role} {address[0]} {address[1]} ".encode() + nonces
+    return hmac.new(key.encode(), text, hashlib.sha256).digest()
+
+
 class Driver:
-    """Answers hello with a proof, each exchange with the next of `answers`, and the rest with stop.
+    """Proves that it is the driver, answers each exchange with the next of `answers`, and the rest with stop.
 
     An answer that is a text is sent as it is; for an exception the call fails in the driver, None closes the
     connection instead. `requests` is what came.
     """
 
-    def __init__(self, *answers: Answer, key: str = TOKEN, **hello: Any) -> None:
+    def __init__(self, *answers: Answer, key: str = TOKEN, address: str = "127.0.0.1", **hello: Any) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self._answers = iter(answers)
         self._key = key
         self._hello = {"version": __version__, "contract": CONTRACT, **hello}
-        self._server = socket.create_server(("127.0.0.1", 0))
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._server = socket.create_server((address, 0), family=family)
         self._thread = threading.Thread(target=self._serve)
 
     def __enter__(self) -> Driver:
@@ -39,30 +64,39 @@ class Driver:
 
     def __exit__(self, *_: object) -> None:
         # Wakes the accept of a driver that nobody has talked to.
-        socket.create_connection(self._server.getsockname()).close()
+        socket.create_connection(self.address).close()
         self._thread.join(10)
         self._server.close()
 
     @property
     def line(self) -> bytes:
         """What the driver writes to the policy process."""
-        return json.dumps({"port": self.port, "token": TOKEN, "version": __version__}).encode() + b"\n"
+        host, port = self.address
+        told = {"address": host, "port": port, "token": TOKEN, "version": __version__}
+        return json.dumps(told).encode() + b"\n"
+
+    def handshake(self, **other: Any) -> Handshake:
+        """Return what the policy process reads, unless said otherwise."""
+        host, port = self.address
+        told = Handshake(address=host, port=port, token=TOKEN, version=__version__)
+        return evolve(told, **other)
 
     @property
-    def port(self) -> int:
+    def address(self) -> tuple[str, int]:
         """Where it listens."""
-        return int(self._server.getsockname()[1])
+        host, port, *_ = self._server.getsockname()
+        return str(host), int(port)
 
     def _serve(self) -> None:
         connection, _ = self._server.accept()
         # A client that was told the wrong thing, or killed, goes away in the middle.
         stream = connection.makefile("rw", encoding="utf-8", newline="\n")
         with suppress(ConnectionError), connection, stream:
-            self._talk(stream)
+            if prove(connection, self._key, self.address):
+                self._talk(stream)
 
     def _talk(self, stream: IO[str]) -> None:
         commands: dict[str, Callable[[IO[str]], str | None]] = {
-            "A": self._authenticate,
             "c": self._call,
             "m": _forget,
         }
@@ -70,21 +104,14 @@ class Driver:
             stream.write(f"!{reply}\n")
             stream.flush()
 
-    def _authenticate(self, stream: IO[str]) -> str:
-        return "yv" if stream.readline().strip() == TOKEN else "x"
-
     def _call(self, stream: IO[str]) -> str | None:
         target, method, *arguments = iter(lambda: stream.readline().strip(), "e")
         assert target == "t"
         # A call without an argument has nothing to say.
         request = json.loads(arguments[0].removeprefix("s").replace("\\\\", "\\")) if arguments else {}
         self.requests.append((method, request))
-        answer: Answer
-        if method == "hello":
-            proof = hmac.new(self._key.encode(), request["challenge"].encode(), hashlib.sha256).hexdigest()
-            answer = {"proof": proof, **self._hello}
-        else:
-            answer = next(self._answers, {"events": [], "stop": True})
+        rest: Answer = {"events": [], "stop": True}
+        answer = self._hello if method == "hello" else next(self._answers, rest)
         if answer is None:
             return None
         if isinstance(answer, Exception):

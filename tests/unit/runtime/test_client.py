@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from spark_elastic import __version__
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake
 from spark_elastic.gateway.port import Exchange, Lost, Mismatch, Served, Unanswered
-from tests.unit.runtime.driver import TOKEN, Driver
+from tests.unit.runtime.driver import Driver
 
 
 @contextmanager
-def connected(driver: Driver, token: str = TOKEN) -> Iterator[Py4JGateway]:
+def connected(driver: Driver) -> Iterator[Py4JGateway]:
     with driver:
-        gateway = Py4JGateway(Handshake(port=driver.port, token=token, version=__version__))
+        gateway = Py4JGateway(driver.handshake())
         try:
             yield gateway
         finally:
@@ -59,9 +57,7 @@ def test_a_connection_for_requests_says_so_and_brings_answers_and_requests() -> 
     request = {"id": "h1", "method": "GET", "path": "/ü"}
     driver = Driver({"request": request, "stop": False}, "null", {"stop": True})
     with driver:
-        gateway = Py4JGateway(
-            Handshake(port=driver.port, token=TOKEN, version=__version__, requests=True), requests=True
-        )
+        gateway = Py4JGateway(driver.handshake(requests=True), requests=True)
         answer = {"id": "h0", "status": 200, "headers": {}, "body": "{}\n"}
         assert gateway.serve(answer, queue="writes", wait_ms=5) == Served(request=request, stop=False)
         gateway.wake()
@@ -75,21 +71,10 @@ def test_a_connection_for_requests_says_so_and_brings_answers_and_requests() -> 
     ]
 
 
-def test_each_connection_asks_another_challenge() -> None:
-    asked = set()
-    for _ in range(2):
-        driver = Driver()
-        with connected(driver):
-            pass
-        asked.add(driver.requests[0][1]["challenge"])
-    assert len(asked) == 2
-
-
 @pytest.mark.parametrize(
     ("lie", "says"),
     [
         ({"key": "another secret"}, "is not the driver that started this process"),
-        ({"proof": None}, "is not the driver that started this process"),
         ({"contract": 2}, "the jar speaks contract 2, this Python package contract 1"),
         ({"version": "9.9.9"}, "the jar is version 9"),
     ],
@@ -99,23 +84,16 @@ def test_another_driver_is_refused(lie: dict[str, Any], says: str) -> None:
         pass
 
 
-def test_a_token_that_the_driver_refuses_is_a_mismatch_and_is_not_shown() -> None:
-    refused = pytest.raises(Mismatch, match="refused this process's token")
-    with refused as caught, connected(Driver(), token="wrong-token"):
-        pass
-    assert "wrong-token" not in str(caught.value)
-
-
 def test_a_jar_of_another_version_is_not_even_called() -> None:
     with pytest.raises(Mismatch, match=r"the jar is version 0\.0\.1"):
-        Py4JGateway(Handshake(port=1, token=TOKEN, version="0.0.1"))
+        Py4JGateway(Handshake(address="127.0.0.1", port=1, token="secret-1", version="0.0.1"))
 
 
 def test_nobody_listening_is_a_lost_connection() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(Lost, match=f"no connection to the driver at 127.0.0.1:{port}"):
-        Py4JGateway(Handshake(port=port, token=TOKEN, version=__version__))
+    with Driver() as driver:
+        nobody = driver.handshake()
+    with pytest.raises(Lost, match=f"no connection to the driver at 127.0.0.1:{nobody.port}"):
+        Py4JGateway(nobody)
 
 
 @pytest.mark.parametrize(
@@ -140,13 +118,17 @@ def test_an_answer_that_makes_no_sense_is_a_lost_connection(answer: str | None, 
         b'{"port": 1',
         b"hello\n",
         b"[1]\n",
-        b'{"port": 1, "token": "secret-1"}\n',
-        b'{"port": "1", "token": "secret-1", "version": "1"}\n',
-        b'{"port": 65536, "token": "secret-1", "version": "1"}\n',
-        b'{"port": true, "token": "secret-1", "version": "1"}\n',
-        b'{"port": 1, "token": "", "version": "1"}\n',
-        b'{"port": 1, "token": "secret-1", "version": "1", "restarts": "2"}\n',
-        b'{"port": 1, "token": "secret-1", "version": "1", "requests": 1}\n',
+        b'{"address": "::1", "port": 1, "token": "secret-1"}\n',
+        b'{"port": 1, "token": "secret-1", "version": "1"}\n',
+        b'{"address": "192.0.2.1", "port": 1, "token": "secret-1", "version": "1"}\n',
+        b'{"address": "localhost", "port": 1, "token": "secret-1", "version": "1"}\n',
+        b'{"address": 2130706433, "port": 1, "token": "secret-1", "version": "1"}\n',
+        b'{"address": "::1", "port": "1", "token": "secret-1", "version": "1"}\n',
+        b'{"address": "::1", "port": 65536, "token": "secret-1", "version": "1"}\n',
+        b'{"address": "::1", "port": true, "token": "secret-1", "version": "1"}\n',
+        b'{"address": "::1", "port": 1, "token": "", "version": "1"}\n',
+        b'{"address": "::1", "port": 1, "token": "secret-1", "version": "1", "restarts": "2"}\n',
+        b'{"address": "::1", "port": 1, "token": "secret-1", "version": "1", "requests": 1}\n',
         b"x" * 70_000,
     ],
 )
@@ -158,9 +140,10 @@ def test_a_bad_line_from_the_driver_is_refused_without_showing_it(line: bytes) -
 
 
 def test_unknown_fields_of_the_line_are_ignored_and_the_token_is_not_shown() -> None:
-    line = b'{"port": 5, "token": "secret-1", "version": "1", "later": 1000}\n'
+    line = b'{"address": "::1", "port": 5, "token": "secret-1", "version": "1", "later": 1000}\n'
     handshake = read(line)
-    assert handshake == Handshake(port=5, token="secret-1", version="1")
+    assert handshake == Handshake(address="::1", port=5, token="secret-1", version="1")
+    assert handshake.where == "[::1]:5"
     more = read(line.replace(b"}", b', "restarts": 2, "requests": true}'))
     assert (more.restarts, more.requests) == (2, True)
     assert "secret-1" not in repr(handshake)

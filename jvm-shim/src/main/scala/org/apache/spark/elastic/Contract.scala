@@ -236,8 +236,8 @@ private[spark] case class PackedLongs(values: Array[Long]) {
 }
 
 /** `requests`: the connection that answers requests, beside the one for events and actions. */
-private[spark] case class HelloRequest(challenge: String, version: String, contract: Int, requests: Boolean = false)
-private[spark] case class HelloReply(proof: String, version: String, contract: Int)
+private[spark] case class HelloRequest(version: String, contract: Int, requests: Boolean = false)
+private[spark] case class HelloReply(version: String, contract: Int)
 
 private[spark] object Contract {
 

@@ -1,23 +1,18 @@
 package org.apache.spark.elastic
 
-import java.net.InetAddress
-import java.nio.charset.StandardCharsets.UTF_8
-import java.security.SecureRandom
-import java.util.concurrent.TimeUnit
-import javax.crypto.Mac
-import javax.crypto.spec.SecretKeySpec
+import java.net.InetSocketAddress
 
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.node.ObjectNode
-import py4j.{CallbackClient, GatewayServer}
+import py4j.{Gateway, GatewayConnection, GatewayServer}
 
 import org.apache.spark.internal.Logging
 
 /** What the policy process may call: a JSON text in, a JSON text out. */
 private[spark] trait PolicyCalls {
 
-  /** Proves to the client that this server knows the token too; the client then trusts the port. */
+  /** The first word on a connection: who speaks, and what it is for. */
   def hello(request: String): String
 
   /** Takes orders, answers with what happened meanwhile; waits for it as long as asked, at most a second. */
@@ -31,8 +26,8 @@ private[spark] trait PolicyCalls {
 }
 
 /**
- * The Py4J server on a loopback port of the system's choice. The token reaches the policy process through its standard
- * input, and nothing else: no argument, no environment, no setting, no log.
+ * Py4J for the policy process, and for nobody else. Its token reaches it through its standard input, and through
+ * nothing else: no argument, no environment, no setting, no log.
  *
  * @param requests what is asked of the policy process
  * @param metrics what it tells to Spark's metrics system
@@ -49,29 +44,25 @@ private[spark] final class PolicyGateway(
     extends PolicyCalls
     with Logging {
 
-  val token: String = {
-    val bytes = new Array[Byte](32)
-    new SecureRandom().nextBytes(bytes)
-    bytes.map(b => f"$b%02x").mkString
-  }
-
   @volatile private var lastCall = System.nanoTime()
   @volatile private var greeted = false
   @volatile private var waiting = false
   @volatile private var closing = false
 
-  private val server = new GatewayServer.GatewayServerBuilder()
-    .entryPoint(this)
-    .javaPort(0)
-    .javaAddress(InetAddress.getLoopbackAddress)
-    .callbackClient(PolicyGateway.noCallbacks())
-    .authToken(token)
-    .build()
+  private val gateway = new Gateway(this)
+  private val port = new AuthenticatedPort(socket => {
+    val connection = new GatewayConnection(gateway, socket)
+    Daemon.start("elastic-gateway-call")(connection.run())
+  })
 
-  /** Starts to listen. From a daemon thread, since Py4J's own threads inherit that. */
-  def start(): Unit = Daemon.start("elastic-gateway")(server.start(true)).join()
+  def start(): Unit = {
+    GatewayServer.turnLoggingOff()
+    gateway.startup()
+    port.start()
+  }
 
-  def port: Int = server.getListeningPort
+  /** Where the policy process finds us. */
+  def address: InetSocketAddress = port.address
 
   /** Milliseconds since the policy process was last heard, less those it needs to start; 0 while it waits for events. */
   def silentMs: Long = {
@@ -82,10 +73,11 @@ private[spark] final class PolicyGateway(
   /** Whether the policy process has said its first word. */
   def isGreeted: Boolean = greeted
 
-  /** A new policy process. */
-  def expectCall(): Unit = {
+  /** A new policy process; returns its token. From now on no other one is heard. */
+  def expectCall(): String = {
     greeted = false
     forgiveSilence()
+    port.renew()
   }
 
   /** The silence counts from now. */
@@ -104,7 +96,10 @@ private[spark] final class PolicyGateway(
     requests.close()
   }
 
-  def shutdown(): Unit = server.shutdown()
+  def shutdown(): Unit = {
+    port.close()
+    gateway.shutdown()
+  }
 
   override def hello(request: String): String = {
     val hello = Contract.mapper.readValue(request, classOf[HelloRequest])
@@ -114,10 +109,7 @@ private[spark] final class PolicyGateway(
       greeted = true
       events.restart()
     }
-    val mac = Mac.getInstance("HmacSHA256")
-    mac.init(new SecretKeySpec(token.getBytes(UTF_8), "HmacSHA256"))
-    val proof = mac.doFinal(hello.challenge.getBytes(UTF_8)).map(b => f"$b%02x").mkString
-    Contract.mapper.writeValueAsString(HelloReply(proof, version, Contract.Number))
+    Contract.mapper.writeValueAsString(HelloReply(version, Contract.Number))
   }
 
   override def exchange(request: String): String = {
@@ -172,11 +164,4 @@ private[spark] object PolicyGateway {
 
   /** A Python process on a busy machine may take as long to say its first word. */
   private val StartMs = 20000L
-
-  /**
-   * Nothing here calls Python. Py4J's own choice closes idle connections every 30 s, from a thread that is no daemon and
-   * so would keep the JVM of an application that never stops its context.
-   */
-  private def noCallbacks() =
-    new CallbackClient(0, InetAddress.getLoopbackAddress, 0L, TimeUnit.SECONDS)
 }

@@ -102,7 +102,7 @@ private[spark] final class PolicyProcess(
     builder
       .environment()
       .computeIfPresent("PYTHONPATH", (_, path) => path.split(pathSeparator).filter(_.nonEmpty).mkString(pathSeparator))
-    gateway.expectCall()
+    val token = gateway.expectCall()
     val started = builder.start()
     process = Some(started)
     if (ending) started.destroyForcibly()
@@ -110,8 +110,9 @@ private[spark] final class PolicyProcess(
     // Its standard input stays open until we are gone, however we go: the process reads its end as the driver's.
     val handshake = Contract.mapper
       .createObjectNode()
-      .put("port", gateway.port)
-      .put("token", gateway.token)
+      .put("address", gateway.address.getAddress.getHostAddress)
+      .put("port", gateway.address.getPort)
+      .put("token", token)
       .put("version", version)
       .put("restarts", restarts)
       .put("requests", true)

@@ -51,8 +51,8 @@ RESOURCE_WAIT_MS = Key(
     "adaptiveScheduler.submission.resourceWaitTimeout",
     duration(forever=True),
     -1,
-    "How long a query waits for the slots that its lower bound needs. Then it starts regardless "
-    "(reactive), or fails (adaptive).",
+    "How long a query waits for the slots that its lower bound needs (in reactive mode that is one), at its "
+    "start and after a failure. Then it fails. -1: it waits for as long as it takes.",
     aliases=("adaptiveScheduler.resourceWaitTimeout",),
     adaptive=300_000,
 )
@@ -88,19 +88,22 @@ MAX_CHECKPOINT_FAILURES = Key(
     "adaptiveScheduler.rescaleTrigger.maxCheckpointFailures",
     whole(1),
     2,
-    "Number of micro-batches that may fail to be committed in time before a change is evaluated without one.",
+    "Number of micro-batches that fail after a change of executors or bounds before it is evaluated without "
+    "a committed one. One that fails before it is planned, or on slots that were just lost, does not count.",
 )
 MIN_PARALLELISM_INCREASE = Key(
     "adaptiveScheduler.minParallelismIncrease",
     whole(1),
     1,
-    "Smallest growth that is worth moving a query's state.",
+    "Smallest growth that is worth moving a query's state, added up over its vertices: its shuffle and each "
+    "of its sources.",
 )
 SCALING_INTERVAL_MAX_MS = Key[int | None](
     "adaptiveScheduler.scalingInterval.max",
     or_none(duration()),
     None,
-    "After this time since the last rescale any growth is worth it. None: never.",
+    "After this time since the last rescale a query grows to what its slots allow, whatever that gains. "
+    "None: never.",
 )
 RESCALE_POLICY = Key[RescalePolicy](
     "adaptiveScheduler.rescalePolicy",

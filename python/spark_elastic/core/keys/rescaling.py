@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import any_text, choice, duration, or_none, whole
+from spark_elastic.core.keys.kinds import Kind, any_text, choice, duration, or_none, whole
 
 Mode = Literal["reactive", "adaptive", "off"]
 RescalePolicy = Literal["gain", "always"]
 ExplicitParallelism = Literal["fixed", "upperBound", "ignore"]
 StateStore = Literal["rescalable", "unchanged"]
+
+EXPLICIT_MEANINGS: Kind[ExplicitParallelism] = choice("fixed", "upperBound", "ignore")
 
 MODE = Key[Mode](
     "schedulerMode",
@@ -114,9 +116,10 @@ RESCALE_POLICY = Key[RescalePolicy](
 )
 EXPLICIT_PARALLELISM = Key[ExplicitParallelism](
     "explicitParallelism",
-    choice("fixed", "upperBound", "ignore"),
+    EXPLICIT_MEANINGS,
     "ignore",
-    "What the user's own `spark.sql.shuffle.partitions` means: never touched, the most to use, nothing.",
+    "What the user's own `spark.sql.shuffle.partitions` means to streaming queries: never touched, the most "
+    "to use, nothing.",
     adaptive="upperBound",
 )
 STATE_STORE = Key[StateStore](

@@ -104,3 +104,19 @@ def test_a_rescale_that_a_failure_calls_off_begins_a_cooldown(stage: Stage) -> N
     assert "Rescale" not in fails(scene, "[2]")
     assert reasons(scene.batches(300, partitions=2)) == []
     assert scene.query().state == "Executing"
+
+
+def test_a_committed_micro_batch_ends_the_count(stage: Stage) -> None:
+    scene = stage(
+        restart=AGAIN, rescale_policy="always", max_delay_ms=HOUR_MS, executing_stabilization_ms=60_000
+    )
+    scene.start(2)
+    scene.running(2)
+    scene.batches(300, 300, partitions=2)
+    scene.advance(60_000)
+    scene.executor("1")
+    fails(scene, "[1]")
+    assert reasons(scene.batches(300, partitions=2)) == []
+    scene.advance(60_000)
+    assert "Rescale" not in fails(scene, "[2]")
+    assert [type(order) for order in orders(scene.batches(300, partitions=2))] == [Rescale]

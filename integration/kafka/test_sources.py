@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import Row, SparkSession
 from integration.kafka.token_provider import kafka_jars
 from integration.streaming.driver import driver
 from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.scrape import metric
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.broker import Broker
 
@@ -29,6 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         **WITH_PLUGIN,
         "spark.jars": ",".join(map(str, jars)),
         "spark.master": "local-cluster[1,4,1024]",
+        "spark.ui.enabled": "true",
         "spark.executor.memory": "512m",
         "spark.elastic.scheduler-mode": "adaptive",
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
@@ -79,6 +82,29 @@ def test_one_partition_is_read_by_as_many_tasks_as_the_lower_bound_says(
     query.stop()
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert shares(rows) == [RECORDS / 2, RECORDS / 2]
+
+
+def test_the_metrics_say_how_much_has_not_been_read(
+    spark: SparkSession, filled: Mapping[str, str], tmp_path: Path
+) -> None:
+    url, first = spark.sparkContext.uiWebUrl, 300
+    assert url is not None
+    limited = spark.readStream.format("kafka").options(**filled, maxOffsetsPerTrigger=str(first)).load()
+    query = (
+        limited.writeStream.format("noop")
+        .queryName("limited")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        # So there is one micro-batch and no second one.
+        .trigger(processingTime="1 hour")
+        .start()
+    )
+    try:
+        backlog = partial(metric, url, "query_backlog_records", query=str(query.id))
+        assert eventually(backlog, "a batch is through") == RECORDS - first
+        # All are in one of the two partitions.
+        assert metric(url, "query_records_behind", query=str(query.id)) == RECORDS - first
+    finally:
+        query.stop()
 
 
 def batch(spark: SparkSession, options: Mapping[str, str], **more: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""A checkpoint whose storage cannot be reached for a while: its query goes on where it can."""
+"""A checkpoint or an input that cannot be reached for a while: its query goes on where it can."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -18,7 +18,7 @@ from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.test_failures import Flaky, session
 from integration.streaming.test_failures import start as start_with
 from integration.streaming.waiting import eventually
-from integration.streaming.world import World, stream
+from integration.streaming.world import Totals, World, own_world, stream
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -35,6 +35,14 @@ class Storage:
 
     def place(self, name: str) -> str:
         return f"away://{self._folder / name}"
+
+    def fail_once(self, folder: str) -> None:
+        """Let the next attempt to reach anything below a folder of this name fail."""
+        self._tried.unlink(missing_ok=True)
+        self._away.write_text(f"/{folder}/")
+
+    def has_failed(self) -> bool:
+        return self._tried.exists()
 
     @contextmanager
     def away(self, what: str = "somebody has met the storage") -> Iterator[None]:
@@ -61,18 +69,6 @@ def storage(jvm: Driver, tmp_path: Path) -> Storage:
     (tmp_path / "storage").mkdir()
     jvm.jvm.java.lang.System.setProperty("away", str(tmp_path / "storage" / "away"))
     return Storage(tmp_path / "storage")
-
-
-class Totals:
-    """The newest totals of each key, and the batches that have brought them."""
-
-    def __init__(self) -> None:
-        self.now: dict[int, tuple[int, int]] = {}
-        self.batches: list[int] = []
-
-    def __call__(self, batch: DataFrame, number: int) -> None:
-        self.now.update({row.key: (row.n, row.total) for row in batch.collect()})
-        self.batches.append(number)
 
 
 def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> StreamingQuery:
@@ -126,4 +122,57 @@ def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(
         query.processAllAvailable()
         assert sink.result() == inbox.totals()
         assert query.runId == run
+        query.stop()
+
+
+@pytest.mark.parametrize("plugin", [False, True], ids=["plain", "plugin"])
+def test_a_folder_of_input_that_is_away_for_a_while_is_to_a_query_what_it_is_in_plain_spark(
+    jvm: Driver, inbox: Inbox, tmp_path: Path, plugin: bool
+) -> None:
+    sink, aside = Totals(), inbox.folder.with_name("aside")
+
+    def check(spark: SparkSession, world: World | None) -> None:
+        inbox.put()
+        totalled = (
+            stream(spark, inbox).groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+        )
+        query = totalled.writeStream.outputMode("update").foreachBatch(sink).start()
+        query.processAllAvailable()
+        inbox.folder.rename(aside)
+        try:
+            if world:
+                world.policy.order(now=1, counts=(3,))
+                eventually(lambda: world.policy.rescales(query.id) == 1, "it is moved meanwhile")
+            query.processAllAvailable()  # triggers have met the missing folder
+        finally:
+            aside.rename(inbox.folder)
+        inbox.put()
+        query.processAllAvailable()
+        assert sink.now == inbox.totals()
+        assert query.exception() is None
+        query.stop()
+
+    if plugin:
+        with own_world(jvm, tmp_path) as world:
+            check(world.spark, world)
+    else:
+        with jvm.session({"spark.sql.shuffle.partitions": "2"}) as spark:
+            check(spark, None)
+
+
+def test_a_source_that_can_be_made_at_the_second_attempt_is_in_a_query_of_plain_spark(
+    jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
+) -> None:
+    """Spark makes the sources again when our attempt has failed, and runs the query without a boundary."""
+    sink = Totals()
+    with own_world(jvm, tmp_path, **STORAGE) as world:
+        inbox.put()
+        storage.fail_once("sources")
+        query = start(world, inbox, sink, storage.place("checkpoint"))
+        eventually(lambda: sink.now == inbox.totals(), "its first batch")
+        assert storage.has_failed()
+        assert query.exception() is None
+        world.policy.order(now=1)
+        failed = eventually(lambda: world.policy.all("ActionFailed"), "the rescale is refused")
+        assert "is left to plain Spark" in failed[0]["error"]
         query.stop()

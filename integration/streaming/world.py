@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +16,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.streaming.driver import Driver
+from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.waiting import eventually
@@ -53,6 +55,27 @@ class World:
 
     def temporary_checkpoints(self) -> set[Path]:
         return set(self.driver.temporary.glob("temporary-*"))
+
+
+class Totals:
+    """A sink that keeps the newest totals of each key, and the batches that have brought them."""
+
+    def __init__(self) -> None:
+        self.now: dict[int, tuple[int, int]] = {}
+        self.batches: list[int] = []
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        self.now.update({row.key: (row.n, row.total) for row in batch.collect()})
+        self.batches.append(number)
+
+
+@contextmanager
+def own_world(jvm: Driver, folder: Path, **conf: str) -> Iterator[World]:
+    """Give a context of its own, with the policy that rescales its queries when it is told to."""
+    policy = ScriptedPolicy(folder / "policy")
+    settings = {**PLUGIN, "spark.elastic.python": policy.python, "spark.sql.shuffle.partitions": "2", **conf}
+    with jvm.session(settings) as spark:
+        yield World(jvm, spark, policy)
 
 
 def stream(spark: SparkSession, inbox: Inbox) -> DataFrame:

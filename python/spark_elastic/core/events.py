@@ -220,7 +220,9 @@ class QueryProgress(QueryEvent):
 
     `started` is when the batch began. `partitions` is the count in force in this batch. `offsets_behind` is
     that of the source with the partition furthest behind (records of different sources are not added up),
-    None if no source says it. `sources` are in the order of the facts. `merged` counts earlier progress that
+    None if no source says it; `records_behind` are those of all partitions of the sources that say it.
+    `event_time_lag_ms` is from the newest event time that was read to the begin of the batch, None without a
+    watermark or without rows. `sources` are in the order of the facts. `merged` counts earlier progress that
     the sender has folded into this one; `sources` are those of the last.
     """
 
@@ -234,8 +236,15 @@ class QueryProgress(QueryEvent):
     state_bytes: int = 0
     partitions: int
     offsets_behind: OffsetsBehind | None = None
+    records_behind: int | None = None
+    event_time_lag_ms: int | None = None
     sources: tuple[SourceRead, ...] = ()
     merged: int = 0
+
+
+@frozen(kw_only=True)
+class QueryIdle(QueryEvent):
+    """A query has had nothing to read for ``spark.sql.streaming.noDataProgressEventInterval``; said again."""
 
 
 @frozen(kw_only=True)
@@ -372,6 +381,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     QuerySubmitted,
     QueryStarted,
     QueryProgress,
+    QueryIdle,
     QueryFailed,
     QueryTerminated,
     StageCompleted,

@@ -92,6 +92,11 @@ class Scheduler:
         """All queries by id, the latest finished ones among them."""
         return Queries(self._machines)
 
+    @property
+    def usual_slots(self) -> int:
+        """The slots that an executor is expected to have while none is there to be looked at."""
+        return self._supply.demand.usual_slots
+
     def handle(self, event: ev.Event) -> tuple[Action, ...]:
         """Take in one event and return what is to be done about it, in order."""
         if event.at > self._now:

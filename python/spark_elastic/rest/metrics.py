@@ -1,4 +1,7 @@
-"""The policy in metrics, for monitoring systems: Prometheus', and those that Spark's metrics system knows."""
+"""The policy in metrics, for monitoring systems: Prometheus', and those that Spark's metrics system knows.
+
+A value that nobody knows has no sample. Counters count since this policy process began, and never fall.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from typing import Literal
 
 from attrs import frozen
 
+from spark_elastic.core.load.demand import busy, executors_for, together
 from spark_elastic.core.query.transitions import FINISHED
+from spark_elastic.rest.query_metrics import QUERY_METRICS, Shown
 from spark_elastic.runtime.view import DECISION_BUCKETS, Totals, View
 
 Sample = tuple[Mapping[str, str], float]
@@ -35,50 +40,18 @@ class Metric:
 
 def metrics(view: View) -> Iterator[Metric]:
     """Return all metrics, each with what it is."""
-    queries = [query for query in view.queries.values() if query.state != FINISHED]
-    names = [{"query": query.facts.query, "name": query.facts.name or ""} for query in queries]
-    yield Metric("slots", "gauge", "Slots that tasks can use.", [({}, view.slots)])
-    yield Metric("executors", "gauge", "Executors known to the driver.", [({}, len(view.executors))])
-    yield Metric(
-        "query_partitions",
-        "gauge",
-        "Shuffle partitions in force.",
-        [(n, q.partitions) for n, q in zip(names, queries, strict=True) if q.partitions is not None],
-    )
-    yield Metric(
-        "query_lower_bound",
-        "gauge",
-        "Fewest partitions that the query may have.",
-        [(n, q.requirements.lower) for n, q in zip(names, queries, strict=True)],
-    )
-    yield Metric(
-        "query_upper_bound",
-        "gauge",
-        "Most partitions that the query may have.",
-        [(n, q.requirements.upper) for n, q in zip(names, queries, strict=True)],
-    )
-    yield Metric(
-        "query_restarts_total",
-        "counter",
-        "How often the query was started again after a failure.",
-        [(n, q.restarted) for n, q in zip(names, queries, strict=True)],
-    )
-    yield Metric(
-        "query_rescales_total",
-        "counter",
-        "How often the state of the query was moved to another number of partitions.",
-        [(n, q.rescaled) for n, q in zip(names, queries, strict=True)],
-    )
-    yield Metric(
-        "query_records_behind",
-        "gauge",
-        "Records that the partition furthest behind has not read, as of the last micro-batch.",
-        [
-            (n, q.last_progress.offsets_behind.max)
-            for n, q in zip(names, queries, strict=True)
-            if q.last_progress is not None and q.last_progress.offsets_behind is not None
-        ],
-    )
+    queries = [Shown.of(query, view) for query in view.queries.values() if query.state != FINISHED]
+    labels = [query.labels for query in queries]
+    yield from _of_the_application(view, queries)
+    for name, kind, doc, of in QUERY_METRICS:
+        values = zip(labels, map(of, queries), strict=True)
+        yield Metric(f"query_{name}", kind, doc, [(n, value) for n, value in values if value is not None])
+    stays = [
+        ({**n, "state": state}, seconds)
+        for n, query in zip(labels, queries, strict=True)
+        for state, seconds in query.in_states(view.at).items()
+    ]
+    yield Metric("query_state_seconds_total", "counter", "Time in each state of its life.", stays)
     totals = view.totals
     yield Metric(
         "rescales_total",
@@ -96,6 +69,24 @@ def metrics(view: View) -> Iterator[Metric]:
     yield Metric(
         "policy_restarts_total", "counter", "Policy processes before this one.", [({}, view.restarts)]
     )
+
+
+def _of_the_application(view: View, queries: Sequence[Shown]) -> Iterator[Metric]:
+    share = together(busy(query.workload) for query in queries)
+    slots = together(query.desired_slots for query in queries)
+    executors = None if slots is None else executors_for(int(slots), view.usable.values(), view.usual_slots)
+    for name, doc, value in (
+        ("slots", "Slots that tasks can use.", view.slots),
+        ("executors", "Executors known to the driver.", len(view.executors)),
+        (
+            "busy_ratio",
+            "Share of the slots' time that micro-batches take, from 0 to 1.",
+            None if share is None else min(1.0, share),
+        ),
+        ("desired_slots", "Slots that all queries need together for the target load.", slots),
+        ("desired_executors", "Executors that have the desired slots.", executors),
+    ):
+        yield Metric(name, "gauge", doc, [] if value is None else [({}, value)])
 
 
 def _decision_times(totals: Totals) -> Metric:
@@ -123,7 +114,8 @@ def flat(view: View) -> dict[str, float]:
             parts = list(labels.values())
             if "query" in labels:
                 own = _part(labels["name"])
-                parts = [own if own and named[own] == 1 else labels["query"]]
+                which = own if own and named[own] == 1 else labels["query"]
+                parts = [which, *(text for label, text in labels.items() if label not in ("query", "name"))]
             found[".".join((metric.name, *map(_part, parts)))] = value
     return found
 

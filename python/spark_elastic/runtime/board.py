@@ -208,11 +208,13 @@ class Board:
             slots=scheduler.slots.total,
             executors=tuple(scheduler.slots.executors.values()),
             usable=dict(scheduler.slots.usable),
+            usual_slots=scheduler.usual_slots,
             queries=queries,
             decisions=self._decisions.kept(),
             totals=Totals(
                 rescales=self._query_views.rescales(),
                 paused=self._query_views.paused(),
+                queries=self._query_views.tallies(),
                 decision_buckets=self._decisions.buckets(),
                 decision_seconds=self._decisions.seconds,
             ),

@@ -13,6 +13,7 @@ from spark_elastic.core.events import ExecutorInfo
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.rescale.history import Cause, Status
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.runtime.tallies import Tallies, Tally
 from spark_elastic.settings import Settings
 
 DECISIONS_KEPT = 1_000
@@ -26,11 +27,12 @@ class Totals:
 
     `decision_buckets` counts the decision times up to each end of DECISION_BUCKETS that are above the one
     before it, and at last those above all. `paused` is the time for which rescales that have
-    ended kept queries from running, by cause.
+    ended kept queries from running, by cause. `queries` is by the id of the query.
     """
 
     rescales: Mapping[tuple[Cause, Status], int]
     paused: Mapping[Cause, float]
+    queries: Mapping[str, Tally]
     decision_buckets: tuple[int, ...]
     decision_seconds: float
 
@@ -39,7 +41,7 @@ class Totals:
 class View:
     """The policy at one moment, `at` (epoch ms). `decisions` has the newest last.
 
-    `usable` has the slots of each executor that has any.
+    `usable` has the slots of each executor that has any, `usual_slots` is what one has that is still to come.
     """
 
     at: int
@@ -51,6 +53,7 @@ class View:
     slots: int
     executors: tuple[ExecutorInfo, ...]
     usable: Mapping[str, int]
+    usual_slots: int
     queries: Mapping[str, QueryView]
     decisions: tuple[Decision, ...]
     totals: Totals
@@ -70,6 +73,7 @@ class QueryViews:
     _counted: dict[str, tuple[int, int]] = field(factory=dict)
     _rescales: Counter[tuple[Cause, Status]] = field(factory=Counter)
     _paused: Counter[Cause] = field(factory=Counter)
+    _tallies: Tallies = field(factory=Tallies)
 
     def renew(self, scheduler: Scheduler) -> Mapping[str, QueryView]:
         """Return a view of each query; those that nothing has happened to are the ones of before."""
@@ -82,6 +86,7 @@ class QueryViews:
             self._shown = {query: before.get(query) or self._look(query, queries[query]) for query in now}
             for query in self._counted.keys() - set(now):
                 del self._counted[query]
+            self._tallies.keep_only(queries)
         for query in now if self.all_stale else self.stale.intersection(now):
             self._shown[query] = self._look(query, queries[query])
         self.stale.clear()
@@ -96,6 +101,10 @@ class QueryViews:
         """Add up how long rescales kept their queries from running, in seconds."""
         return {cause: ms / 1_000 for cause, ms in self._paused.items()}
 
+    def tallies(self) -> Mapping[str, Tally]:
+        """Return the totals of each query that is there."""
+        return self._tallies.all()
+
     def _look(self, query: str, view: QueryView) -> QueryView:
         last = self._counted.get(query, (0, 0))
         for rescale in view.history:
@@ -108,6 +117,8 @@ class QueryViews:
             self._counted[query] = max(self._counted.get(query, last), (rescale.ended, rescale.number))
             self._rescales[rescale.cause, rescale.status] += 1
             self._paused[rescale.cause] += rescale.paused_ms
+            self._tallies.paused(query, rescale.paused_ms)
+        self._tallies.take(query, view)
         return view
 
 

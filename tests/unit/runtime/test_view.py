@@ -6,6 +6,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.rest.metrics import metrics
 from spark_elastic.runtime.view import DECISION_BUCKETS, DECISIONS_KEPT, Decisions
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene
 from tests.unit.core.shim import settle
@@ -104,3 +105,25 @@ def test_decision_times_are_counted_by_their_length() -> None:
         decisions.took(seconds)
     assert decisions.buckets() == (2, 1, *[0] * (len(DECISION_BUCKETS) - 2), 1)
     assert decisions.seconds == 60.00021
+
+
+def test_what_is_counted_of_a_query_never_falls() -> None:
+    scene = eventful()
+    scene.now += 5_000
+    scene.submit(STATEFUL, run="r2")
+    settle(scene)
+    scene.now += 5_000
+    scene.submit(STATELESS, run="r2")
+    settle(scene)
+    before: dict[tuple[str, str], float] = {}
+    for view in seen(scene):
+        for metric in metrics(view):
+            if metric.kind != "counter":
+                continue
+            for labels, value in metric.samples:
+                key = (metric.name, str(labels))
+                assert value >= before.get(key, 0), key
+                before[key] = value
+    restarts = sum(value for (name, _), value in before.items() if name == "query_restarts_total")
+    assert restarts >= 1
+    assert [query.restarted for query in scene.scheduler.queries.values()] == [0, 0]

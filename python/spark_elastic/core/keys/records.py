@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import BOOL, HOST, any_text, or_none, several, size, whole
+from spark_elastic.core.keys.kinds import BOOL, HOST, any_text, number, or_none, several, size, whole
 
 HISTORY_SIZE = Key(
     "history.size",
@@ -42,6 +42,13 @@ REST_ALLOWED_HOSTS = Key[tuple[str, ...]](
     (),
     "Names of hosts under which the REST API takes changes, beside those that the driver's UI has itself and "
     "addresses: those of a reverse proxy before it, with commas between them.",
+)
+TARGET_LOAD = Key(
+    "metrics.targetLoad",
+    number("from 0.05 to 1", lambda value: 0.05 <= value <= 1, "0.75"),
+    0.75,
+    "The load (time of a micro-batch by its trigger interval) for which the metrics say how many slots the "
+    "queries need. Nothing is decided by it here: it is for those who scale the workers.",
 )
 ADVISE_ONLY = Key(
     "adviseOnly",

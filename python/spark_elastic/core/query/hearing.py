@@ -38,6 +38,7 @@ class Hearing(Ordering):
         """Take in a committed batch; only the duration of a warm one counts."""
         record = self.record
         record.last_progress = event
+        record.pace = record.pace.after(event, self.slots)
         if event.partitions < 1:
             return  # The count is not known to the sender, so there is nothing to learn about it.
         if not record.facts.stateful:
@@ -53,6 +54,10 @@ class Hearing(Ordering):
                 duration_ms=event.duration_ms,
                 rows=event.input_rows,
             )
+
+    def resting(self) -> None:
+        """Take in that there has been nothing to read for a while."""
+        self.record.pace = self.record.pace.resting(self.record.run)
 
     def rescaled(self, count: int, *, took_ms: int | None) -> None:
         """Take in that the query has another count, or has kept its own; None: nobody knows what it took."""

@@ -75,7 +75,7 @@ class QueryMachine:
             # Of a run that is over the news come late: another one is there by now.
             case ev.QueryFailed() | ev.QueryTerminated() if event.run != record.run:
                 pass
-            case ev.QueryProgress() if event.run != record.run:
+            case ev.QueryProgress() | ev.QueryIdle() if event.run != record.run:
                 step.catch_up()
             # A timer that was cancelled while it fired is no longer known.
             case ev.TimerFired() if record.timer is None or event.timer != record.timer.id:

@@ -11,6 +11,7 @@ from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.events import Failure, Phase, Provider, QueryFacts, QueryProgress
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
+from spark_elastic.core.load.pace import Pace
 from spark_elastic.core.query.state import State
 from spark_elastic.core.rescale.failed_batches import FailedBatches
 from spark_elastic.core.rescale.gain import Measurements
@@ -78,8 +79,9 @@ class QueryRecord:
     `becomes_rescalable` says that its start changes them. `rescale_cost_ms` is what the last rescale took,
     `rescales` is when the last ones ended. `moved` is True from a move of its state until a micro-batch with
     the new count is committed: only after that it is moved again. `advised` is the last change (before,
-    after, slots) that was only advised. `failed_target` is a count that could not be brought about. All
-    times are epoch ms.
+    after, slots) that was only advised. `failed_target` is a count that could not be brought about. `pace` is
+    what the last micro-batches took, `stayed_ms` how long it was in each state that it has left. All times
+    are epoch ms.
     """
 
     facts: QueryFacts
@@ -110,6 +112,8 @@ class QueryRecord:
     failed_target: int | None = None
     orders: dict[str, PendingOrder] = field(factory=dict)
     last_progress: QueryProgress | None = None
+    pace: Pace = field(factory=Pace)
+    stayed_ms: dict[str, int] = field(factory=dict)
     last_decision: Decision | None = None
     said: set[str] = field(factory=set)
     advised: tuple[int | None, int | None, int] | None = None

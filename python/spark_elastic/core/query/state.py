@@ -90,6 +90,10 @@ class State(ABC):
         """End with the run that the query had."""
         step.end("superseded", "job_finished")
 
+    def rest(self, event: ev.QueryIdle, step: Step) -> None:
+        """Take in that there is nothing to read; it changes what is shown of the load."""
+        step.resting()
+
     def keep_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
         """Note it, whoever has waited for it; the next one may be asked for."""
         step.saved(event)
@@ -104,6 +108,7 @@ class State(ABC):
         ev.CancelRequested: cancel,
         ev.SavepointRequested: refuse_savepoint,
         ev.SavepointTaken: keep_savepoint,
+        ev.QueryIdle: rest,
         ev.QuerySubmitted: "it was answered, or the query would not run",
         ev.QueryFailed: fail,
         ev.QueryTerminated: finish,

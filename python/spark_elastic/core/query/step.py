@@ -74,6 +74,8 @@ class Step(Deciding):
             raise IllegalTransitionError(f"{old.name} to {state.name} within another transition")
         if state.name not in TRANSITIONS[old.name]:
             raise IllegalTransitionError(f"{old.name} to {state.name} is not in the table")
+        stayed = self.record.stayed_ms
+        stayed[old.name] = stayed.get(old.name, 0) + self.now - old.entered
         self.record.state = state
         self._entering = True
         self.record.history.entered(state.name, self.now)

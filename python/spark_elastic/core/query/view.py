@@ -8,9 +8,12 @@ from attrs import define, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.events import QueryFacts, QueryProgress
+from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
+from spark_elastic.core.load.demand import Workload
+from spark_elastic.core.load.pace import Pace
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
+from spark_elastic.core.rescale.gain import Measurements, Point, fit
 from spark_elastic.core.rescale.history import RescaleRecord
 
 
@@ -19,15 +22,23 @@ class QueryView:
     """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
 
     `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
+    `entered` is when it came to its state (epoch ms), `stayed_ms` how long it was in those that it has left.
+    `pace` and `points` are what was measured of its micro-batches; one that is `held` waits to be started.
     """
 
     facts: QueryFacts
     run: str
     state: str
+    entered: int
+    stayed_ms: Mapping[str, int]
     partitions: int | None
     target: int | None
     requirements: Requirements
     last_progress: QueryProgress | None
+    pace: Pace
+    points: tuple[Point, ...]
+    provider: Provider
+    held: bool
     last_decision: Decision | None
     restarted: int
     rescaled: int
@@ -35,6 +46,17 @@ class QueryView:
     exceptions: tuple[RunFailure, ...]
     savepoints: tuple[Savepoint, ...]
     saving: bool
+
+    def workload(self) -> Workload:
+        """Return what its load depends on; it is not looked at with each event, and costs a fit."""
+        return Workload(
+            facts=self.facts,
+            pace=self.pace,
+            model=fit(Measurements(points=list(self.points)), self.provider),
+            needed=self.requirements.needed,
+            most=self.requirements.desired,
+            held=self.held,
+        )
 
 
 @define
@@ -50,10 +72,16 @@ class Queries(Mapping[str, QueryView]):
             facts=record.facts,
             run=record.run,
             state=record.state.name,
+            entered=record.state.entered,
+            stayed_ms=dict(record.stayed_ms),
             partitions=record.partitions,
             target=record.target,
             requirements=record.requirements,
             last_progress=record.last_progress,
+            pace=record.pace,
+            points=tuple(record.measurements.points),
+            provider=record.provider,
+            held=record.gate == "held",
             last_decision=record.last_decision,
             restarted=record.restarted,
             rescaled=record.rescaled,

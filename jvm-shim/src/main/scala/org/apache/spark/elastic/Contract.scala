@@ -89,6 +89,8 @@ private[spark] case class QueryProgress(
     stateBytes: Long,
     partitions: Int,
     offsetsBehind: Option[OffsetsBehind],
+    recordsBehind: Option[Long],
+    eventTimeLagMs: Option[Long],
     sources: Seq[SourceRead],
     merged: Int = 0)
     extends Event
@@ -100,6 +102,7 @@ private[spark] case class SavepointTaken(
     batch: Long,
     bytes: Long)
     extends Event
+private[spark] case class QueryIdle(query: String, run: String) extends Event
 private[spark] case class QueryFailed(query: String, run: String, failure: Failure) extends Event
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event

@@ -32,6 +32,11 @@ final class StreamExecutionAccess {
     return execution.sourceIdMap();
   }
 
+  static void use(MicroBatchExecution execution, Seq<SparkDataStream> sources, Map<String, SparkDataStream> ids) {
+    execution.sources_$eq(sources);
+    execution.sourceIdMap_$eq(ids);
+  }
+
   /** Stops the sources, of which each may have a client or a server of its own. */
   static void stopSources(StreamExecution execution) {
     execution.stopSources();

@@ -6,7 +6,9 @@ import org.apache.spark.sql.execution.datasources.{FilePartition, PartitionedFil
 private[elastic] object FileShares {
 
   /** A file of `bytes`; `part` makes the part of it that begins at some byte and has so many. */
-  final case class Input(bytes: Long, canBeSplit: Boolean, part: (Long, Long) => PartitionedFile)
+  final class Input(val bytes: Long, splitable: => Boolean)(val part: (Long, Long) => PartitionedFile) {
+    lazy val canBeSplit: Boolean = splitable
+  }
 
   /**
    * At most `tasks` shares, none of them empty. The files are laid in a row, the largest first as Spark does it, and cut
@@ -23,7 +25,8 @@ private[elastic] object FileShares {
       position = end
       // Each part opens the file anew, so that is spread over the bytes: halves of one file are its halves.
       def byteAt(place: Double) = ((place - begin) * input.bytes / math.max(1L, weight)).round
-      val inside = if (input.canBeSplit) cuts(begin + least, end - least, share) else Nil
+      val ends = cuts(begin + least, end - least, share)
+      val inside = if (ends.nonEmpty && input.canBeSplit) ends else Nil
       (begin +: inside).zip(inside :+ end).flatMap { case (first, last) =>
         val (from, until) = (byteAt(first), byteAt(last))
         val index = math.min(tasks - 1, ((first + last) / 2 / share).toInt)

@@ -26,7 +26,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       context.setJobDescription(s"spark-elastic: query ${execution.id} is moved to $partitions partitions")
       checkpoint.repartition(query.partitions, partitions)
       query.use(partitions)
-      resume()
+      resume(newSources = false)
     } else {
       query.use(partitions)
       if (query.stateful) replaceCount(partitions, next)
@@ -47,12 +47,14 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
   }
 
   /** Ends or takes back what a re-partitioning has begun, and goes on from what the checkpoint says then. */
-  def recover(): Unit = {
+  def recover(): Unit = recover(newSources = false)
+
+  private def recover(newSources: Boolean): Unit = {
     if (query.stateful) {
       checkpoint.recover()
       checkpoint.read().foreach(found => query.use(found.partitions))
     }
-    resume()
+    resume(newSources)
   }
 
   /**
@@ -67,8 +69,9 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     // What failed beside the stream thread, such as the removal of old logs, would fail each micro-batch from now on.
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
     // With its offsets logged the batch needs its sources only to read between them.
-    if (again || !next.isCurrentBatchConstructed) NewSources.make(execution)
-    recover()
+    val newSources = again || !next.isCurrentBatchConstructed
+    if (newSources) NewSources.make(execution)
+    recover(newSources)
   }
 
   /** What a micro-batch was to read up to; nothing until that is in its log. */
@@ -80,14 +83,15 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     }
 
   /** Makes what follows the checkpoint's last batch the next one, as the first batch of a run. */
-  private def resume(): Unit = {
+  private def resume(newSources: Boolean): Unit = {
     // The run has both by reference, and would hold what it knew against what is read now.
     for (last <- Option(execution.lastExecution)) {
       last.watermarkPropagator.purge(Long.MaxValue)
       last.currentStateStoreCkptId.clear()
     }
     val context = new ResumedBatch(execution)
-    StreamExecutionAccess.populateStartOffsets(execution, context, query.session)
+    if (newSources) StreamExecutionAccess.populateStartOffsets(execution, context, query.session)
+    else KnownSources.populateStartOffsets(execution, context, query.session)
     execution.triggerExecutor.setNextBatch(context)
   }
 }

@@ -73,6 +73,10 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
       if (queries.remove(id, query)) events.offer(query.terminated)
     }
 
+  /** It has had nothing to read for a while. */
+  def idle(id: UUID, run: UUID): Unit =
+    if (Option(queries.get(id)).exists(_.execution.runId == run)) events.offer(QueryIdle(id.toString, run.toString))
+
   def order(order: QueryOrder): Unit =
     Option(queries.get(UUID.fromString(order.query)))
       .filter(_.execution.runId.toString == order.run)

@@ -25,6 +25,7 @@ private[elastic] final class QueryListener(session: SparkSession, control: Query
       .foreach(control.begin)
 
   override def onQueryProgress(event: QueryProgressEvent): Unit = {} // the boundary sees it earlier
+  override def onQueryIdle(event: QueryIdleEvent): Unit = control.idle(event.id, event.runId)
   override def onQueryTerminated(event: QueryTerminatedEvent): Unit = control.ended(event.id, event.runId)
 }
 

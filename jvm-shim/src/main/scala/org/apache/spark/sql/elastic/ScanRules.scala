@@ -88,29 +88,31 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
 
   /** Gives what reads the files, and has not been asked for its partitions yet, other ones. */
   private def sharedOut(planned: FileScanRDD): RDD[InternalRow] = {
-    val files = FileScanAccess.files(scan)
-    val conf = relation.sparkSession.sessionState.conf
-    lazy val bytes = files.calculateTotalPartitionBytes // of each file
     val before = planned.filePartitions.size
+    val parts = planned.filePartitions.flatMap(_.files)
+    val conf = relation.sparkSession.sessionState.conf
+    lazy val bytes = parts.iterator.map(_.length).sum
     // So little is one task whatever anybody says, and so many files are even as Spark has shared them out.
-    def many = planned.filePartitions.iterator.map(_.files.length).sum > SharedOutScan.MostFiles
-    if (before == 0 || many || (before == 1 && bytes < 2 * opening)) planned
+    if (before == 0 || parts.size > SharedOutScan.MostParts || (before == 1 && bytes < 2 * opening)) planned
     else {
-      val inputs = files.filePartitionIterator.flatMap { folder =>
-        folder.files.map { file =>
-          val path = file.getPath
-          val canBeSplit = relation.fileFormat.isSplitable(relation.sparkSession, relation.options, path)
-          FileShares.Input(
-            file.getLen,
-            canBeSplit,
-            PartitionedFileUtil.getPartitionedFile(file, path, folder.values, _, _))
-        }
-      }.toSeq
+      val ofFile = parts.groupBy(_.filePath)
+      val inputs = parts.map(_.filePath).distinct.map(path => input(ofFile(path)))
       val most = Option.when(!inputs.exists(_.canBeSplit))(inputs.length)
       val question = SplitSize(name, bytes, before, most, opening, conf.filesMaxPartitionBytes)
       tasks(question).foreach(number => SharedOutScan.partitions.set(planned, FileShares.of(inputs, number, opening)))
       planned
     }
+  }
+
+  /** A file, of the parts that Spark has made of it. */
+  private def input(parts: Seq[PartitionedFile]): FileShares.Input = {
+    val inOrder = parts.sortBy(_.start)
+    val first = inOrder.head
+    def isSplitable = relation.fileFormat.isSplitable(relation.sparkSession, relation.options, first.toPath)
+    new FileShares.Input(inOrder.map(_.length).sum, inOrder.size > 1 || isSplitable)({ case (from, length) =>
+      val start = first.start + from
+      inOrder.takeWhile(_.start <= start).last.copy(start = start, length = length) // and where that one is
+    })
   }
 
   private def name: String =
@@ -139,7 +141,7 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
 }
 
 private object SharedOutScan {
-  private val MostFiles = 10000
+  private val MostParts = 10000
 
   // Lazy, so that not to find it costs the advice only.
   private lazy val partitions = {

@@ -1,0 +1,184 @@
+"""Workers follow the load from outside, by the rule of Kubernetes' autoscaler on our metrics.
+
+Each row keeps its task waiting for a while and needs no processor: so more slots are faster on any machine.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.cluster.application import Application, application
+from integration.cluster.autoscaler import Autoscaler
+from integration.cluster.hpa import Hpa
+from integration.cluster.queries import Places, Start
+from integration.streaming.driver import Driver
+from integration.streaming.scrape import metric
+from integration.streaming.waiting import eventually
+from spark_elastic.core.events import ExecutorDecommissioning
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import Tables
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
+
+# Long against what a micro-batch takes without any rows, on few cores.
+TRIGGER_S = 4.0
+ROW_MS = 5
+# 4 s of work in a micro-batch; with the default target load of 0.75 that takes two slots.
+ROWS_PER_S = 200
+MOST = 6
+# Stabilization, the start of a worker on few cores, and the micro-batches of which the metric is the median.
+SETTLED_S = 240.0
+
+
+@define
+class Lines:
+    """Writes files of rows into a folder, at a rate that may change; each row is another number."""
+
+    folder: Path
+    rows_per_s: int = ROWS_PER_S
+    written: int = 0
+    _ending: threading.Event = field(factory=threading.Event)
+    _thread: threading.Thread = field(init=False)
+
+    def __enter__(self) -> Lines:
+        self.folder.mkdir()
+        self._thread = threading.Thread(target=self._run, name="lines", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._ending.wait(max(0.0, due - time.monotonic())):
+            self._write()
+            due = max(due + 1.0, time.monotonic())
+
+    def _write(self) -> None:
+        numbers = range(self.written, self.written + self.rows_per_s)
+        hidden = self.folder / f".{self.written}"
+        hidden.write_text("".join(f"{number}\n" for number in numbers))
+        hidden.rename(self.folder / f"{self.written}.txt")
+        self.written = numbers.stop
+
+
+@pytest.fixture(scope="module")
+def app(
+    master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Application]:
+    conf = {
+        "spark.ui.enabled": "true",
+        "spark.executor.cores": "1",
+        # By their bytes all rows of a micro-batch would be one task.
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    }
+    with application(master, jvm, tables, tmp_path_factory.mktemp("autoscaled"), conf) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lines(app: Application) -> Iterator[Lines]:
+    with Lines(app.places.output.with_name("lines")) as writing:
+        yield writing
+
+
+@pytest.fixture(scope="module")
+def autoscaler(app: Application) -> Iterator[Autoscaler]:
+    rule = Hpa(target=1, least=1, most=MOST, up_s=4, down_s=20)
+    with Autoscaler(app, rule) as scaling:
+        yield scaling
+    assert scaling.errors == []
+
+
+def start_slow(lines: Lines) -> Start:
+    """Return what starts a stateless query that waits for each row, after a shuffle."""
+
+    def start(spark: SparkSession, places: Places, name: str) -> StreamingQuery:
+        rows = spark.readStream.text(str(lines.folder)).repartition("value")
+        waited = rows.selectExpr("value", f"reflect('java.lang.Thread', 'sleep', {ROW_MS}L) AS waited")
+        return (
+            waited.writeStream.queryName(name)
+            .format("parquet")
+            .option("path", str(places.output / name))
+            .option("checkpointLocation", str(places.output / "checkpoints" / name))
+            .trigger(processingTime=f"{TRIGGER_S:g} seconds")
+            .start()
+        )
+
+    return start
+
+
+def shown(app: Application, name: str) -> float | None:
+    """Read a metric that only one query has, or the application."""
+    return metric(str(app.spark.sparkContext.uiWebUrl), name)
+
+
+def wait_until_settled(app: Application, autoscaler: Autoscaler, least: int, most: int) -> int:
+    """Wait until the query keeps up on a number of workers within a range; return how many those are."""
+
+    def look() -> int:
+        app.check_alive()
+        assert autoscaler.errors == []
+        last = autoscaler.looks[-1] if autoscaler.looks else None
+        if last is None or last.value is None or not least <= last.before == last.after <= most:
+            return 0
+        now = shown(app, "query_load_ratio")
+        keeps_up = now is not None and now < 1 and app.story.slots.total == last.after
+        return last.after if keeps_up else 0
+
+    return eventually(look, f"{least} to {most} workers that keep up", timeout_s=SETTLED_S, every_s=0.5)
+
+
+def test_a_query_that_waits_for_slots_brings_the_first_worker_and_its_load_the_next(
+    app: Application, lines: Lines, autoscaler: Autoscaler
+) -> None:
+    assert shown(app, "desired_slots") is None
+    assert app.workers == []
+    app.start("slow", start_slow(lines))
+    wait_until_settled(app, autoscaler, 2, 3)
+
+
+def test_twice_the_load_brings_more_workers(app: Application, lines: Lines, autoscaler: Autoscaler) -> None:
+    before = wait_until_settled(app, autoscaler, 2, 3)
+    lines.rows_per_s *= 2
+    after = wait_until_settled(app, autoscaler, before + 1, MOST)
+    assert autoscaler.looks[-1].value is not None
+    assert before < after <= MOST
+
+
+def test_half_the_load_lets_workers_go_without_a_failed_task(
+    app: Application, lines: Lines, autoscaler: Autoscaler
+) -> None:
+    before = wait_until_settled(app, autoscaler, 3, MOST)
+    lines.rows_per_s //= 2
+    wait_until_settled(app, autoscaler, 1, before - 1)
+    gone = [seen for seen in app.story.seen if isinstance(seen.event, ExecutorDecommissioning)]
+    assert gone
+    assert all(query.exception() is None for query in app.queries.values())
+
+
+def test_it_does_not_flap(autoscaler: Autoscaler) -> None:
+    steps = [look.after - look.before for look in autoscaler.looks if look.after != look.before]
+    turns = sum((a > 0) != (b > 0) for a, b in pairwise(steps))
+    assert turns <= 3, [(look.value, look.before, look.after) for look in autoscaler.looks]
+
+
+def test_every_row_is_there_once(app: Application, lines: Lines) -> None:
+    lines.__exit__()
+    app.queries["slow"].processAllAvailable()
+    app.queries["slow"].stop()
+    found = app.spark.read.parquet(str(app.places.output / "slow"))
+    counts = found.agg(F.count("*").alias("rows"), F.countDistinct("value").alias("numbers")).collect()
+    assert [(row["rows"], row["numbers"]) for row in counts] == [(lines.written, lines.written)]

@@ -1,0 +1,126 @@
+"""What can meet a rescale within a run of Spark: maintenance of stores, triggers that end, manual clocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.streaming.driver import Driver
+from integration.streaming.files import Inbox
+from integration.streaming.waiting import PATIENCE_S, eventually
+from integration.streaming.world import Totals, World, feed_until_rescaled, own_world, totals
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+RESCALES = 8
+CHANGELOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    "more", [{}, pytest.param(CHANGELOG, marks=pytest.mark.slow)], ids=["snapshots", "changelog"]
+)
+def test_maintenance_never_meets_a_store_that_is_moved(
+    jvm: Driver, inbox: Inbox, tmp_path: Path, more: dict[str, str]
+) -> None:
+    """Maintenance unloads stores that the coordinator does not know, and a move lets it forget them all.
+
+    A task that fails ends the query here: local[2] repeats none.
+    """
+    often = {
+        "spark.sql.streaming.stateStore.maintenanceInterval": "10ms",
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
+        "spark.sql.streaming.minBatchesToRetain": "2",
+        **more,
+    }
+    sink = Totals()
+    with own_world(jvm, tmp_path, **often) as world:
+        world.policy.order(every=1, counts=(3, 4, 2, 1, 2))
+        inbox.put()
+        writer = totals(world.spark, inbox).writeStream.outputMode("update").foreachBatch(sink)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        feed_until_rescaled(world, inbox, query, RESCALES)
+        query.processAllAvailable()
+        assert query.exception() is None
+        query.stop()
+    assert sink.now == inbox.totals()
+    assert sink.batches == sorted(set(sink.batches))
+
+
+@pytest.mark.parametrize("stop_first", [False, True], ids=["at_once", "in_two_runs"])
+def test_a_stateful_query_that_takes_what_is_available_is_moved_between_its_batches(
+    world: World, inbox: Inbox, tmp_path: Path, stop_first: bool
+) -> None:
+    sink = Totals()
+    checkpoint = str(tmp_path / "checkpoint")
+
+    def run(files: int) -> StreamingQuery:
+        inbox.put(files)
+        writer = totals(world.spark, inbox).writeStream.outputMode("update").foreachBatch(sink)
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        assert query.awaitTermination(int(PATIENCE_S)) is True
+        assert query.exception() is None
+        assert sink.now == inbox.totals()
+        return query
+
+    world.policy.order(every=1)
+    if stop_first:
+        run(3)
+    query = run(8)
+    # The first batch's report comes while the second one runs, and the last one's too late.
+    assert world.policy.rescales(query.id) >= 2
+    assert not world.policy.all("ActionFailed")
+    # One batch a file, and none twice; a move takes a number, too.
+    assert len(sink.batches) == len(set(sink.batches)) == (11 if stop_first else 8)
+
+
+def start_with(world: World, clock: Any, frame: DataFrame, checkpoint: Path) -> Any:
+    """Start a query into a table in memory, whose triggers come every second of this clock."""
+    jvm: Any = world.driver.jvm
+    sql = jvm.org.apache.spark.sql
+    none = jvm.scala.Option.empty()
+    sink = sql.execution.streaming.sources.MemorySink()
+    trigger = sql.streaming.Trigger.ProcessingTime("1 second")
+    update = sql.streaming.OutputMode.Update()
+    to = jvm.scala.Option.apply(str(checkpoint))
+    options = jvm.scala.Predef.Map().empty()
+    streams = world.spark._jsparkSession.streams()
+    started = streams.startQuery(
+        none, none, to, frame._jdf, options, sink, update, False, True, trigger, clock, none, none
+    )
+    return started, sink
+
+
+def test_with_a_clock_of_its_own_a_query_is_moved_at_its_next_trigger(
+    world: World, inbox: Inbox, tmp_path: Path
+) -> None:
+    jvm: Any = world.driver.jvm
+    clock = jvm.org.apache.spark.util.ManualClock(1_000_000)
+    inbox.put()
+    started, sink = start_with(world, clock, totals(world.spark, inbox), tmp_path / "checkpoint")
+    query = StreamingQuery(started)
+
+    def batches() -> int:
+        latest = sink.latestBatchId()
+        return int(latest.get()) + 1 if latest.isDefined() else 0
+
+    try:
+        eventually(lambda: batches() == 1, "the batch of the first trigger")
+        eventually(lambda: world.policy.seen("QueryProgress", query.id), "the policy hears of it")
+        world.policy.order(now=1, counts=(3,))
+        eventually(lambda: world.policy.sent("Rescale", query.id), "the order is there")
+        inbox.put()
+        # Its time stands still, and so does the query.
+        assert (batches(), world.policy.rescales(query.id)) == (1, 0)
+        clock.advance(1_000)
+        eventually(lambda: world.policy.rescales(query.id) == 1, "it is moved at its next trigger")
+        clock.advance(1_000)
+        eventually(lambda: query.lastProgress is not None and query.lastProgress["batchId"] > 0, "a batch")
+        assert query.exception() is None
+        (found,) = [p for p in query.recentProgress if p["numInputRows"]][1:]
+        assert found["stateOperators"][0]["numShufflePartitions"] == 3
+    finally:
+        query.stop()

@@ -1,0 +1,1 @@
+"""How much of what there is the queries need."""

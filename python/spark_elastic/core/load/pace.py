@@ -1,0 +1,82 @@
+"""What the last micro-batches of a query took, and how far apart they began."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from spark_elastic.core.events import QueryProgress
+
+BATCHES_KEPT = 5
+"""As many as the gain model takes the median of: one slow micro-batch is to move nothing."""
+
+
+@frozen(kw_only=True)
+class Batch:
+    """One committed micro-batch, run with `partitions` on `slots`.
+
+    `gap_ms` is the time since the batch before it began, None for the first that is known of a run; in it the
+    `input_rows` have come. `batches` is 1 plus those that the sender has folded into this one: the rows are
+    those of all, `duration_ms` is that of the last.
+    """
+
+    duration_ms: int
+    gap_ms: int | None
+    input_rows: int
+    partitions: int
+    slots: int
+    batches: int = 1
+
+    @property
+    def busy(self) -> float | None:
+        """The share of the time that goes into micro-batches: input rate by processing rate.
+
+        Above 1 more comes in than is processed. None where the time is not known.
+        """
+        return None if self.gap_ms is None else self.duration_ms * self.batches / self.gap_ms
+
+    @property
+    def input_rows_per_second(self) -> float | None:
+        """The rate at which rows come in, None where the time is not known.
+
+        Spark's own rate goes by the time since it has last looked for data, which tells nothing about a query
+        without a trigger interval that finds none most of the time.
+        """
+        return None if self.gap_ms is None else self.input_rows * 1_000 / self.gap_ms
+
+
+@frozen(kw_only=True)
+class Pace:
+    """The last micro-batches of one run, the newest last; `idle` says that nothing has come in since.
+
+    `started` is when the last one began (epoch ms), None before the first.
+    """
+
+    run: str = ""
+    started: int | None = None
+    batches: tuple[Batch, ...] = field(default=())
+    idle: bool = False
+
+    @property
+    def latest(self) -> Batch | None:
+        """The last micro-batch, None before the first."""
+        return self.batches[-1] if self.batches else None
+
+    def after(self, progress: QueryProgress, slots: int) -> Pace:
+        """Take in a micro-batch that has run on so many slots; one of another run begins anew."""
+        known = self if self.run == progress.run else Pace()
+        gap = None if known.started is None else progress.started - known.started
+        batch = Batch(
+            duration_ms=progress.duration_ms,
+            # A clock that was set back tells nothing.
+            gap_ms=gap if gap is not None and gap > 0 else None,
+            input_rows=progress.input_rows,
+            partitions=progress.partitions,
+            slots=slots,
+            batches=1 + progress.merged,
+        )
+        batches = (*known.batches, batch)[-BATCHES_KEPT:]
+        return Pace(run=progress.run, started=progress.started, batches=batches)
+
+    def resting(self, run: str) -> Pace:
+        """Take in that a run has had nothing to read for a while; what was measured says no more."""
+        return Pace(run=run, started=self.started if self.run == run else None, idle=True)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from integration.batch.plans import PLAIN, advised, decisions, rows
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.core.batch.questions import SplitSize, SplitSizeAnswer
+from spark_elastic.core.batch.questions import JoinPartitions, SplitSize, SplitSizeAnswer
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import StageEntry, read_journal
 from spark_elastic.runtime.replay import replay
@@ -246,6 +246,50 @@ def test_each_decision_is_in_the_journal_and_replays(
     assert answer["record"]["message"].startswith("Scans ")
     (file,) = journal.glob("*.jsonl")
     assert replay(read_journal(file), Scheduler).difference is None
+
+
+def joins(journal: Path) -> list[StageEntry]:
+    return [entry for entry in decisions(journal) if isinstance(entry.question, JoinPartitions)]
+
+
+def test_a_source_of_version_2_is_named_and_its_partitions_are_joined_to_the_bound(
+    jvm: Driver, elastic: SparkSession, plain: dict[Any, Any], files: Path, tmp_path: Path
+) -> None:
+    elastic.stop()
+    conf = {
+        **SMALL,
+        "spark.sql.sources.useV1SourceList": "",
+        "spark.elastic.batch.autoParallelism.defaultSourceParallelism": "2",
+    }
+    with advised(jvm, tmp_path, conf) as spark:
+        assert rows(three(spark, files)) == plain[three][0]
+        assert len(lengths(three(spark, files))) == 2
+        grouped = columnar(spark, files).groupBy("part").count()
+        assert sum(row["count"] for row in grouped.collect()) == len(plain[columnar][0])
+        found = eventually(lambda: joins(tmp_path), "the scans are in the journal")
+    questions = [entry.question for entry in found]
+    assert {q.source for q in questions if isinstance(q, JoinPartitions)} == {"CSVScan", "ParquetScan"}
+    joined = [entry.answer for entry in found if entry.answer["record"]["before"] == 3]
+    assert {answer["record"]["reason"] for answer in joined} == {"source_joined"}
+    assert "Joins 3 partitions of CSVScan into 2 tasks" in joined[0]["record"]["message"]
+
+
+def test_jdbc_is_read_as_it_says_and_the_record_tells_what_makes_more_of_it(
+    jvm: Driver, elastic: SparkSession, tmp_path: Path
+) -> None:
+    elastic.stop()
+    url = "jdbc:derby:memory:numbers;create=true"
+    conf = {"spark.elastic.batch.autoParallelism.defaultSourceParallelism": "2"}
+    with advised(jvm, tmp_path, conf) as spark:
+        spark.range(100).write.jdbc(url, "numbers")
+        whole = spark.read.jdbc(url, "numbers")
+        assert (whole.count(), whole.rdd.getNumPartitions()) == (100, 1)
+        parts = spark.read.jdbc(url, "numbers", column="id", lowerBound=0, upperBound=100, numPartitions=5)
+        assert (parts.count(), parts.rdd.getNumPartitions()) == (100, 2)
+        eventually(lambda: len(joins(tmp_path)) >= 4, "the reads are in the journal")
+    records = {entry.answer["record"]["reason"]: entry.answer["record"] for entry in joins(tmp_path)}
+    assert records.keys() == {"source_whole", "source_joined"}
+    assert "Reads JDBCRelation in one task" in records["source_whole"]["message"]
 
 
 def test_switched_off_the_scans_are_sparks(

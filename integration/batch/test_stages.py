@@ -294,6 +294,27 @@ def test_the_least_number_that_the_application_tells_spark_holds(
     assert len(entry.answer["specs"]) == 7
 
 
+def test_the_number_that_the_application_tells_spark_is_the_most(
+    elastic: SparkSession, journal: Path
+) -> None:
+    before = len(decisions(journal))
+    session = elastic.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    result = totals(session)
+    assert len(rows(result)) == 50
+    assert written(final_plan(result)) == [3]
+
+    def asked() -> list[StageEntry]:
+        both = (InitialCount, Ranges)
+        entries = decisions(journal)[before:]
+        return [e for e in entries if isinstance(e.question, both) and e.question.chosen == 3]
+
+    eventually(
+        lambda: {type(e.question) for e in asked()} == {InitialCount, Ranges}, "both are in the journal"
+    )
+    assert {entry.answer["record"]["numbers"]["upper"] for entry in asked()} == {3}
+
+
 def test_what_a_stateless_micro_batch_runs_is_read_as_decided(
     elastic: SparkSession, journal: Path, tmp_path: Path
 ) -> None:

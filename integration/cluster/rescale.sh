@@ -8,6 +8,7 @@
 set -eu
 
 requirements="$1/elastic/api/v1/jobs/$2/resource-requirements"
+vertex=$(curl --silent --show-error --fail "$1/elastic/api/v1/queries/$2" | sed 's/.*"vertexIds":{"shuffle":"\([0-9a-f]*\)".*/\1/')
 bounds=$(curl --silent --show-error --fail "$requirements")
-edited=$(printf '%s' "$bounds" | sed "s/\(\"shuffle\":{[^}]*\"upperBound\":\)-\{0,1\}[0-9]*/\1$3/")
+edited=$(printf '%s' "$bounds" | sed "s/\(\"$vertex\":{[^}]*\"upperBound\":\)-\{0,1\}[0-9]*/\1$3/")
 curl --silent --show-error --fail-with-body -X PUT -H 'Content-Type: application/json' -d "$edited" "$requirements"

@@ -97,10 +97,11 @@ def test_a_client_written_for_flink_reads_the_bounds_changes_them_and_puts_them_
     application: Application,
 ) -> None:
     path = f"/jobs/{application.id('counts').replace('-', '')}/resource-requirements"
+    ids = application.shown("counts")["vertexIds"]
     got = application.api.get(path)
-    assert got.json == bounds(1, 32_768)
+    assert got.json == {ids[vertex]: bound for vertex, bound in bounds(1, 32_768).items()}
     wanted = got.json
-    wanted["shuffle"]["parallelism"]["upperBound"] = 1
+    wanted[ids["shuffle"]]["parallelism"]["upperBound"] = 1
     reply = application.api.put(path, wanted, If_Match=got.headers["etag"])
     assert (reply.status, reply.json) == (200, {})
     assert application.api.get(path).json == wanted

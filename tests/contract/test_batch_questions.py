@@ -43,7 +43,15 @@ SPLIT = {
     "slots": 2,
 }
 OFFSETS = {"type": "SplitOffsets", "scan": "3:kafka", "late": False, "slots": 2}
-EXAMPLES = (COUNT, RANGES, SPLIT, OFFSETS)
+JOIN = {
+    "type": "JoinPartitions",
+    "scan": "3:db.orders",
+    "source": "SparkBatchQueryScan",
+    "planned": 7,
+    "joinable": True,
+    "slots": 2,
+}
+EXAMPLES = (COUNT, RANGES, SPLIT, OFFSETS, JOIN)
 
 
 def packed(*numbers: int) -> str:

@@ -105,11 +105,6 @@ DIFFERENCES = (
         "the query ends where its savepoint is taken: nothing is left that could fail",
         only={"event": "task failure after savepoint completed"},
     ),
-    Difference(
-        "state_transition_timing",
-        "triggers_after_each_event",
-        "a query stands still where a micro-batch has failed: there is nothing to count",
-    ),
 )
 
 

@@ -56,7 +56,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "start_without_resources": Reason(
         "start",
-        "Starts as it is: no resources came within {waited_ms:ms}, and Spark itself waits for executors.",
+        "Starts as it is: {slots:slot} cannot meet its lower bound, and Spark itself waits for executors.",
     ),
     "start_after_failure": Reason(
         "start",
@@ -157,8 +157,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "increase_too_small": Reason(
         "held",
-        "Keeps {before:partition}: {after} would be fewer than {min_increase} more "
-        "(spark.elastic.adaptiveScheduler.minParallelismIncrease).",
+        "Keeps {before:partition}: with {after} all its vertices together would have {increase} more, and "
+        "less than {min_increase} is not worth it (spark.elastic.adaptiveScheduler.minParallelismIncrease).",
     ),
     "failed_before": Reason(
         "held",
@@ -194,6 +194,11 @@ REASONS: Mapping[str, Reason] = {
         "rescale_state",
         "Goes from {before:partition} to {after:partition} on {slots:slot}: "
         "spark.elastic.adaptiveScheduler.rescalePolicy is always.",
+    ),
+    "rescale_overdue": Reason(
+        "rescale_state",
+        "Goes from {before:partition} to {after:partition} on {slots:slot}: since the last rescale more time "
+        "has passed than spark.elastic.adaptiveScheduler.scalingInterval.max, so any growth counts.",
     ),
     "rescale_into_bounds": Reason(
         "rescale_state",
@@ -258,8 +263,8 @@ REASONS: Mapping[str, Reason] = {
     "failure_fatal": Reason("failed", "Failed for good: {error}"),
     "failure_no_resources": Reason(
         "failed",
-        "Fails: it needs {needed:slot}, and after {waited_ms:ms} there are {slots}. Lower its lower bound, "
-        "or raise spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout.",
+        "Fails: it needs {needed:slot}, and after {waited_ms:ms} there are {slots}. {advice}, or raise "
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout, which is {wait_ms:ms}.",
     ),
     "canceling": Reason("info", "Is being stopped for {by}."),
     "canceled": Reason("finished", "Was stopped."),
@@ -331,6 +336,8 @@ REASONS: Mapping[str, Reason] = {
 
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."
 NO_LIMIT = "without limit"
+MORE = "Let executors come"
+FEWER = "Lower its lower bound, or let executors come"
 SAVED_BEFORE = "The query was being stopped and failed; all that it had committed is in the savepoint {path}"
 LIMIT = "until {wait_ms:ms} have passed"
 ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"

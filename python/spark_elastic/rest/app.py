@@ -45,18 +45,17 @@ def make_application(
     app.req_options.strip_url_path_trailing_slash = True
     app.set_error_serializer(serialize)
     app.add_error_handler(Exception, unexpected)
-    requirements = ResourceRequirements(board)
     for path, resource in (
         ("/overview", Overview(board)),
         ("/queries", Queries(board)),
         ("/queries/{query}", Query(board)),
-        ("/queries/{query}/resource-requirements", requirements),
+        ("/queries/{query}/resource-requirements", ResourceRequirements(board)),
         ("/queries/{query}/savepoints", Savepoints(board)),
         ("/queries/{query}/stop", Stop(board)),
         ("/queries/{query}/rescales", Rescales(board)),
         ("/queries/{query}/exceptions", Exceptions(board)),
         ("/queries/{query}/timeline", Timeline(board)),
-        ("/jobs/{query}/resource-requirements", requirements),
+        ("/jobs/{query}/resource-requirements", ResourceRequirements(board, for_flink=True)),
         ("/decisions", Decisions(board)),
         ("/decisions/{number}", Decision(board)),
         ("/stages", Stages(board)),

@@ -65,19 +65,22 @@ def _limit(most: int) -> Schema:
 _ETAG = {"ETag": {"schema": TEXT, "description": "Changes with the bounds."}}
 _IF_MATCH = _parameter("If-Match", TEXT, "The ETag of the bounds that are to be replaced.", "header")
 
-_REQUIREMENTS: Schema = {
-    "parameters": [_ID],
-    "get": _operation("Show the bounds in force.", "ResourceRequirements", 404, headers=_ETAG),
-    "put": _operation(
-        "Set other bounds.",
-        "Empty",
-        *_WRITE,
-        400,
-        412,
-        parameters=[_IF_MATCH],
-        requestBody=_body(ref("ResourceRequirements"), required=True),
-    ),
-}
+
+def _requirements(shown: str) -> Schema:
+    """Describe the bounds of a query, shown in the form of this schema."""
+    return {
+        "parameters": [_ID],
+        "get": _operation("Show the bounds in force.", shown, 404, headers=_ETAG),
+        "put": _operation(
+            "Set other bounds.",
+            "Empty",
+            *_WRITE,
+            400,
+            412,
+            parameters=[_IF_MATCH],
+            requestBody=_body(ref("WantedRequirements"), required=True),
+        ),
+    }
 
 
 def _order(summary: str, body: str) -> Schema:
@@ -107,8 +110,8 @@ def document() -> Schema:
                 )
             },
             "/queries/{query}": {"parameters": [_ID], "get": _operation("Show a query.", "Query", 404)},
-            "/queries/{query}/resource-requirements": _REQUIREMENTS,
-            "/jobs/{query}/resource-requirements": _REQUIREMENTS,
+            "/queries/{query}/resource-requirements": _requirements("ResourceRequirements"),
+            "/jobs/{query}/resource-requirements": _requirements("JobResourceRequirements"),
             "/queries/{query}/stop": {
                 "parameters": [_ID],
                 **_order("Stop a query for good", "Empty"),

@@ -19,6 +19,7 @@ from spark_elastic.core.rescale.history import RescaleRecord
 from spark_elastic.rest.bounds_body import write_body
 from spark_elastic.rest.errors import as_json
 from spark_elastic.rest.parameters import LARGEST
+from spark_elastic.rest.vertex_ids import vertex_ids
 from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
 from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.runtime.view import View
@@ -79,6 +80,7 @@ def query(view: QueryView) -> Json:
         "partitions": view.partitions,
         "target": view.target,
         "requirements": requirements(view.requirements),
+        "vertexIds": vertex_ids(facts.query, (vertex.id for vertex in view.requirements.vertices)),
         "boundBy": view.requirements.bound_by,
         "restarts": view.restarted,
         "rescales": view.rescaled,

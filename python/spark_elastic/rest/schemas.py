@@ -60,6 +60,8 @@ _BOUND: Schema = {
     "description": "A whole number from 1 up, or -1 for no bound.",
 }
 
+_VERTEX_ID = "^[0-9a-f]{32}$"
+_VERTEX_NAME: Schema = {"type": "string", "pattern": "^(shuffle|source-[0-9]+)$"}
 _VERTEX = _object(parallelism=_object(lowerBound=_BOUND, upperBound=_BOUND))
 
 SCHEMAS: dict[str, Schema] = {
@@ -92,6 +94,12 @@ SCHEMAS: dict[str, Schema] = {
         partitions=_or_null(_COUNT),
         target=_or_null(_COUNT),
         requirements=ref("ResourceRequirements"),
+        vertexIds={
+            "type": "object",
+            "description": "The id by which a client of Flink knows each vertex.",
+            "propertyNames": _VERTEX_NAME,
+            "additionalProperties": {"type": "string", "pattern": _VERTEX_ID},
+        },
         boundBy={"type": "string", "description": "Where the upper bound comes from."},
         restarts=_COUNT,
         rescales=_COUNT,
@@ -120,10 +128,25 @@ SCHEMAS: dict[str, Schema] = {
     "ResourceRequirements": {
         "type": "object",
         "description": "Bounds by vertex, in Flink's form: the query's shuffle, and in adaptive mode its "
-        "sources, source-0 and so on. A source that is left out keeps its bounds.",
+        "sources, source-0 and so on.",
         "properties": {"shuffle": _VERTEX},
         "patternProperties": {"^source-[0-9]+$": _VERTEX},
         "required": ["shuffle"],
+        "additionalProperties": False,
+    },
+    "JobResourceRequirements": {
+        "type": "object",
+        "description": "The same with the ids of the vertices, which Flink's own clients want.",
+        "patternProperties": {_VERTEX_ID: _VERTEX},
+        "minProperties": 1,
+        "additionalProperties": False,
+    },
+    "WantedRequirements": {
+        "type": "object",
+        "description": "Bounds by vertex, each called by its name or by its id. The query's shuffle has to "
+        "be there; a source that is left out keeps its bounds.",
+        "patternProperties": {"^(shuffle|source-[0-9]+|[0-9a-fA-F]{32})$": _VERTEX},
+        "minProperties": 1,
         "additionalProperties": False,
     },
     "Rescale": _object(

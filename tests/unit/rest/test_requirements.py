@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from tests.unit.core.builder import STATELESS
 from tests.unit.rest.world import ADAPTIVE, API, COUNTS, ID, REQUIREMENTS, World, body, world
 
 FLINK = f"{API}/jobs/{ID.replace('-', '')}/resource-requirements"
+# The same for every run and every version: clients keep them.
+SHUFFLE_ID = "9f6307ef4ac8e9f66646e779613bb811"
 
 
 @pytest.fixture
@@ -38,15 +41,16 @@ def test_what_get_returns_put_takes_and_it_is_in_the_journal_when_the_answer_com
     api: World, tmp_path: Path, path: str
 ) -> None:
     bounds = api.get(path).json
-    assert bounds == body(1, 32_768)
-    bounds["shuffle"]["parallelism"]["upperBound"] = 3
+    vertex = SHUFFLE_ID if path == FLINK else "shuffle"
+    assert bounds == body(1, 32_768, vertex)
+    bounds[vertex]["parallelism"]["upperBound"] = 3
     reply = api.put(path, bounds)
     assert (reply.status, reply.json) == (200, {})
     (event,) = asked(tmp_path)
     assert isinstance(event, ev.RequirementsRequested)
     assert (event.query, event.bounds, event.by) == (ID, {"shuffle": (1, 3)}, "somebody at 10.0.0.1")
     assert api.get(path).json == bounds
-    assert api.get(f"{API}/queries/{ID}").json["requirements"] == bounds
+    assert api.get(f"{API}/queries/{ID}").json["requirements"] == body(1, 3)
 
 
 def test_sources_have_bounds_which_a_body_may_leave_out() -> None:
@@ -67,6 +71,43 @@ def test_sources_have_bounds_which_a_body_may_leave_out() -> None:
         assert (refused.status, "'source-2' is no vertex of this query" in refused.errors) == (400, True)
         query = running.get(f"{API}/queries/{ID}").json
         assert query["sources"] == ["kafka", "kafka"]
+
+
+def test_each_vertex_has_an_id_for_clients_of_flink() -> None:
+    sources = (ev.SourceFacts(name="rate"),) * 2
+    with world(queries=(evolve(COUNTS, sources=sources), evolve(COUNTS, query="other"))) as running:
+        ids = running.get(f"{API}/queries/{ID}").json["vertexIds"]
+        assert list(ids) == ["shuffle", "source-0", "source-1"]
+        assert ids["shuffle"] == SHUFFLE_ID
+        assert all(re.fullmatch("[0-9a-f]{32}", id) for id in ids.values())
+        assert len({*ids.values(), running.get(f"{API}/queries/other").json["vertexIds"]["shuffle"]}) == 4
+        assert list(running.get(FLINK).json) == list(ids.values())
+        assert running.get(FLINK).headers["etag"] == running.get(REQUIREMENTS).headers["etag"]
+
+
+@pytest.mark.parametrize("path", [REQUIREMENTS, FLINK])
+@pytest.mark.parametrize("called", [str.lower, str.upper])
+def test_a_body_may_call_vertices_by_their_ids(api: World, path: str, called: Callable[[str], str]) -> None:
+    assert api.put(path, body(2, 5, called(SHUFFLE_ID))).status == 200
+    assert api.bounds() == (2, 5)
+
+
+def test_by_its_name_and_by_its_id_a_vertex_is_there_twice(api: World, tmp_path: Path) -> None:
+    reply = api.put(REQUIREMENTS, {**body(1, 2), **body(1, 3, SHUFFLE_ID)})
+    assert [problem["code"] for problem in reply.json["problems"]] == ["vertex_said_twice"]
+    assert f"vertex shuffle is there twice, by its name or id {SHUFFLE_ID}" in reply.errors
+    assert asked(tmp_path) == []
+
+
+def test_an_id_of_another_query_is_no_vertex_of_this_one(api: World) -> None:
+    reply = api.put(FLINK, body(1, 2, "0" * 32))
+    assert reply.status == 400
+    assert f"'{'0' * 32}' is no vertex of this query" in reply.errors
+
+
+def test_flinks_clients_read_refusals_of_errors_alone(api: World) -> None:
+    assert api.put(FLINK, body(0, 2)).json.keys() == {"errors"}
+    assert api.put(REQUIREMENTS, body(0, 2)).json.keys() == {"errors", "problems"}
 
 
 def test_the_change_is_carried_out_and_names_who_asked() -> None:

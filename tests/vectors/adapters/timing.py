@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import define, evolve
 
 from spark_elastic.core.query.executing import Executing
+from spark_elastic.core.rescale.failed_batches import FailedBatches
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene
@@ -26,7 +27,28 @@ class Resources:
 
 
 def state_transition_timing(given: Fields) -> Fields:
+    if given.get("kind") == "checkpoint_counter":
+        return count_failures(given)
     return run_steps(given) if "steps" in given else manager_settings(given)
+
+
+def count_failures(given: Fields) -> Fields:
+    """Count micro-batches as the model counts checkpoints; a completed one is looked at by itself."""
+    batches = FailedBatches()
+    triggers: list[int] = []
+    for event in given["events"]:
+        match event:
+            case "change":
+                batches.changed(given["max_checkpoint_failures"])
+            case "failed":
+                batches.failed()
+            case "completed":
+                batches.committed()
+            case _:
+                raise KeyError(event)
+        batches.validate()
+        triggers.append(sum(triggers[-1:]) + (batches.take_due() or event == "completed"))
+    return {"triggers_after_each_event": triggers}
 
 
 def run_steps(given: Fields) -> Fields:

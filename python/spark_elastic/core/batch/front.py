@@ -6,10 +6,17 @@ from attrs import define, field
 
 from spark_elastic.core.batch.corrections import Corrections
 from spark_elastic.core.batch.initial import initial_count
-from spark_elastic.core.batch.questions import Answer, InitialCount, Question, Ranges, SplitOffsets
+from spark_elastic.core.batch.questions import (
+    Answer,
+    InitialCount,
+    JoinPartitions,
+    Question,
+    Ranges,
+    SplitOffsets,
+)
 from spark_elastic.core.batch.ranges import ranges
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.sources import split_offsets, split_size
+from spark_elastic.core.batch.sources import join_partitions, split_offsets, split_size
 
 _REMEMBERED = 4096
 
@@ -32,6 +39,8 @@ class BatchDecider:
             return ranges(question, self.settings.with_volume(question.advised))
         if isinstance(question, SplitOffsets):
             return split_offsets(question, self.settings)
+        if isinstance(question, JoinPartitions):
+            return join_partitions(question, self.settings)
         return split_size(question, self.settings)
 
     def _remember(self, question: InitialCount) -> None:

@@ -22,9 +22,7 @@ def initial_count(
     if untouched is not None:
         return InitialCountAnswer(group=question.group, partitions=None, record=untouched)
     expected = sum(_expected(exchange, corrections) for exchange in question.exchanges)
-    bounds = narrow(settings.bounds(question.slots), question.lower)
-    if question.chosen is not None and settings.explicit_parallelism == "upperBound":
-        bounds = narrow(bounds, upper=question.chosen)
+    bounds = narrow(settings.bounds(question.slots, question.chosen, question.parallelism), question.lower)
     numbers = {
         "bytes": expected,
         "planned_bytes": sum(exchange.bytes for exchange in question.exchanges),
@@ -57,7 +55,7 @@ def _untouched(question: InitialCount, settings: BatchSettings) -> StageRecord |
         return record("initial_off", before=planned)
     if not question.exchanges:
         return record("initial_nothing", before=planned)
-    if question.chosen is not None and settings.explicit_parallelism == "fixed":
+    if question.chosen is not None and settings.leaves_chosen:
         return record("initial_fixed", before=planned, chosen=question.chosen)
     unknown = [exchange.id for exchange in question.exchanges if not 0 <= exchange.bytes < UNKNOWN_BYTES]
     if unknown:

@@ -19,13 +19,16 @@ class Preset:
     gives an allowed number of ranges, gets the number of tasks that its bytes ask for, or the most that are
     allowed.
     `fills_waves`: the number of tasks goes by the slots as well. `writes_most`: as many partitions are
-    written as tasks may ever read. `max_parallelism` None: goes by the slots.
+    written as tasks may ever read. `default_parallelism`: ``spark.default.parallelism`` is an upper bound
+    where the application has set no number for shuffles, as ``parallelism.default`` is in Flink; Spark's own
+    shuffles do not look at it, and platforms set it for RDDs. `max_parallelism` None: goes by the slots.
     """
 
     volume: int
     even_split: Literal["by_volume", "most"]
     fills_waves: bool
     writes_most: bool
+    default_parallelism: bool
     max_parallelism: int | None
 
 
@@ -34,6 +37,7 @@ ELASTIC = Preset(
     even_split="by_volume",
     fills_waves=True,
     writes_most=False,
+    default_parallelism=False,
     max_parallelism=None,
 )
 
@@ -42,6 +46,7 @@ FLINK = Preset(
     even_split="most",
     fills_waves=False,
     writes_most=True,
+    default_parallelism=True,
     max_parallelism=128,
 )
 

@@ -1,8 +1,9 @@
 """What is asked about a stage, and what is answered: the twin of what the shim asks (Contract.scala).
 
 Sizes are bytes. A group is a set of exchanges whose partitions go together, such as the two sides of a join:
-they get one number, and the same ranges. `slots` is what there is now, 0 if that is not known. `lower` is the
-application's own spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its
+they get one number, and the same ranges. `slots` is what there is now, 0 if that is not known. What the
+application itself has set: `chosen` is its spark.sql.shuffle.partitions, `parallelism` its
+spark.default.parallelism, `lower` its spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its
 advisoryPartitionSizeInBytes, None if it has none.
 """
 
@@ -32,16 +33,14 @@ class PlannedExchange:
 
 @frozen(kw_only=True)
 class InitialCount:
-    """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number.
-
-    `chosen` is the application's own spark.sql.shuffle.partitions, None if it has none.
-    """
+    """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number."""
 
     group: str
     exchanges: tuple[PlannedExchange, ...]
     planned: int
     slots: int
     chosen: int | None = None
+    parallelism: int | None = None
     advised: int | None = None
     lower: int | None = None
 
@@ -74,6 +73,8 @@ class Ranges:
     exchanges: tuple[WrittenExchange, ...]
     slots: int
     left: Left | None = None
+    chosen: int | None = None
+    parallelism: int | None = None
     advised: int | None = None
     lower: int | None = None
 
@@ -143,12 +144,37 @@ class SplitOffsetsAnswer:
     record: StageRecord
 
 
-Question = InitialCount | Ranges | SplitSize | SplitOffsets
-Answer = InitialCountAnswer | RangesAnswer | SplitSizeAnswer | SplitOffsetsAnswer
-QUESTION_TYPES: tuple[type[Question], ...] = (InitialCount, Ranges, SplitSize, SplitOffsets)
+@frozen(kw_only=True)
+class JoinPartitions:
+    """Ask in how many tasks a source is read whose partitions are its own: Spark can only join some.
+
+    `source` says what it is: its kind of reader, such as that of Iceberg or of JDBC. `planned` are its
+    partitions, `joinable` says that nothing above the scan relies on them.
+    """
+
+    scan: str
+    source: str
+    planned: int
+    joinable: bool
+    slots: int
+
+
+@frozen(kw_only=True)
+class JoinPartitionsAnswer:
+    """The number of tasks, None: one for each of the source's partitions."""
+
+    scan: str
+    tasks: int | None
+    record: StageRecord
+
+
+Question = InitialCount | Ranges | SplitSize | SplitOffsets | JoinPartitions
+Answer = InitialCountAnswer | RangesAnswer | SplitSizeAnswer | SplitOffsetsAnswer | JoinPartitionsAnswer
+QUESTION_TYPES: tuple[type[Question], ...] = (InitialCount, Ranges, SplitSize, SplitOffsets, JoinPartitions)
 ANSWER_TYPES: tuple[type[Answer], ...] = (
     InitialCountAnswer,
     RangesAnswer,
     SplitSizeAnswer,
     SplitOffsetsAnswer,
+    JoinPartitionsAnswer,
 )

@@ -25,7 +25,8 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
         return RangesAnswer(group=question.group, specs=None, record=untouched)
     partitions = Partitions(_added(question.exchanges))
     count = len(partitions.sizes)
-    bounds = narrow(settings.bounds(question.slots), question.lower, count)
+    most = settings.bounds(question.slots, question.chosen, question.parallelism)
+    bounds = narrow(most, question.lower, count)
     waves = Waves(slots=question.slots, smallest=min(SMALLEST_TASK, settings.volume))
     starts = balance(
         partitions,

@@ -25,8 +25,8 @@ STAGE_REASONS: Mapping[str, Reason] = {
     ),
     "initial_fixed": Reason(
         "nothing_to_do",
-        "Writes {before:partition}: the application sets spark.sql.shuffle.partitions to {chosen}, and "
-        "spark.elastic.explicitParallelism is fixed.",
+        "Writes {before:partition}: the application sets spark.sql.shuffle.partitions to {chosen}, which is "
+        "not touched (spark.elastic.batch.explicitParallelism, else spark.elastic.explicitParallelism).",
     ),
     "initial_unknown": Reason(
         "nothing_to_do",
@@ -81,12 +81,23 @@ STAGE_REASONS: Mapping[str, Reason] = {
     "split_unknown": Reason(
         "nothing_to_do", "Is split by Spark: how many bytes there are to scan is not known."
     ),
+    "split_default": Reason(
+        "stage",
+        "Scans in {after:task} (spark.elastic.batch.autoParallelism.defaultSourceParallelism): how many "
+        "bytes there are is not known.",
+    ),
     "split_no_slots": Reason("nothing_to_do", "Is split by Spark: there are no slots yet for {bytes:bytes}."),
     "split_off": Reason("nothing_to_do", "Is split by Spark: the choice of split sizes is off."),
     "offsets_divided": Reason(
         "stage",
         "Reads Kafka in at least {after:task} on {slots:slot}: where it has fewer partitions, the largest "
         "are divided.",
+    ),
+    "offsets_default": Reason(
+        "stage",
+        "Reads Kafka in at least {after:task} "
+        "(spark.elastic.batch.autoParallelism.defaultSourceParallelism): where it has fewer partitions, the "
+        "largest are divided.",
     ),
     "offsets_by_partition": Reason(
         "nothing_to_do", "Reads Kafka in one task per partition: the preset divides none."
@@ -103,5 +114,24 @@ STAGE_REASONS: Mapping[str, Reason] = {
     ),
     "offsets_no_slots": Reason(
         "nothing_to_do", "Reads Kafka in one task per partition: there are no slots yet."
+    ),
+    # Sources that make their own partitions
+    "source_joined": Reason(
+        "stage",
+        "Joins {before:partition} of {source} into {after:task}: no source may have more.",
+    ),
+    "source_relied_on": Reason(
+        "nothing_to_do",
+        "Reads {before:partition} of {source} in a task each, though no source may have more than {most}: "
+        "the plan relies on how they are sorted or partitioned.",
+    ),
+    "source_whole": Reason(
+        "nothing_to_do",
+        "Reads {source} in one task: it has one partition, and only options of its own make more of it "
+        "(JDBC: numPartitions with partitionColumn, lowerBound and upperBound).",
+    ),
+    "source_as_made": Reason(
+        "nothing_to_do",
+        "Reads {before:partition} of {source} in a task each: it makes them itself, by rules of its own.",
     ),
 }

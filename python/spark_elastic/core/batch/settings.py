@@ -27,6 +27,7 @@ class BatchSettings:
     preset: PresetName = of(batch.PRESET, in_(PRESETS))
     enabled: bool = of(batch.ENABLED)
     explicit_parallelism: ExplicitParallelism = of(rescaling.EXPLICIT_PARALLELISM)
+    own_parallelism: ExplicitParallelism | None = of(batch.OWN_PARALLELISM)
     initial_enabled: bool = of(batch.INITIAL_ENABLED)
     ranges_enabled: bool = of(batch.RANGES_ENABLED)
     sources_enabled: bool = of(batch.SOURCES_ENABLED)
@@ -60,9 +61,20 @@ class BatchSettings:
             return self
         return evolve(self, avg_data_volume_per_task=advised)
 
-    def bounds(self, slots: int) -> Bounds:
-        """Return the bounds of every stage: the upper one goes by the slots where nothing else says it."""
+    @property
+    def leaves_chosen(self) -> bool:
+        """Whether a number that the application has chosen for its shuffles is left alone."""
+        return (self.own_parallelism or self.explicit_parallelism) == "fixed"
+
+    def bounds(self, slots: int, chosen: int | None = None, parallelism: int | None = None) -> Bounds:
+        """Return the bounds of every stage: the upper one goes by the slots where nothing else says it.
+
+        `chosen` is the application's own number for its shuffles, `parallelism` that for whatever has none.
+        """
         by_slots = None if slots < 1 else max(slots * MOST_WAVES, self.min_parallelism)
         default = by_slots if self.rules.max_parallelism is None else self.rules.max_parallelism
+        if self.own_parallelism != "ignore":
+            own = chosen if chosen is not None or not self.rules.default_parallelism else parallelism
+            default = default if own is None else own
         upper = highest_parallelism(self.max_parallelism, default)
         return Bounds(lower=min(self.min_parallelism, upper), upper=upper)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.batch.questions import SplitOffsets, SplitOffsetsAnswer, SplitSize, SplitSizeAnswer
+from spark_elastic.core.batch.questions import (
+    JoinPartitions,
+    JoinPartitionsAnswer,
+    SplitOffsets,
+    SplitOffsetsAnswer,
+    SplitSize,
+    SplitSizeAnswer,
+)
 from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.waves import Waves
@@ -27,7 +34,10 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     if not (settings.enabled and settings.sources_enabled):
         return answer(record("split_off", before=before))
     if not 0 < total < UNKNOWN_BYTES:
-        return answer(record("split_unknown", before=before, bytes=total))
+        default = settings.default_source_parallelism
+        if total == 0 or default is None:
+            return answer(record("split_unknown", before=before, bytes=total))
+        return answer(record("split_default", before=before, after=min(default, question.most or default)))
     if question.slots < 1 and settings.rules.fills_waves:
         return answer(record("split_no_slots", before=before, bytes=total))
     smallest = max(1, min(question.smallest, question.largest))
@@ -43,7 +53,10 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
 
 
 def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffsetsAnswer:
-    """Answer in how many tasks Kafka is read at least: one per slot, or as many as sources may have."""
+    """Answer in how many tasks Kafka is read at least: the default of sources, else one per slot.
+
+    How many bytes its records have nobody knows.
+    """
 
     def answer(why: StageRecord) -> SplitOffsetsAnswer:
         return SplitOffsetsAnswer(scan=question.scan, tasks=why.after, record=why)
@@ -56,7 +69,32 @@ def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffse
         return answer(record("offsets_in_order"))
     if question.late and not settings.kafka_latest:
         return answer(record("offsets_late"))
+    default = settings.default_source_parallelism
+    if default is not None:
+        return answer(record("offsets_default", after=default, slots=question.slots))
     if question.slots < 1:
         return answer(record("offsets_no_slots"))
     tasks = min(question.slots, source_bound(settings, question.slots))
     return answer(record("offsets_divided", after=tasks, slots=question.slots))
+
+
+def join_partitions(question: JoinPartitions, settings: BatchSettings) -> JoinPartitionsAnswer:
+    """Answer in how many tasks a source is read that makes its own partitions: in no more than may be.
+
+    Only a bound that somebody has set counts: what joins partitions here knows nothing of their sizes.
+    """
+
+    def answer(why: StageRecord) -> JoinPartitionsAnswer:
+        return JoinPartitionsAnswer(scan=question.scan, tasks=why.after, record=why)
+
+    before, source = question.planned, question.source
+    if not (settings.enabled and settings.sources_enabled):
+        return answer(record("split_off", before=before))
+    most = settings.default_source_parallelism or settings.max_parallelism
+    if most is not None and before > most:
+        if question.joinable:
+            return answer(record("source_joined", before=before, after=most, source=source))
+        return answer(record("source_relied_on", before=before, source=source, most=most))
+    if before == 1:
+        return answer(record("source_whole", before=before, source=source))
+    return answer(record("source_as_made", before=before, source=source))

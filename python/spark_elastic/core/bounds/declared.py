@@ -25,6 +25,7 @@ Code = Literal[
     "above_max_parallelism",
     "unknown_vertex",
     "missing_vertex",
+    "vertex_said_twice",
     # The form of the body
     "empty_body",
     "wrong_type",

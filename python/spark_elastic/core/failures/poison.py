@@ -35,7 +35,7 @@ class PoisonWatch:
         kind = (failure.causes, _CHANGING.sub("#", failure.error), failure.offsets)
         self.times = self.times + 1 if kind == self.last else 1
         self.last = kind
-        return _planned(failure.offsets) and self.times >= MOST_TRIES
+        return is_planned(failure.offsets) and self.times >= MOST_TRIES
 
     def progressed(self) -> None:
         """Forget everything: a batch was committed."""
@@ -48,7 +48,10 @@ class PoisonWatch:
         assert (self.times == 0) == (self.last is None)
 
 
-def _planned(offsets: str) -> bool:
-    """Say whether any source has an offset; Spark writes - for one without, maybe after its name."""
+def is_planned(offsets: str) -> bool:
+    """Say whether a micro-batch was planned: whether any source has an offset to read up to.
+
+    Spark writes - for a source without one, maybe after its name.
+    """
     sources = offsets.strip("[]{}").split(", ")
     return any(source and source != "-" and not source.endswith(": -") for source in sources)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_elastic.core.batch.presets import PRESETS, PresetName
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.keys.kinds import BOOL, choice, duration, or_none, size, whole
+from spark_elastic.core.keys.rescaling import EXPLICIT_MEANINGS, ExplicitParallelism
 
 PRESET = Key[PresetName](
     "batch.preset",
@@ -34,8 +35,9 @@ MAX_PARALLELISM = Key[int | None](
     "batch.autoParallelism.maxParallelism",
     or_none(whole(1, 32_768)),
     None,
-    "Most partitions that a batch shuffle writes, and most tasks that read them. None: 128 for each slot "
-    "(preset `flink`: 128).",
+    "Most partitions that a batch shuffle writes, and most tasks that read them. None: what "
+    "`batch.explicitParallelism` makes of the user's own number, else 128 for each slot (preset `flink`: "
+    "128).",
 )
 AVG_DATA_VOLUME_PER_TASK = Key[int | None](
     "batch.autoParallelism.avgDataVolumePerTask",
@@ -43,6 +45,14 @@ AVG_DATA_VOLUME_PER_TASK = Key[int | None](
     None,
     "Bytes that one task of a batch stage should read. None: what the application sets as "
     "spark.sql.adaptive.advisoryPartitionSizeInBytes, else 64m (preset `flink`: 16m).",
+)
+OWN_PARALLELISM = Key[ExplicitParallelism | None](
+    "batch.explicitParallelism",
+    or_none(EXPLICIT_MEANINGS),
+    None,
+    "What the user's own `spark.sql.shuffle.partitions` means to batch stages: never touched, the most "
+    "partitions and tasks unless `batch.autoParallelism.maxParallelism` is set, nothing. None: `fixed` where "
+    "`explicitParallelism` is, else `upperBound`. Preset `flink`: so does `spark.default.parallelism`.",
 )
 INITIAL_ENABLED = Key(
     "batch.initialCount.enabled",
@@ -60,7 +70,8 @@ DEFAULT_SOURCE_PARALLELISM = Key[int | None](
     "batch.autoParallelism.defaultSourceParallelism",
     or_none(whole(1, 32_768)),
     None,
-    "Most tasks that read a batch source. None: as `batch.autoParallelism.maxParallelism`.",
+    "Tasks that read a batch source of which nobody knows the size, as far as it can be divided, and the "
+    "most that read any other. None: `batch.autoParallelism.maxParallelism` is the most.",
 )
 SOURCES_ENABLED = Key(
     "batch.sources.enabled",

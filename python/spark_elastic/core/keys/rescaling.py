@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import any_text, choice, duration, or_none, whole
+from spark_elastic.core.keys.kinds import Kind, any_text, choice, duration, or_none, whole
 
 Mode = Literal["reactive", "adaptive", "off"]
 RescalePolicy = Literal["gain", "always"]
 ExplicitParallelism = Literal["fixed", "upperBound", "ignore"]
 StateStore = Literal["rescalable", "unchanged"]
+
+EXPLICIT_MEANINGS: Kind[ExplicitParallelism] = choice("fixed", "upperBound", "ignore")
 
 MODE = Key[Mode](
     "schedulerMode",
@@ -51,8 +53,8 @@ RESOURCE_WAIT_MS = Key(
     "adaptiveScheduler.submission.resourceWaitTimeout",
     duration(forever=True),
     -1,
-    "How long a query waits for the slots that its lower bound needs. Then it starts regardless "
-    "(reactive), or fails (adaptive).",
+    "How long a query waits for the slots that its lower bound needs (in reactive mode that is one), at its "
+    "start and after a failure. Then it fails. -1: it waits for as long as it takes.",
     aliases=("adaptiveScheduler.resourceWaitTimeout",),
     adaptive=300_000,
 )
@@ -88,19 +90,22 @@ MAX_CHECKPOINT_FAILURES = Key(
     "adaptiveScheduler.rescaleTrigger.maxCheckpointFailures",
     whole(1),
     2,
-    "Number of micro-batches that may fail to be committed in time before a change is evaluated without one.",
+    "Number of micro-batches that fail after a change of executors or bounds before it is evaluated without "
+    "a committed one. One that fails before it is planned, or on slots that were just lost, does not count.",
 )
 MIN_PARALLELISM_INCREASE = Key(
     "adaptiveScheduler.minParallelismIncrease",
     whole(1),
     1,
-    "Smallest growth that is worth moving a query's state.",
+    "Smallest growth that is worth moving a query's state, added up over its vertices: its shuffle and each "
+    "of its sources.",
 )
 SCALING_INTERVAL_MAX_MS = Key[int | None](
     "adaptiveScheduler.scalingInterval.max",
     or_none(duration()),
     None,
-    "After this time since the last rescale any growth is worth it. None: never.",
+    "After this time since the last rescale a query grows to what its slots allow, whatever that gains. "
+    "None: never.",
 )
 RESCALE_POLICY = Key[RescalePolicy](
     "adaptiveScheduler.rescalePolicy",
@@ -111,9 +116,10 @@ RESCALE_POLICY = Key[RescalePolicy](
 )
 EXPLICIT_PARALLELISM = Key[ExplicitParallelism](
     "explicitParallelism",
-    choice("fixed", "upperBound", "ignore"),
+    EXPLICIT_MEANINGS,
     "ignore",
-    "What the user's own `spark.sql.shuffle.partitions` means: never touched, the most to use, nothing.",
+    "What the user's own `spark.sql.shuffle.partitions` means to streaming queries: never touched, the most "
+    "to use, nothing.",
     adaptive="upperBound",
 )
 STATE_STORE = Key[StateStore](

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from attrs import define, evolve
+from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @define(kw_only=True)
 class CreatingExecutionGraph(State):
-    """A query whose start is ordered.
-
-    `waited_ms` is how long it had to wait for resources if it did so in vain.
-    """
+    """A query whose start is ordered; `waited_ms` is how long it has waited if it may not wait any longer."""
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
 
     waited_ms: int = 0
 
     def enter(self, step: Step) -> None:
-        """Choose with the slots of now and order the start."""
-        choice = step.choose_start()
-        step.report_choice(evolve(choice, numbers={**choice.numbers, "waited_ms": self.waited_ms}))
-        step.start(choice)
+        """Choose with the slots of now and order the start; below its lower bounds the query fails."""
+        if step.may_start:
+            choice = step.choose_start()
+            step.report_choice(choice)
+            step.start(choice)
+        else:
+            step.fail_without_resources(self.waited_ms)
 
     def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
         """Go on, in the history under the new bounds; they are looked at as soon as the query runs."""

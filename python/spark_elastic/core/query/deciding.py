@@ -41,10 +41,9 @@ class Deciding(Hearing):
 
     @property
     def may_start(self) -> bool:
-        """Whether the query may be started with the slots of now once it has waited in vain."""
-        # Reactive mode leaves it to Spark to wait for executors.
-        untouched = self.settings.advise_only or self.settings.mode == "reactive"
-        return untouched or self.slots >= self.needed_slots
+        """Whether the query may be started with the slots of now once it has waited as long as it may."""
+        # Who only advises leaves it to Spark to wait for executors.
+        return self.settings.advise_only or self.slots >= self.needed_slots
 
     def choose_start(self) -> Choice:
         """Choose the count for a start, with the slots of now."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from attrs import define
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.failures.poison import is_planned
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import EXECUTING
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 class Executing(State):
     """A running query.
 
-    `batches` counts since it was started, `overdue_at` is when too small an increase is carried out all
-    the same. `lost_at` is when slots were last lost, None once a batch that began later is committed: until
-    then Spark is busy to make up for what was lost, and who is rescaled now waits for that twice.
+    `batches` counts since it was started, `overdue_at` is when growth is carried out that is not worth it.
+    `lost_at` is when slots were last lost, None once a batch that began later is committed: until then Spark
+    is busy to make up for what was lost, and who is rescaled now waits for that twice.
     """
 
     name: ClassVar[str] = EXECUTING
@@ -43,7 +44,7 @@ class Executing(State):
 
     @property
     def due(self) -> int | None:
-        """The end of the manager's present phase, or of the patience with small increases."""
+        """The end of the manager's present phase, or of the patience with growth that is not worth it."""
         due, overdue_at = self.manager.due, self.overdue_at
         return due if overdue_at is None else overdue_at if due is None else min(due, overdue_at)
 
@@ -111,18 +112,19 @@ class Executing(State):
         self.batches = 0
 
     def is_overdue(self, step: Step) -> bool:
-        """Say whether the query has run so long that even a small increase is to be carried out."""
+        """Say whether the last rescale is so long ago that any growth is to be carried out."""
         limit_ms = step.settings.scaling_interval_max_ms
-        return limit_ms is not None and step.now >= self.entered + limit_ms
+        return limit_ms is not None and step.now >= self.manager.created + limit_ms
 
     def _reconsider(self, step: Step, cause: Cause | None) -> None:
         now = _Running(step, self)
         choice = now.choice
+        enough_failed = step.record.failed_batches.take_due()
         if cause is not None:
             step.open_rescale(cause)
         if choice.way == "in_place":
             self._change_in_place(choice, step)
-        elif self.manager.change(step.now, now):
+        elif self.manager.change(step.now, now) or (enough_failed and self.manager.trigger(step.now, now)):
             self._rescale(step, choice)
         else:
             self._say(step, choice, aloud=cause is not None)
@@ -137,6 +139,7 @@ class Executing(State):
         # The first batch of a run loads classes and state: it says nothing about the next ones.
         step.measured(event, warm=self.batches > 0)
         step.record.poison.progressed()
+        step.record.failed_batches.committed()
         self.batches += 1
         if self.lost_at is not None and event.started >= self.lost_at:
             self.lost_at = None
@@ -150,6 +153,18 @@ class Executing(State):
             if self.manager.phase != "Idling":
                 step.open_rescale("load_changed")
             self._say(step, now.choice, aloud=False)
+
+    def batch_failed(self, event: ev.QueryFailed, step: Step) -> None:
+        """Count it, and start again where the manager is by then, or let the query end.
+
+        The run goes on, so a failed micro-batch is the model's failed checkpoint. One that was not planned is
+        none: a source is away, or a move of ours has left something behind. What fails where slots were lost
+        is their failure.
+        """
+        if is_planned(event.failure.offsets) and self.lost_at is None:
+            step.record.failed_batches.failed()
+        step.record.manager = self.manager
+        step.run_failed(event.failure)
 
     def done(self, event: ev.ActionDone, step: Step) -> None:
         """Take in that the count was changed in place."""
@@ -191,8 +206,9 @@ class Executing(State):
             step.close_rescale("no_resources_or_parallelisms_change")
         limit_ms = step.settings.scaling_interval_max_ms
         self.overdue_at = None
-        if limit_ms is not None and choice.reason == "increase_too_small":
-            self.overdue_at = self.entered + limit_ms
+        held = choice.way == "nothing" and not self.is_overdue(step)
+        if limit_ms is not None and held and step.choose_running(overdue=True).way == "move":
+            self.overdue_at = self.manager.created + limit_ms
         if choice.way == "move" and self._is_advised(choice, step):
             return
         if choice.way == "move":
@@ -214,6 +230,7 @@ class Executing(State):
         **State.reactions,
         ev.QueryStarted: started,
         ev.QueryProgress: batch_committed,
+        ev.QueryFailed: batch_failed,
         ev.SavepointRequested: savepoint_requested,
         ev.ActionDone: done,
         ev.ActionFailed: not_done,

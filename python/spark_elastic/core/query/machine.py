@@ -98,12 +98,14 @@ class QueryMachine:
             case inner.SlotsChanged():
                 # What has failed before may be tried again.
                 record.failed_target = None
+                record.failed_batches.changed(turn.settings.max_checkpoint_failures)
                 step.catch_up()
             case inner.BoundsChanged(requirements=requirements):
                 bound_sources(record.facts, record.run, record.requirements, requirements, turn)
                 step.catch_up()
                 record.requirements = requirements
                 record.failed_target = None
+                record.failed_batches.changed(turn.settings.max_checkpoint_failures)
                 record.history.bounds_changed(turn.now, slots=turn.slots, partitions=record.partitions)
             case ev.TimerFired():
                 record.timer = None

@@ -13,9 +13,11 @@ from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 from spark_elastic.core.load.pace import Pace
 from spark_elastic.core.query.state import State
+from spark_elastic.core.rescale.failed_batches import FailedBatches
 from spark_elastic.core.rescale.gain import Measurements
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.rescale.parallelism import REPARTITIONED_FORMAT
+from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.turn import Timer
 
 OrderKind = Literal["start", "rescale", "end", "savepoint"]
@@ -69,7 +71,8 @@ class QueryRecord:
 
     `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
     counts the starts after a failure, `rescaled` the rescales that moved its state.
-    `recovering` is True from a failure until it runs again. `exceptions` has the newest failure first,
+    `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
+    come when it failed, None if it goes on elsewhere. `exceptions` has the newest failure first,
     `savepoints` the newest savepoint.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
@@ -95,6 +98,8 @@ class QueryRecord:
     poison: PoisonWatch = field(factory=PoisonWatch)
     exceptions: tuple[RunFailure, ...] = ()
     savepoints: tuple[Savepoint, ...] = ()
+    failed_batches: FailedBatches = field(factory=FailedBatches)
+    manager: TransitionManager | None = None
     recovering: bool = False
     restarted: int = 0
     rescaled: int = 0
@@ -124,6 +129,7 @@ class QueryRecord:
         self.state.validate(self)
         self.history.validate()
         self.requirements.validate()
+        self.failed_batches.validate()
         assert self.target is None or self.target >= 1
         assert len(self.orders) <= MOST_ORDERS
         assert all(order.action == key for key, order in self.orders.items())

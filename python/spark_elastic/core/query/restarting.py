@@ -26,7 +26,7 @@ class Restarting(State):
     """A query that is about to go on in another way.
 
     `target` is the count of the rescale that is ordered, None after a failure; then `backoff_end` is when
-    the query may go on (epoch ms). `overdue` says that even too small an increase is to be carried out.
+    the query may go on (epoch ms). `overdue` says that any growth is to be carried out.
     """
 
     name: ClassVar[str] = RESTARTING

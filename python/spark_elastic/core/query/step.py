@@ -99,10 +99,11 @@ class Step(Deciding):
             # The rescale is through, or off: an outcome that is still to come is none of this state's.
             self.give_up("rescale")
             self.record.target = None
-        self._go(Executing(entered=self.now, manager=self.new_executing_manager()))
+        manager, self.record.manager = self.record.manager, None
+        self._go(Executing(entered=self.now, manager=manager or self.new_executing_manager()))
 
     def move_state(self, target: int, *, overdue: bool) -> None:
-        """Go to Restarting, for a rescale; one that is `overdue` may be a small one."""
+        """Go to Restarting, for a rescale; one that is `overdue` need not be worth it."""
         self._go(Restarting(entered=self.now, target=target, overdue=overdue))
 
     def run_failed(self, failure: Failure, *, savepoint: str | None = None) -> None:
@@ -122,7 +123,12 @@ class Step(Deciding):
 
     def fail_without_resources(self, waited_ms: int) -> None:
         """Go to Failing; the query ends with an exception that says what it has waited for."""
-        numbers = {"needed": self.needed_slots, "waited_ms": waited_ms}
+        numbers: Mapping[str, Number] = {
+            "needed": self.needed_slots,
+            "waited_ms": waited_ms,
+            "wait_ms": self.settings.resource_wait_ms,
+            "advice": reasons.FEWER if self.settings.mode == "adaptive" else reasons.MORE,
+        }
         self.report("failure_no_resources", before=self.record.partitions, numbers=numbers)
         said = self.record.last_decision
         assert said is not None

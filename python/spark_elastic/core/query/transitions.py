@@ -29,7 +29,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         CREATING_EXECUTION_GRAPH: "There are enough slots, or the query has waited as long as it may.",
         EXECUTING: "The shim had no start in time and let the query run as it was.",
         RESTARTING: "A query that the shim had let run by itself has failed, and may try again.",
-        FAILING: "The slots have stayed below the lower bounds for as long as the query may wait.",
+        FAILING: "A query that the shim had let run by itself has failed for good.",
         CANCELING: "Somebody wants the query to end.",
         FINISHED: "The application stopped the query while it was held.",
     },
@@ -37,7 +37,10 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         EXECUTING: "The query runs, re-partitioned before if that was ordered.",
         WAITING_FOR_RESOURCES: "A policy that goes on finds the start lost, and too few slots.",
         RESTARTING: "The start has failed, and the restart strategy allows another attempt.",
-        FAILING: "The start has failed for good.",
+        FAILING: (
+            "The slots have stayed below the lower bounds for as long as the query may wait; or the start "
+            "has failed for good."
+        ),
         CANCELING: "Somebody wants the query to end.",
         FINISHED: "The query was stopped by the application.",
     },

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @define(kw_only=True)
 class WaitingForResources(State):
-    """A query without a start: `deadline` is when it goes on regardless (epoch ms), None for never."""
+    """A query without a start: `deadline` is the end of its patience (epoch ms), None for none."""
 
     name: ClassVar[str] = WAITING_FOR_RESOURCES
 
@@ -57,13 +57,9 @@ class WaitingForResources(State):
         self._look(step)
 
     def due_reached(self, step: Step) -> None:
-        """Go on, with what there is by now: below its lower bounds an adaptive query fails."""
+        """Go on, whatever there is by now."""
         if self.deadline is not None and step.now >= self.deadline:
-            waited_ms = step.now - self.entered
-            if step.may_start:
-                step.create_execution_graph(waited_ms=waited_ms)
-            else:
-                step.fail_without_resources(waited_ms)
+            step.create_execution_graph(waited_ms=step.now - self.entered)
         elif self.manager.advance(step.now, step.submission_resources()):
             step.create_execution_graph()
         else:

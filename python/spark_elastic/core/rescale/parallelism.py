@@ -47,8 +47,8 @@ class Situation:
     `partitions` is the count in force or, before a start, in the checkpoint (None if new). `seen_slots` are
     those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
     says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
-    `failed_target` is a count to which re-partitioning has just failed, `overdue` says that even too small an
-    increase is to be carried out by now.
+    `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
+    be carried out by now.
     """
 
     facts: QueryFacts
@@ -149,7 +149,8 @@ class Gain:
 def is_increase_enough(current: int, available: int, min_increase: int) -> bool:
     """Say whether going from `current` to `available` is worth moving state for.
 
-    Shrinking always is, growing if it is by `min_increase` at least.
+    Both are the parallelism of all vertices, added up. Shrinking always is, growing if it is by
+    `min_increase` at least.
     """
     return available < current or available - current >= max(1, min_increase)
 
@@ -284,11 +285,19 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
 
 def _choose_move(now: Situation, possible: int) -> Choice:
     assert now.partitions is not None
-    target = _target(now, possible)
+    # Whatever the model expects of it: who sets a longest interval wants all that the slots allow.
+    forced = now.overdue and possible > now.partitions
+    target = possible if forced else _target(now, possible)
     if target == now.partitions:
         return _nothing(now, "parallelism_fits", after=target)
     gain = _gain(now, target)
-    numbers = {**gain.numbers(), "lower": now.requirements.lower, "upper": now.requirements.upper}
+    current, available = _of_all_vertices(now, now.partitions), _of_all_vertices(now, target)
+    numbers = {
+        **gain.numbers(),
+        "increase": available - current,
+        "lower": now.requirements.lower,
+        "upper": now.requirements.upper,
+    }
 
     def hold(reason: str) -> Choice:
         return _nothing(now, reason, after=target, numbers=numbers, compared=(now, possible))
@@ -297,22 +306,32 @@ def _choose_move(now: Situation, possible: int) -> Choice:
         return hold("failed_before")
     always = now.settings.rescale_policy == "always"
     beyond = _is_beyond_bounds(now)
+    usual = "rescale_into_bounds" if beyond else "rescale_always" if always else "rescale_pays"
     shortfall = None if always or beyond else gain.shortfall()
-    if shortfall is not None:
+    is_enough = is_increase_enough(current, available, now.settings.min_parallelism_increase)
+    if shortfall is None and not (beyond or is_enough):
+        shortfall = "increase_too_small"
+    if shortfall is not None and not forced:
         return hold(shortfall)
-    if not (now.overdue or beyond) and not is_increase_enough(
-        now.partitions, target, now.settings.min_parallelism_increase
-    ):
-        return hold("increase_too_small")
     return Choice(
         way="move",
-        reason="rescale_into_bounds" if beyond else "rescale_always" if always else "rescale_pays",
+        reason=usual if shortfall is None else "rescale_overdue",
         partitions=target,
         before=now.partitions,
         after=target,
         numbers=numbers,
         compared=(now, possible),
     )
+
+
+def _of_all_vertices(now: Situation, partitions: int) -> int:
+    """Add up the parallelism of all vertices of a query with so many partitions.
+
+    Its sources have the slots that its shuffle has, within their own upper bounds if any are declared.
+    """
+    bounds = now.requirements.sources
+    unbounded = len(now.facts.sources) - len(bounds)
+    return (1 + unbounded) * partitions + sum(min(source.upper, partitions) for source in bounds)
 
 
 def _is_beyond_bounds(now: Situation) -> bool:

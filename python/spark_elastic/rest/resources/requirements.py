@@ -1,6 +1,8 @@
 """GET and PUT /queries/{id}/resource-requirements, and the same at Flink's path, /jobs/{id}/….
 
 GET returns what PUT takes, and its ETag; a PUT with `If-Match` is refused if the bounds are others by then.
+A PUT may call vertices by their names or by their ids. GET gives the names, and at Flink's path the ids,
+since Flink's own clients read no other keys; nor do they read refusals with more than `errors` in them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from spark_elastic.rest import present
 from spark_elastic.rest.bounds_body import read_body
 from spark_elastic.rest.errors import Refusal
 from spark_elastic.rest.lookup import as_json, current, find
+from spark_elastic.rest.vertex_ids import by_name, vertex_id, vertex_ids
 from spark_elastic.rest.writes import asker, carry_out, guard, read_json, refused
 from spark_elastic.runtime.board import Board, MakeEvent
 from spark_elastic.runtime.view import View
@@ -28,18 +31,31 @@ from spark_elastic.runtime.view import View
 
 @frozen
 class ResourceRequirements:
-    """The bounds of a query."""
+    """The bounds of a query; `for_flink`: in the form that Flink's own clients read."""
 
     board: Board
+    for_flink: bool = False
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show the bounds in force."""
-        requirements = find(current(self.board).queries, query).requirements
-        response.set_header("ETag", present.etag(requirements))
-        response.text = as_json(present.requirements(requirements))
+        view = find(current(self.board).queries, query)
+        response.set_header("ETag", present.etag(view.requirements))
+        shown = present.requirements(view.requirements)
+        if self.for_flink:
+            shown = {vertex_id(view.facts.query, vertex): bounds for vertex, bounds in shown.items()}
+        response.text = as_json(shown)
 
     def on_put(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """Set other bounds; they are in the journal and in force when the answer comes."""
+        try:
+            self._put(request, query)
+        except Refusal as refusal:
+            if self.for_flink:
+                refusal.problems = ()
+            raise
+        response.text = "{}"
+
+    def _put(self, request: falcon.Request, query: str) -> None:
         view = current(self.board)
         guard(request, view)
         _can_be_changed(find(view.queries, query), view)
@@ -48,7 +64,6 @@ class ResourceRequirements:
             raise refused(*wanted.problems)
         change = _Change(query, wanted, request.get_header("If-Match"), asker(request), view)
         carry_out(self.board, request, view, change)
-        response.text = "{}"
 
 
 @frozen
@@ -65,7 +80,8 @@ class _Change:
         query = find(queries, self.query)
         _can_be_changed(query, self.view)
         known = max_parallelism(query.facts, self.view.settings.core())
-        declared = declare(known, {**_sources(query), **self.wanted})
+        named = by_name(vertex_ids(query.facts.query, known), self.wanted)
+        declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
         if isinstance(declared, Refused):
             raise refused(*declared.problems)
         _match(self.if_match, present.etag(query.requirements))

@@ -9,7 +9,6 @@ import pytest
 from spark_elastic.core.batch.corrections import Corrections
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.keys.rescaling import ExplicitParallelism
 from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, knowing, planned, written
 
 
@@ -52,8 +51,7 @@ def test_slots_fill_waves_and_unknown_ones_do_nothing(slots: int, partitions: in
     [({"chosen": 10}, 10), ({"lower": 50}, 112), ({"lower": 50, "chosen": 10}, 10), ({}, 32)],
 )
 def test_bounds_hold(bounds: dict[str, Any], partitions: int) -> None:
-    settings = BatchSettings(explicit_parallelism="upperBound")
-    answer = ask_count(planned(900 * MIB), settings=settings, **bounds)
+    answer = ask_count(planned(900 * MIB), **bounds)
     assert answer.partitions == partitions
     assert answer.record.reason == ("initial_bounded" if partitions == 10 else "initial_from_bytes")
 
@@ -129,16 +127,49 @@ def test_what_is_remembered_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("meaning", "partitions", "reason"),
     [
-        ("fixed", None, "initial_fixed"),
-        ("upperBound", 12, "initial_bounded"),
-        ("ignore", 32, "initial_from_bytes"),
+        ({}, 12, "initial_bounded"),
+        ({"explicit_parallelism": "ignore"}, 12, "initial_bounded"),
+        ({"explicit_parallelism": "upperBound"}, 12, "initial_bounded"),
+        ({"explicit_parallelism": "fixed"}, None, "initial_fixed"),
+        ({"explicit_parallelism": "fixed", "own_parallelism": "upperBound"}, 12, "initial_bounded"),
+        ({"own_parallelism": "fixed"}, None, "initial_fixed"),
+        ({"own_parallelism": "ignore"}, 32, "initial_from_bytes"),
+        ({"max_parallelism": 20}, 20, "initial_bounded"),
     ],
 )
 def test_the_applications_own_number_means_what_the_settings_say(
-    meaning: ExplicitParallelism, partitions: int | None, reason: str
+    meaning: dict[str, Any], partitions: int | None, reason: str
 ) -> None:
-    settings = BatchSettings(explicit_parallelism=meaning)
+    settings = BatchSettings(**meaning)
     answer = ask_count(planned(16 * 64 * MIB), settings=settings, planned=12, chosen=12)
     assert (answer.partitions, answer.record.reason) == (partitions, reason)
-    unset = ask_count(planned(16 * 64 * MIB), settings=settings)
-    assert (unset.partitions, unset.record.reason) == (32, "initial_from_bytes")
+
+
+@pytest.mark.parametrize(
+    ("own", "meaning", "partitions"),
+    [
+        ({"chosen": 60}, {}, 60),
+        ({"parallelism": 50}, {}, 50),
+        ({"chosen": 60, "parallelism": 50}, {}, 60),
+        ({"chosen": 200}, {}, 200),
+        ({"chosen": 60, "parallelism": 50}, {"own_parallelism": "ignore"}, 128),
+        ({"chosen": 60}, {"max_parallelism": 100}, 100),
+    ],
+)
+def test_in_the_preset_flink_it_is_what_parallelism_default_is_to_the_model(
+    own: dict[str, Any], meaning: dict[str, Any], partitions: int
+) -> None:
+    settings = BatchSettings(preset="flink", **meaning)
+    assert ask_count(planned(900 * MIB), settings=settings, **own).partitions == partitions
+
+
+def test_by_our_own_rules_the_parallelism_of_rdds_says_nothing_of_shuffles() -> None:
+    assert ask_count(planned(900 * MIB), parallelism=4).partitions == 32
+
+
+def test_of_what_was_written_no_more_tasks_read_than_the_application_has_said() -> None:
+    whole = [40 * MIB] * 200
+    assert ask_ranges(written(whole, id="e0"), chosen=10).record.after == 10
+    flink = BatchSettings(preset="flink")
+    assert ask_ranges(written(whole, id="e0"), settings=flink, parallelism=10).record.after == 10
+    assert ask_ranges(written(whole, id="e0"), settings=flink).record.after == 100

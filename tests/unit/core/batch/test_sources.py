@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.batch.questions import SplitOffsets, SplitOffsetsAnswer, SplitSize, SplitSizeAnswer
+from spark_elastic.core.batch.questions import (
+    JoinPartitions,
+    JoinPartitionsAnswer,
+    SplitOffsets,
+    SplitOffsetsAnswer,
+    SplitSize,
+    SplitSizeAnswer,
+)
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB
 
@@ -75,6 +82,18 @@ def test_what_is_not_known_is_left_to_spark(size: int) -> None:
     assert (answer.tasks, answer.record.reason) == (None, "split_unknown")
 
 
+@pytest.mark.parametrize("size", [-1, 1 << 62])
+def test_what_is_not_known_gets_the_default_of_sources_where_there_is_one(size: int) -> None:
+    settings = BatchSettings(default_source_parallelism=6)
+    answer = ask(size, settings, slots=0)
+    assert (answer.tasks, answer.record.reason) == (6, "split_default")
+    assert ask(size, settings, most=4).tasks == 4
+
+
+def test_where_there_is_nothing_to_read_the_default_of_sources_is_too_much() -> None:
+    assert ask(0, BatchSettings(default_source_parallelism=6)).tasks is None
+
+
 @pytest.mark.parametrize("settings", [BatchSettings(enabled=False), BatchSettings(sources_enabled=False)])
 def test_switched_off_it_says_so(settings: BatchSettings) -> None:
     assert ask(100 * MIB, settings).record.reason == "split_off"
@@ -91,9 +110,7 @@ def ask_offsets(settings: BatchSettings | None = None, **facts: Any) -> SplitOff
     ("settings", "tasks"),
     [
         ({}, 8),
-        ({"default_source_parallelism": 3}, 3),
         ({"max_parallelism": 5}, 5),
-        ({"default_source_parallelism": 20}, 8),
     ],
 )
 def test_kafka_is_read_in_a_task_per_slot_within_the_bounds(settings: dict[str, Any], tasks: int) -> None:
@@ -122,3 +139,52 @@ def test_else_kafka_is_read_in_a_task_per_partition(
 ) -> None:
     answer = ask_offsets(BatchSettings(**settings), slots=slots)
     assert (answer.tasks, answer.record.reason) == (None, reason)
+
+
+@pytest.mark.parametrize(("default", "slots"), [(3, 8), (20, 8), (20, 0)])
+def test_kafka_is_read_in_the_default_number_of_tasks_where_there_is_one(default: int, slots: int) -> None:
+    answer = ask_offsets(BatchSettings(divide_ordered=True, default_source_parallelism=default), slots=slots)
+    assert (answer.tasks, answer.record.reason) == (default, "offsets_default")
+    assert ask_offsets(BatchSettings(default_source_parallelism=default)).record.reason == "offsets_in_order"
+
+
+def ask_join(planned: int, *, joinable: bool = True, **settings: Any) -> JoinPartitionsAnswer:
+    question = JoinPartitions(scan="s", source="JDBCRelation", planned=planned, joinable=joinable, slots=8)
+    answer = BatchDecider(settings=BatchSettings(**settings)).answer(question)
+    assert isinstance(answer, JoinPartitionsAnswer)
+    assert answer.record.before == planned
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("planned", "settings", "tasks", "reason"),
+    [
+        (7, {"default_source_parallelism": 4}, 4, "source_joined"),
+        (7, {"max_parallelism": 5}, 5, "source_joined"),
+        (7, {"default_source_parallelism": 4, "max_parallelism": 2}, 4, "source_joined"),
+        (4, {"default_source_parallelism": 4}, None, "source_as_made"),
+        (5000, {}, None, "source_as_made"),
+        (5000, {"preset": "flink"}, None, "source_as_made"),
+        (1, {"default_source_parallelism": 4}, None, "source_whole"),
+        (7, {"default_source_parallelism": 4, "sources_enabled": False}, None, "split_off"),
+    ],
+)
+def test_partitions_that_a_source_makes_itself_are_at_most_joined(
+    planned: int, settings: dict[str, Any], tasks: int | None, reason: str
+) -> None:
+    answer = ask_join(planned, **settings)
+    assert (answer.tasks, answer.record.reason) == (tasks, reason)
+
+
+def test_partitions_that_the_plan_relies_on_stay() -> None:
+    answer = ask_join(7, joinable=False, default_source_parallelism=4)
+    assert (answer.tasks, answer.record.reason) == (None, "source_relied_on")
+
+
+def test_a_source_is_named_as_what_it_is() -> None:
+    assert "Reads JDBCRelation in one task" in ask_join(1).record.message
+    assert "numPartitions" in ask_join(1).record.message
+    assert (
+        "Joins 7 partitions of JDBCRelation into 4 tasks"
+        in ask_join(7, default_source_parallelism=4).record.message
+    )

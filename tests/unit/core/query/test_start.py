@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.actions import Configure, HoldQuery, StartQuery
+from spark_elastic.core.actions import Configure, FailQuery, HoldQuery, StartQuery
 from spark_elastic.core.events import (
     ExecutorInfo,
     Failure,
@@ -75,7 +75,7 @@ def test_without_a_slot_the_query_is_held_and_told_what_it_waits_for(scene: Scen
     assert scene.query().state == "CreatingExecutionGraph"
 
 
-def test_a_limited_wait_ends_and_the_query_goes_on_regardless(stage: Stage) -> None:
+def test_a_limited_wait_ends_with_an_exception_that_says_what_it_was_for(stage: Stage) -> None:
     scene = stage(resource_wait_ms=300_000)
     scene.start()
     actions = scene.submit()
@@ -83,15 +83,47 @@ def test_a_limited_wait_ends_and_the_query_goes_on_regardless(stage: Stage) -> N
     assert decisions(actions)[0].until == scene.now + 300_000
     assert orders(scene.advance(299_999)) == []
     actions = scene.advance(1)
-    assert only(actions, StartQuery).partitions is None
-    assert reasons(actions) == ["start_without_resources"]
-    assert "no resources came within 5 min" in decisions(actions)[0].message
+    assert reasons(actions) == ["failure_no_resources"]
+    assert only(actions, FailQuery).message == (
+        "Fails: it needs 1 slot, and after 5 min there are 0. Let executors come, or raise "
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout, which is 5 min."
+    )
+    assert scene.query().state == "Failing"
 
 
-def test_no_wait_at_all_starts_at_once(stage: Stage) -> None:
+def test_a_limited_wait_that_brings_a_slot_is_a_start_like_any_other(stage: Stage) -> None:
+    scene = stage(resource_wait_ms=300_000, submission_stabilization_ms=600_000)
+    scene.start()
+    scene.submit()
+    scene.executor("0", cores=3)
+    assert only(scene.advance(300_000), StartQuery).partitions == 3
+
+
+def test_after_a_failure_the_wait_is_limited_as_well(stage: Stage) -> None:
+    scene = stage(resource_wait_ms=60_000, restart=FixedDelay(attempts=9, delay_ms=1_000))
+    scene.start(2)
+    scene.running(2)
+    scene.run_fails()
+    scene.lose("0")
+    assert orders(scene.advance(60_999)) == [scene.last_order("HoldQuery")]
+    assert "there are 0" in str(only(scene.advance(1), FailQuery).message)
+
+
+def test_no_wait_at_all_starts_at_once_or_fails(stage: Stage) -> None:
     scene = stage(resource_wait_ms=0)
     scene.start()
-    assert [type(action) for action in orders(scene.submit())] == [StartQuery]
+    assert [type(action) for action in orders(scene.submit())] == [FailQuery]
+    other = stage(resource_wait_ms=0)
+    other.start(1)
+    assert [type(action) for action in orders(other.submit())] == [StartQuery]
+
+
+def test_who_only_advises_lets_no_query_fail_for_its_slots(stage: Stage) -> None:
+    scene = stage(resource_wait_ms=0, advise_only=True)
+    scene.start()
+    actions = scene.submit()
+    assert [type(action) for action in orders(actions)] == [StartQuery]
+    assert "start_without_resources" in reasons(actions)
 
 
 def test_a_stabilization_before_the_start_waits_for_more_slots(stage: Stage) -> None:

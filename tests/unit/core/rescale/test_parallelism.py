@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
+from spark_elastic.core.bounds import adaptive
 from spark_elastic.core.bounds.reactive import requirements
+from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.events import SourceFacts
 from spark_elastic.core.rescale.gain import Measurements, fit
 from spark_elastic.core.rescale.parallelism import Gain, Situation, choose_running, choose_start
 from spark_elastic.core.settings import CoreSettings
@@ -110,6 +113,37 @@ def test_a_small_increase_waits_unless_it_is_overdue() -> None:
     assert choose_running(now).reason == "increase_too_small"
     assert choose_running(evolve(now, overdue=True)).way == "move"
     assert choose_running(situation(4, 2, 2000, settings=patient)).reason != "increase_too_small"
+
+
+def test_what_is_overdue_grows_to_all_slots_whatever_the_model_expects() -> None:
+    for now, reason in (
+        (situation(2, 3, 200, measured_slots=2), "gain_too_small"),
+        (situation(2, 3, 312, measured_slots=2, rescale_cost_ms=10**9), "cost_too_high"),
+        (evolve(situation(2, 32, 312), partitions=19), "parallelism_fits"),
+    ):
+        assert choose_running(now).reason == reason
+        choice = choose_running(evolve(now, overdue=True))
+        assert (choice.way, choice.partitions, choice.reason) == ("move", now.slots, "rescale_overdue")
+        grown = evolve(now, partitions=now.slots, overdue=True)
+        assert choose_running(grown).way == "nothing"
+
+
+def test_what_is_overdue_does_not_shrink_for_that() -> None:
+    now = situation(4, 2, 5260, overdue=True)
+    assert choose_running(now).reason == "gain_too_small"
+
+
+def test_an_increase_counts_in_all_vertices_of_the_query() -> None:
+    patient = CoreSettings(min_parallelism_increase=3)
+    now = situation(2, 3, 2000, settings=patient, measured_slots=2)
+    assert choose_running(now).reason == "increase_too_small"
+    read = evolve(STATEFUL, sources=(SourceFacts(name="a"), SourceFacts(name="b")))
+    grown = choose_running(evolve(now, facts=read))
+    assert (grown.way, grown.numbers["increase"]) == ("move", 3)
+    bounds = {"source-0": Bounds(upper=2)}
+    bounded = evolve(now, facts=read, requirements=adaptive.requirements(read, patient, bounds))
+    choice = choose_running(bounded)
+    assert (choice.reason, choice.numbers["increase"]) == ("increase_too_small", 2)
 
 
 @example_settings(max_examples=50, deadline=None)

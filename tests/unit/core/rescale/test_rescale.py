@@ -608,6 +608,29 @@ class TestHoldingStill:
         actions = scene.advance(11_700)
         assert type(orders(actions)[0]) is Rescale
 
+    def test_growth_that_gains_nothing_is_carried_out_in_the_end(self, stage: Stage) -> None:
+        scene = stage(scaling_interval_max_ms=300_000)
+        scene.start(2)
+        scene.running(2)
+        scene.advance(30_000)
+        scene.batches(200, 200, 200, partitions=2)
+        (decision,) = decisions(scene.executor("1"))
+        assert decision.reason == "gain_too_small"
+        assert decision.until == scene.now - 31_500 + 300_000
+        assert orders(scene.advance(268_400)) == []
+        actions = scene.advance(11_700)
+        assert only(actions, Rescale).partitions == 3
+        assert "any growth counts" in decisions(actions)[-1].message
+
+    def test_once_it_is_over_the_next_slot_is_enough(self, stage: Stage) -> None:
+        scene = stage(scaling_interval_max_ms=300_000)
+        scene.start(2)
+        scene.running(2)
+        scene.batches(200, 200, 200, partitions=2)
+        assert orders(scene.advance(400_000)) == []
+        scene.executor("1")
+        assert only(scene.advance(10_000) + scene.batches(200, partitions=2), Rescale).partitions == 3
+
     def test_always_follows_the_slots_whatever_it_gains(self, stage: Stage) -> None:
         scene = stage(rescale_policy="always")
         scene.start(4)

@@ -192,12 +192,13 @@ private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[Strin
 private[spark] sealed trait Question
 private[spark] case class PlannedExchange(id: String, bytes: Long, source: String)
 
-/** `planned` is Spark's number of partitions, `chosen`, `advised`, `lower` are the user's own number, size, least number. */
+/** `planned` is Spark's number of partitions; the user's own are `chosen` for shuffles, `parallelism`, `advised` (bytes), `lower`. */
 private[spark] case class InitialCount(
     group: String,
     exchanges: Seq[PlannedExchange],
     planned: Int,
     chosen: Option[Int],
+    parallelism: Option[Int],
     advised: Option[Long],
     lower: Option[Int],
     slots: Int = 0)
@@ -207,6 +208,8 @@ private[spark] case class Ranges(
     group: String,
     exchanges: Seq[WrittenExchange],
     left: Option[String],
+    chosen: Option[Int],
+    parallelism: Option[Int],
     advised: Option[Long],
     lower: Option[Int],
     slots: Int = 0)
@@ -225,6 +228,10 @@ private[spark] case class SplitSize(
 
 /** `late`: the tasks of the scan are to find out where Kafka's partitions end. */
 private[spark] case class SplitOffsets(scan: String, late: Boolean, slots: Int = 0) extends Question
+
+/** `source` makes its own partitions, and is known by its reader; `joinable`: nothing relies on them. */
+private[spark] case class JoinPartitions(scan: String, source: String, planned: Int, joinable: Boolean, slots: Int = 0)
+    extends Question
 
 /** Longs that cross as one base64 text of big-endian 64-bit integers. */
 private[spark] case class PackedLongs(values: Array[Long]) {

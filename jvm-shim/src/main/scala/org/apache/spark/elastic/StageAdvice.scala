@@ -34,9 +34,8 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   /** How many partitions to write; none: as Spark has planned. */
   def count(question: InitialCount): Option[Int] = number(question, "partitions")
 
-  /** How many tasks share out the files of a scan, or read Kafka at least; none: as Spark would have them. */
-  def tasks(question: SplitSize): Option[Int] = number(question, "tasks")
-  def tasks(question: SplitOffsets): Option[Int] = number(question, "tasks")
+  /** How many tasks read a source; none: as Spark would have them. */
+  def tasks(question: Question): Option[Int] = number(question, "tasks")
 
   /** The ranges `[start, end)` of so many partitions that each task is to read; none: as Spark would. */
   def ranges(question: Ranges, partitions: Int): Option[Seq[(Int, Int)]] =
@@ -101,5 +100,8 @@ private[spark] object StageAdvice {
   private val WarmUp = 20
   private val WarmUpMs = 10000L
   private val Empty =
-    Seq(InitialCount("", Nil, 1, None, None, None), Ranges("", Nil, None, None, None), SplitSize("", 0, 1, None, 1, 1))
+    Seq(
+      InitialCount("", Nil, 1, None, None, None, None),
+      Ranges("", Nil, None, None, None, None, None),
+      SplitSize("", 0, 1, None, 1, 1))
 }

@@ -6,7 +6,13 @@ import { histogram, sizesInWords } from "./histogram.js";
 import { moment, plain } from "./listing.js";
 import { facts, kindBadge, record, statusBadge } from "./record.js";
 
-const QUESTIONS = { InitialCount: "partitions to write", Ranges: "ranges to read", SplitSize: "splits of a scan" };
+const QUESTIONS = {
+  InitialCount: "partitions to write",
+  Ranges: "ranges to read",
+  SplitSize: "splits of a scan",
+  SplitOffsets: "reads of Kafka",
+  JoinPartitions: "reads of a source",
+};
 const NUMBERS = "text-end text-nowrap";
 
 function stageRecord(stage) {

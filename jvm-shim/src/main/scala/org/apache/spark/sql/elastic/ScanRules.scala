@@ -1,32 +1,48 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.{SplitSize, StageAdvice}
+import org.apache.spark.elastic.{JoinPartitions, SplitSize, StageAdvice}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Has the scans of files in batch queries share out their files as the policy process says. A columnar rule, since those
- * see every plan last, with adaptive execution and without.
+ * Has the scans of files in batch queries share out their files as the policy process says, and partitions of other
+ * sources joined. A columnar rule, since those see every plan last, with adaptive execution and without.
  */
 private[elastic] final case class ScanRule(session: SparkSession, advice: StageAdvice) extends ColumnarRule {
   import ScanRule._
 
-  override def postColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
+  override def preColumnarTransitions: Rule[SparkPlan] = changed {
+    case scan: BatchScanExec => joined(scan, scan.table.name, scan.scan, scan.inputPartitions.length)
+    case scan: RowDataSourceScanExec if !KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>
+      val name = scan.tableIdentifier.fold(scan.relation.getClass.getSimpleName)(_.unquotedString)
+      joined(scan, name, scan.relation, scan.rdd.getNumPartitions)
+  }
+
+  override def postColumnarTransitions: Rule[SparkPlan] = changed {
+    case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>
+      val opening = scan.relation.sparkSession.sessionState.conf.filesOpenCostInBytes
+      new SharedOutScan(scan, opening, asked => if (advice.isThere) advice.tasks(named(asked)) else None)
+  }
+
+  private def changed(rule: PartialFunction[SparkPlan, SparkPlan]): Rule[SparkPlan] = (plan: SparkPlan) =>
     if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
-    else
-      UnlessItFails(plan)(plan.transform {
-        case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>
-          val opening = scan.relation.sparkSession.sessionState.conf.filesOpenCostInBytes
-          new SharedOutScan(scan, opening, asked => if (advice.isThere) advice.tasks(named(asked)) else None)
-      })
+    else UnlessItFails(plan)(plan.transformUp(rule))
 
   private def named(asked: SplitSize) = asked.copy(scan = StageRules.named(session, asked.scan))
+
+  private def joined(scan: SparkPlan, name: String, source: AnyRef, planned: Int): SparkPlan = {
+    val joinable = scan.outputOrdering.isEmpty && scan.outputPartitioning.isInstanceOf[UnknownPartitioning]
+    val question = JoinPartitions(StageRules.named(session, name), source.getClass.getSimpleName, planned, joinable)
+    if (planned == 0) scan else advice.tasks(question).filter(_ < planned).fold(scan)(CoalesceExec(_, scan))
+  }
 }
 
 private object ScanRule {

@@ -91,6 +91,15 @@ private[elastic] object StageRules {
   def setByUser[T](session: SparkSession, names: ConfigEntry[_]*)(value: => T): Option[T] =
     Option.when(names.exists(entry => session.sessionState.conf.contains(entry.key)))(value)
 
+  /** The number of partitions of a shuffle, as far as the user has told Spark. */
+  def chosen(session: SparkSession): Option[Int] =
+    setByUser(session, SQLConf.SHUFFLE_PARTITIONS, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)(
+      session.sessionState.conf.numShufflePartitions)
+
+  /** That of whatever has no number of its own. */
+  def parallelism(session: SparkSession): Option[Int] =
+    session.sparkContext.conf.getOption("spark.default.parallelism").flatMap(_.toIntOption)
+
   /** The bytes that each task of a stage should read, as far as the user has told Spark. */
   def advisedBytes(session: SparkSession): Option[Long] =
     setByUser(session, SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, SQLConf.SHUFFLE_TARGET_POSTSHUFFLE_INPUT_SIZE)(
@@ -200,9 +209,14 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       // Also where a finished stage says it: those are bytes before compression, which the policy corrects alike.
       PlannedExchange(name(session, e), logical(e).flatMap(ExpectedBytes.of).getOrElse(-1L), source(e))
     }
-    val chosen = setByUser(session, SQLConf.SHUFFLE_PARTITIONS, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)(
-      conf.numShufflePartitions)
-    InitialCount(exchanges.head.id, exchanges, planned(group.head), chosen, advisedBytes(session), least(session))
+    InitialCount(
+      exchanges.head.id,
+      exchanges,
+      planned(group.head),
+      chosen(session),
+      parallelism(session),
+      advisedBytes(session),
+      least(session))
   }
 }
 
@@ -250,7 +264,14 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
       val written = stages.zip(sizes).map { case (stage, bytes) =>
         WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
       }
-      val question = Ranges(written.head.id, written, left, advisedBytes(session), least(session))
+      val question = Ranges(
+        written.head.id,
+        written,
+        left,
+        chosen(session),
+        parallelism(session),
+        advisedBytes(session),
+        least(session))
       advice.ranges(question, partitions).toSeq.flatMap { found =>
         stages.zip(sizes).map { case (stage, bytes) =>
           stage.id -> found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }

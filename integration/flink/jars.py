@@ -1,0 +1,24 @@
+"""The class path of Flink's own REST client."""
+
+from __future__ import annotations
+
+import os
+
+from spark_elastic.maven.artifacts import fetch
+
+FLINK = "1.20.0"
+_SHADED = "17.0"
+
+
+def class_path() -> str:
+    """Return it, fetched where it is not there yet. Raises FetchError, NoJavaError."""
+    modules = ("runtime", "core", "core-api", "annotations", "rpc-core")
+    shaded = {"jackson": "2.14.2", "guava": "31.1-jre", "netty": "4.1.91.Final"}
+    jars = fetch(
+        *(f"org.apache.flink:flink-{module}:{FLINK}" for module in modules),
+        *(f"org.apache.flink:flink-shaded-{name}:{version}-{_SHADED}" for name, version in shaded.items()),
+        "org.apache.commons:commons-lang3:3.12.0",
+        "org.slf4j:slf4j-api:1.7.36",
+        transitive=False,
+    )
+    return os.pathsep.join(map(str, jars))

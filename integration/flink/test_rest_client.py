@@ -1,0 +1,75 @@
+"""Flink's own REST client, of Flink's own jars, reads the bounds of a query and sets others.
+
+Between it and the API is a plain HTTP server: no Spark is started for this.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from integration.flink.jars import class_path
+from spark_elastic.core.events import SourceFacts
+from spark_elastic.maven.jdk import find_java
+from tests.unit.cli.served import Served, served
+from tests.unit.rest.world import API, COUNTS, ID, REQUIREMENTS
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+PROGRAM = Path(__file__).parent / "Bounds.java"
+JOB = ID.replace("-", "")
+MOST = 32_768
+
+
+@pytest.fixture
+def driver() -> Iterator[Served]:
+    with served(queries=(evolve(COUNTS, sources=(SourceFacts(name="rate"),)),)) as running:
+        yield running
+
+
+def bounds(driver: Served, *change: object, job: str = JOB) -> list[str]:
+    """Return the lines that the client prints: vertex, lower and upper bound, or a refusal."""
+    root = f"{driver.url}{API.removesuffix('/v1')}"  # the client adds the version
+    command = [find_java(), "-XX:TieredStopAtLevel=1", "-cp", class_path(), str(PROGRAM), root, job]
+    done = subprocess.run(
+        [*command, *map(str, change)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def vertex_ids(driver: Served) -> dict[str, str]:
+    ids: dict[str, str] = driver.world.get(f"{API}/queries/{ID}").json["vertexIds"]
+    return ids
+
+
+def test_it_reads_the_bounds_of_each_vertex(driver: Served) -> None:
+    ids = vertex_ids(driver)
+    assert sorted(bounds(driver)) == sorted(f"{ids[name]} 1 {MOST}" for name in ("shuffle", "source-0"))
+
+
+def test_it_sets_other_bounds_which_are_in_force(driver: Served) -> None:
+    ids = vertex_ids(driver)
+    said = bounds(driver, ids["shuffle"], 2, 3)
+    assert sorted(said) == sorted([f"{ids['shuffle']} 2 3", f"{ids['source-0']} 1 {MOST}"])
+    assert driver.world.bounds() == (2, 3)
+    now = driver.world.get(REQUIREMENTS).json
+    assert now["source-0"]["parallelism"] == {"lowerBound": 1, "upperBound": MOST}
+
+
+def test_it_reads_why_it_is_refused(driver: Served) -> None:
+    ids = vertex_ids(driver)
+    (said,) = bounds(driver, ids["shuffle"], 1, MOST + 1)
+    assert said.startswith("400 ")
+    assert f"upperBound of vertex shuffle is {MOST + 1}, allowed is up to its max parallelism" in said
+    (said,) = bounds(driver, "0" * 32, 1, 2)
+    assert said.startswith("400 ")
+    assert "is no vertex of this query" in said
+    (said,) = bounds(driver, job="0" * 32)
+    assert said.startswith("404 ")
+    assert "no query has the id" in said
+    assert driver.world.bounds() == (1, MOST)

@@ -96,6 +96,12 @@ MIN_PARALLELISM_INCREASE = Key(
     1,
     "Smallest growth that is worth moving a query's state.",
 )
+MAX_CONCURRENT_RESCALES = Key(
+    "adaptiveScheduler.maxConcurrentRescales",
+    whole(1),
+    4,
+    "Most queries whose state is moved at once. The others run on and wait, the one that gains most is next.",
+)
 SCALING_INTERVAL_MAX_MS = Key[int | None](
     "adaptiveScheduler.scalingInterval.max",
     or_none(duration()),

@@ -8,15 +8,17 @@ from attrs import define, evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.moving import Moving
 from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import CREATING_EXECUTION_GRAPH
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS
 
 if TYPE_CHECKING:
     from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
-class CreatingExecutionGraph(State):
+class CreatingExecutionGraph(Moving):
     """A query whose start is ordered.
 
     `waited_ms` is how long it had to wait for resources if it did so in vain.
@@ -31,6 +33,7 @@ class CreatingExecutionGraph(State):
         choice = step.choose_start()
         step.report_choice(evolve(choice, numbers={**choice.numbers, "waited_ms": self.waited_ms}))
         step.start(choice)
+        self.moving_until = step.now + PATIENCE_MS if step.is_to_move else None
 
     def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
         """Go on, in the history under the new bounds; they are looked at as soon as the query runs."""
@@ -57,6 +60,7 @@ class CreatingExecutionGraph(State):
         """Wait on: the shim goes on with the old count, and says so by an event of its own."""
         if step.order is not None and step.order.kind == "start":
             step.close_rescale("exception_occurred")
+            self.moving_until = None
 
     reactions: ClassVar[Reactions] = {
         **State.reactions,

@@ -48,7 +48,7 @@ class Situation:
     those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
     says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
     `failed_target` is a count to which re-partitioning has just failed, `overdue` says that even too small an
-    increase is to be carried out by now.
+    increase is to be carried out by now, `has_room` that its state may be moved beside those that are.
     """
 
     facts: QueryFacts
@@ -66,11 +66,14 @@ class Situation:
     recovering: bool = False
     failed_target: int | None = None
     overdue: bool = False
+    has_room: bool = True
 
 
 @frozen(kw_only=True)
 class Choice:
     """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
+
+    `gain` is what was computed for a move.
 
     Most choices are made only to see that nothing has changed, so nothing is put into words here, and
     alternatives are computed when they are asked for.
@@ -82,7 +85,13 @@ class Choice:
     before: int | None = None
     after: int | None = None
     numbers: Mapping[str, float | int | str] = field(factory=dict)
+    gain: Gain | None = None
     _compared: tuple[Situation, int] | None = field(default=None, alias="compared", repr=False)
+
+    @property
+    def is_into_bounds(self) -> bool:
+        """Whether the present count is outside of the bounds."""
+        return self.reason == "rescale_into_bounds"
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -121,6 +130,11 @@ class Gain:
     def saved_total_ms(self) -> float:
         """What is saved within the horizon."""
         return self.saved_ms * self.batches
+
+    @property
+    def net_ms(self) -> float:
+        """What is left of that when the rescale is paid for, negative if it never is."""
+        return self.saved_total_ms - self.cost_ms
 
     def shortfall(self) -> str | None:
         """Name what the gain lacks, None if the rescale pays."""
@@ -271,6 +285,8 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     pays = now.settings.rescale_policy == "always" or gain.shortfall() is None
     if not pays and not _is_beyond_bounds(now):
         return _nothing(now, "start_checkpoint_kept", after=target, numbers=gain.numbers())
+    if not now.has_room:
+        return _nothing(now, "start_checkpoint_deferred", after=target, numbers=gain.numbers())
     return Choice(
         way="start",
         reason="start_repartitioned",
@@ -311,6 +327,7 @@ def _choose_move(now: Situation, possible: int) -> Choice:
         before=now.partitions,
         after=target,
         numbers=numbers,
+        gain=gain,
         compared=(now, possible),
     )
 

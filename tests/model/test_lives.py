@@ -158,6 +158,8 @@ class Lives(RuleBasedStateMachine):
     def moves_state(self, order: Action) -> TypeGuard[StartQuery | Rescale]:
         if not isinstance(order, StartQuery | Rescale) or order.query not in self.phase:
             return False
+        if isinstance(order, StartQuery) and self.phase[order.query] != "held":
+            return False  # what runs waits for no start, and after a failure nothing is moved
         facts = self.facts[order.query]
         in_force = self.partitions.get(order.query, facts.checkpoint_partitions)
         return facts.stateful and order.partitions is not None and in_force not in (None, order.partitions)

@@ -76,8 +76,14 @@ class Restarting(Moving):
         if self.target is None:
             step.record.last_hold = None
             self._back_off(step)
-        elif step.record.moved:
+        elif step.record.partitions == self.target and step.record.moved:
             self._through(step)
+        elif step.record.moved:
+            # An order that was replaced has been carried out, and the newest may be on its way yet.
+            self.target = present = step.record.partitions
+            assert present is not None
+            step.report("rescale_called_off", before=present)
+            step.rescale(present)
         else:
             step.report("rescaled_again", before=step.record.partitions, after=self.target)
             step.rescale(self.target)

@@ -19,6 +19,7 @@ SETTINGS = st.builds(
     executing_stabilization_ms=st.sampled_from([0, 0, 2_000]),
     max_delay_ms=st.sampled_from([0, 5_000]),
     min_parallelism_increase=st.sampled_from([1, 2]),
+    max_concurrent_rescales=st.sampled_from([1, 1, 2, 4]),
     scaling_interval_max_ms=st.sampled_from([None, 5_000]),
     rescale_policy=st.just("always"),
     restart=st.builds(FixedDelay, attempts=st.just(9), delay_ms=st.sampled_from([0, 1_000])),

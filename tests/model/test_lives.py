@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from attrs import evolve
 from hypothesis import HealthCheck, settings
@@ -24,6 +24,7 @@ from spark_elastic.core.actions import (
     TakeSavepoint,
 )
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, ordered_for, snapshot
 from tests.unit.runtime.seen import seen
@@ -51,6 +52,7 @@ SETTINGS = st.builds(
     executing_stabilization_ms=st.sampled_from([0, 2_000]),
     max_delay_ms=st.sampled_from([None, 0, 5_000]),
     min_parallelism_increase=st.sampled_from([1, 2]),
+    max_concurrent_rescales=st.sampled_from([1, 1, 2, 4]),
     scaling_interval_max_ms=st.sampled_from([None, 20_000]),
     rescale_policy=st.sampled_from(["gain", "always"]),
     restart=st.sampled_from(
@@ -81,6 +83,7 @@ class Lives(RuleBasedStateMachine):
     """The shim's side: where each query is, which orders are open, how many partitions are in force.
 
     `fresh` are the queries of which the policy knows that their state was moved, and of no batch since.
+    `moves_since` is when the first of the open orders to move a query's state was given.
     """
 
     new_scene = Scene
@@ -97,6 +100,7 @@ class Lives(RuleBasedStateMachine):
         self.fresh: set[str] = set()
         self.bounds: dict[str, tuple[int, int]] = {}
         self.changes: set[str] = set()
+        self.moves_since: dict[str, int] = {}
         self.runs = 0
 
     @initialize(given=SETTINGS, cores=st.integers(0, 3))
@@ -128,6 +132,8 @@ class Lives(RuleBasedStateMachine):
                     assert action.message
                     self.hears_how_to_begin(action)
             self.take(action)
+        # Whatever an event leads to, once it is through.
+        self.check_moves_at_once()
 
     def take(self, action: Action) -> None:
         """Take an order, if it is one."""
@@ -139,6 +145,24 @@ class Lives(RuleBasedStateMachine):
                 self.check_rescale(action)
         if isinstance(action, ORDERS):
             self.open.append(action)
+
+    def check_moves_at_once(self) -> None:
+        """Count the queries whose state what is ordered may move; each of them counts for ten minutes."""
+        stopped = {order.query for order in self.open if isinstance(order, CancelQuery)}
+        moving = {order.query for order in self.open if self.moves_state(order)} - stopped
+        now = self.scene.now
+        self.moves_since = {query: self.moves_since.get(query, now) for query in moving}
+        recent = [query for query, since in self.moves_since.items() if now < since + PATIENCE_MS]
+        assert len(recent) <= self.scene.settings.max_concurrent_rescales, "too many move at once"
+
+    def moves_state(self, order: Action) -> TypeGuard[StartQuery | Rescale]:
+        if not isinstance(order, StartQuery | Rescale) or order.query not in self.phase:
+            return False
+        if isinstance(order, StartQuery) and self.phase[order.query] != "held":
+            return False  # what runs waits for no start, and after a failure nothing is moved
+        facts = self.facts[order.query]
+        in_force = self.partitions.get(order.query, facts.checkpoint_partitions)
+        return facts.stateful and order.partitions is not None and in_force not in (None, order.partitions)
 
     def check_rescale(self, order: Rescale) -> None:
         facts = self.facts[order.query]

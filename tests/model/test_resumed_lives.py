@@ -80,6 +80,8 @@ class ResumedLives(Lives):
         """Each open order is lost, or carried out unheard, or still under way when the next one begins."""
         scheduler = read_back(self.scene.scheduler)
         for order in tuple(self.open):
+            if order not in self.open:
+                continue  # a newer rescale that was carried out has taken its place
             fate = data.draw(st.sampled_from(["lost", "unheard", "under way"]))
             if fate != "under way":
                 self.open.remove(order)

@@ -49,6 +49,12 @@ REASONS: Mapping[str, Reason] = {
         "{saved_ms:ms} of {before_ms:ms} per batch, too little for what moving the state costs "
         "({cost_ms:ms}).",
     ),
+    "start_checkpoint_deferred": Reason(
+        "start",
+        "Starts with the {before:partition} of its checkpoint and is to go to {after:partition} later: other "
+        "queries move their state, no more than {most} may at once "
+        "(spark.elastic.adaptiveScheduler.maxConcurrentRescales).",
+    ),
     "start_checkpoint_pending": Reason(
         "start",
         "Starts with the {before:partition} of its checkpoint: the last batch was not committed and "
@@ -150,6 +156,11 @@ REASONS: Mapping[str, Reason] = {
         "held",
         "Goes from {before:partition} to {after:partition} at the end of the running micro-batch.",
     ),
+    "rescale_queued": Reason(
+        "held",
+        "Waits to go from {before:partition} to {after:partition}: other queries move their state, no more "
+        "than {most} may at once (spark.elastic.adaptiveScheduler.maxConcurrentRescales).",
+    ),
     "recovering": Reason(
         "held",
         "Goes from {before:partition} to {after:partition} after a whole micro-batch without the executors "
@@ -216,6 +227,11 @@ REASONS: Mapping[str, Reason] = {
     "rescale_called_off": Reason(
         "info",
         "Stays with {before:partition}: the rescale that was ordered is called off.",
+    ),
+    "rescale_unfinished": Reason(
+        "info",
+        "Has not gone from {before:partition} to {after:partition} in {patience_ms:ms}: no other query waits "
+        "for that any longer.",
     ),
     "rescaled": Reason(
         "info",

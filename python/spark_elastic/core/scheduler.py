@@ -16,7 +16,8 @@ Theory of operation
 Executor events change the slots (`cluster/slots.py`), and a change of their total goes to every query. What
 concerns a query goes to its machine (`query/machine.py`), which hands it to the state the query is in
 (`query/*.py`) and keeps one timer for it. States choose a count (`rescale/parallelism.py`), wait as their
-transition manager says, and order. This file knows which query an event is about.
+transition manager says, and order. How many move their state at once, and who is next, is decided when all
+of them have been told of the event (`rescale/concurrency.py`). This file knows which query an event is about.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, NoRestart, 
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.view import Queries, QueryView
+from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Counters, Turn
@@ -56,12 +58,14 @@ class Scheduler:
     _machines: dict[str, QueryMachine] = field(factory=dict, init=False)
     _declarations: Declarations = field(init=False)
     _supply: Supply = field(init=False)
+    _moves: MoveQueue = field(init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._declarations = Declarations(self.settings)
         self._supply = Supply(self.settings)
+        self._moves = MoveQueue(self.settings.max_concurrent_rescales)
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Scheduler:
@@ -107,6 +111,7 @@ class Scheduler:
             now=self._now,
             slots_before=self.slots.total,
             slots=self.slots.total,
+            moves=self._moves,
             counters=self._counters,
         )
         match event:  # the most frequent first
@@ -142,6 +147,8 @@ class Scheduler:
                 self._take_over(event, turn)
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
+        if self._moves.stale:
+            self._let_move(turn)
         if self._supply.has_to_look(self._now):
             self._supply.reconcile(self.slots, self._live_requirements(), turn)
         return tuple(turn.actions)
@@ -159,6 +166,13 @@ class Scheduler:
         if turn.slots != turn.slots_before:
             for query in self._live():
                 self._tell(query, inner.SlotsChanged(), turn)
+
+    def _let_move(self, turn: Turn) -> None:
+        """Let the next queries move their state, if they still want to; tell the others that they wait."""
+        for query in self._moves.next(self._now):
+            self._tell(query, inner.MoveGranted(), turn)
+        for query in self._moves.settle():
+            self._tell(query, inner.MoveQueued(), turn)
 
     def _live(self) -> tuple[str, ...]:
         return tuple(query for query, machine in self._machines.items() if not machine.is_finished)
@@ -258,6 +272,12 @@ class Scheduler:
         for query, machine in self._machines.items():
             assert machine.record.facts.query == query
             machine.record.validate()
+        states = {query: machine.record.state for query, machine in self._machines.items()}
+        candidates = {query: state.candidate(self._machines[query].record) for query, state in states.items()}
+        self._moves.validate(
+            {query for query, state in states.items() if state.moving_until is not None},
+            {query: candidate for query, candidate in candidates.items() if candidate is not None},
+        )
         self._supply.validate(self._now, self.slots, self._live_requirements())
         assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
 

@@ -38,6 +38,7 @@ class CoreSettings:
     max_delay_ms: int | None = of(rescaling.MAX_DELAY_MS)
     max_checkpoint_failures: int = of(rescaling.MAX_CHECKPOINT_FAILURES)
     min_parallelism_increase: int = of(rescaling.MIN_PARALLELISM_INCREASE)
+    max_concurrent_rescales: int = of(rescaling.MAX_CONCURRENT_RESCALES)
     scaling_interval_max_ms: int | None = of(rescaling.SCALING_INTERVAL_MAX_MS)
     rescale_policy: RescalePolicy = of(rescaling.RESCALE_POLICY)
 

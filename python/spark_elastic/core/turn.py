@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 
 from spark_elastic.core import reasons
 from spark_elastic.core.actions import Action, CancelTimer, Decision, Report, SetTimer
+from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.settings import CoreSettings
 
 Number = float | int | str
@@ -36,7 +37,8 @@ class Turn:
     """The event at hand, and the way out for actions.
 
     `cause` is the id of the event, `now` its time (epoch ms), `slots_before` are the slots before it, `slots`
-    those of now. `actions` are those that it has led to so far, in order.
+    those of now. `moves` says who moves its state and who waits for that. `actions` are those that it has led
+    to so far, in order.
     """
 
     settings: CoreSettings
@@ -44,6 +46,7 @@ class Turn:
     now: int
     slots_before: int
     slots: int
+    moves: MoveQueue
     actions: list[Action] = field(factory=list)
     _counters: Counters
 

@@ -176,6 +176,9 @@ class Board:
         for action in actions:
             if isinstance(action, Report):
                 self._decisions.keep(action.decision)
+                if action.decision.query is not None:
+                    # What ends one query's move lets another one begin.
+                    self._query_views.stale.add(action.decision.query)
 
     def _mark(self, event: Event) -> None:
         """Note whose view is to be made anew."""

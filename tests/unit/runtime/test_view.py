@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.failures.strategy import FixedDelay
@@ -40,6 +42,26 @@ def test_after_each_event_the_view_is_the_whole_truth() -> None:
     causes = {record.cause for query in views[-1].queries.values() for record in query.history}
     assert causes >= {"initial_schedule", "new_resources", "recoverable_failover", "update_requirement"}
     assert {query.state for query in views[-1].queries.values()} == {"Executing", "Finished"}
+
+
+def test_a_query_that_another_one_has_let_move_its_state_has_a_new_picture() -> None:
+    scene = Scene(
+        CoreSettings(
+            rescale_policy="always",
+            cooldown_ms=0,
+            executing_stabilization_ms=0,
+            max_delay_ms=0,
+            max_concurrent_rescales=1,
+        )
+    )
+    scene.start(2)
+    for query in "ab":
+        scene.running(2, evolve(STATEFUL, query=query, name=query))
+    scene.executor("1", cores=2)
+    scene.rescaled()
+    before, after = seen(scene)[-2:]
+    assert [view.queries["a"].state for view in (before, after)] == ["Restarting", "Executing"]
+    assert [view.queries["b"].state for view in (before, after)] == ["Executing", "Restarting"]
 
 
 def test_a_picture_does_not_change_after_it_was_shown() -> None:

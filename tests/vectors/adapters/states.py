@@ -11,6 +11,7 @@ from spark_elastic.core.actions import CancelQuery, FailQuery, Rescale, StartQue
 from spark_elastic.core.failures.strategy import FixedDelay, NoRestart
 from spark_elastic.core.query.step import Step
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
+from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Counters, Turn
@@ -159,6 +160,7 @@ class _Case:
                     now=scene.now,
                     slots_before=2,
                     slots=2,
+                    moves=MoveQueue(limit=1),
                     counters=Counters(),
                 )
                 Step(scene.scheduler._machines["counts"].record, turn).execute()

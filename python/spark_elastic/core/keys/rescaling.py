@@ -100,6 +100,12 @@ MIN_PARALLELISM_INCREASE = Key(
     "Smallest growth that is worth moving a query's state, added up over its vertices: its shuffle and each "
     "of its sources.",
 )
+MAX_CONCURRENT_RESCALES = Key(
+    "adaptiveScheduler.maxConcurrentRescales",
+    whole(1),
+    4,
+    "Most queries whose state is moved at once. The others run on and wait, the one that gains most is next.",
+)
 SCALING_INTERVAL_MAX_MS = Key[int | None](
     "adaptiveScheduler.scalingInterval.max",
     or_none(duration()),

@@ -8,15 +8,17 @@ from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.moving import Moving
 from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import CREATING_EXECUTION_GRAPH
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS
 
 if TYPE_CHECKING:
     from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
-class CreatingExecutionGraph(State):
+class CreatingExecutionGraph(Moving):
     """A query whose start is ordered; `waited_ms` is how long it has waited if it may not wait any longer."""
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
@@ -29,6 +31,7 @@ class CreatingExecutionGraph(State):
             choice = step.choose_start()
             step.report_choice(choice)
             step.start(choice)
+            self.moving_until = step.now + PATIENCE_MS if step.is_to_move else None
         else:
             step.fail_without_resources(self.waited_ms)
 
@@ -57,6 +60,7 @@ class CreatingExecutionGraph(State):
         """Wait on: the shim goes on with the old count, and says so by an event of its own."""
         if step.order is not None and step.order.kind == "start":
             step.close_rescale("exception_occurred")
+            self.moving_until = None
 
     reactions: ClassVar[Reactions] = {
         **State.reactions,

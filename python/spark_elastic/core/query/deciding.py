@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import define
+from attrs import define, evolve
 
 from spark_elastic.core.events import Failure
 from spark_elastic.core.failures.judge import Judgement, judge
 from spark_elastic.core.query.hearing import Hearing
 from spark_elastic.core.query.record import EXCEPTIONS_KEPT, RunFailure
+from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.gain import fit
 from spark_elastic.core.rescale.parallelism import (
     HORIZON_MS,
@@ -47,7 +48,8 @@ class Deciding(Hearing):
 
     def choose_start(self) -> Choice:
         """Choose the count for a start, with the slots of now."""
-        return choose_start(self._situation(self.record.partitions, overdue=False))
+        now = self._situation(self.record.partitions, overdue=False)
+        return choose_start(evolve(now, has_room=self.turn.moves.has_room_for(self.record.facts.query)))
 
     def choose_running(self, *, overdue: bool) -> Choice:
         """Choose what to do about the count while it runs, with the slots of now."""
@@ -57,6 +59,17 @@ class Deciding(Hearing):
     def choose_again(self, *, overdue: bool) -> Choice:
         """Choose anew for a rescale that is ordered and not through."""
         return choose_running(self._situation(self.record.partitions, overdue=overdue))
+
+    def candidate(self, choice: Choice, *, since: int) -> Candidate:
+        """Put a move that is waited for `since` then (epoch ms) beside those of other queries."""
+        assert choice.partitions is not None
+        assert choice.gain is not None
+        return Candidate(
+            since=since,
+            partitions=choice.partitions,
+            into_bounds=choice.is_into_bounds,
+            gain_ms=None if self.record.measurements.latest is None else choice.gain.net_ms,
+        )
 
     def _situation(self, partitions: int | None, *, overdue: bool) -> Situation:
         record = self.record

@@ -1,8 +1,8 @@
 """Executing: the query runs. Here it is decided whether and when it is rescaled.
 
 Decide, recheck and act are three moments: a change of slots or load makes the manager wait, its end (a
-later event) asks again, and only then is something ordered. What can be changed in place costs nothing
-and waits for nothing.
+later event) asks again, and only then the state is to be moved, when few enough other queries do that. What
+can be changed in place costs nothing and waits for nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from spark_elastic.core.failures.poison import is_planned
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import EXECUTING
+from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.history import Cause
 from spark_elastic.core.rescale.parallelism import Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
@@ -32,7 +33,8 @@ class Executing(State):
 
     `batches` counts since it was started, `overdue_at` is when growth is carried out that is not worth it.
     `lost_at` is when slots were last lost, None once a batch that began later is committed: until then Spark
-    is busy to make up for what was lost, and who is rescaled now waits for that twice.
+    is busy to make up for what was lost, and who is rescaled now waits for that twice. `queued` is the
+    rescale that the manager has agreed to, until the state may be moved.
     """
 
     name: ClassVar[str] = EXECUTING
@@ -41,12 +43,17 @@ class Executing(State):
     batches: int = 0
     overdue_at: int | None = None
     lost_at: int | None = None
+    queued: Candidate | None = None
 
     @property
     def due(self) -> int | None:
         """The end of the manager's present phase, or of the patience with growth that is not worth it."""
         due, overdue_at = self.manager.due, self.overdue_at
         return due if overdue_at is None else overdue_at if due is None else min(due, overdue_at)
+
+    def candidate(self, record: QueryRecord) -> Candidate | None:
+        """Return what is queued; after a loss, or a move, a micro-batch comes first."""
+        return None if self.lost_at is not None or record.moved else self.queued
 
     def enter(self, step: Step) -> None:
         """Look once at what has changed while the query was being started."""
@@ -124,6 +131,8 @@ class Executing(State):
             step.open_rescale(cause)
         if choice.way == "in_place":
             self._change_in_place(choice, step)
+        elif self.queued is not None:
+            self._stay_queued(step, choice)
         elif self.manager.change(step.now, now) or (enough_failed and self.manager.trigger(step.now, now)):
             self._rescale(step, choice)
         else:
@@ -147,7 +156,11 @@ class Executing(State):
             return
         now = _Running(step, self)
         phase = self.manager.phase
-        if (phase == "Idling" and self.manager.change(step.now, now)) or self.manager.trigger(step.now, now):
+        if self.queued is not None:
+            self._stay_queued(step, now.choice)
+        elif (phase == "Idling" and self.manager.change(step.now, now)) or self.manager.trigger(
+            step.now, now
+        ):
             self._rescale(step, now.choice)
         elif self.manager.phase != phase:
             if self.manager.phase != "Idling":
@@ -163,6 +176,8 @@ class Executing(State):
         """
         if is_planned(event.failure.offsets) and self.lost_at is None:
             step.record.failed_batches.failed()
+        if self.queued is not None:
+            self.manager.withdraw()  # what is then chosen has to be agreed to anew
         step.record.manager = self.manager
         step.run_failed(event.failure)
 
@@ -181,10 +196,24 @@ class Executing(State):
         if order is not None and not order.replaced:
             step.close_rescale("exception_occurred")
 
+    def move_granted(self, event: inner.MoveGranted, step: Step) -> None:
+        """Order the rescale, with what suits the slots of now."""
+        choice = _Running(step, self).choice
+        if choice.way == "move":
+            assert choice.partitions is not None
+            assert not step.record.moved
+            step.report_choice(choice)
+            step.move_state(choice.partitions, overdue=self.is_overdue(step))
+        else:
+            self._stay_queued(step, choice)
+
+    def move_queued(self, event: inner.MoveQueued, step: Step) -> None:
+        """Say that others come first."""
+        self._say(step, _Running(step, self).choice, aloud=True)
+
     def _rescale(self, step: Step, choice: Choice) -> None:
+        """Queue the rescale: how many there may be at once is looked at when all have heard of the event."""
         assert choice.way == "move"
-        assert choice.partitions is not None
-        assert not step.record.moved
         step.open_rescale("load_changed")
         if step.settings.advise_only:
             if not self._is_advised(choice, step):
@@ -193,8 +222,20 @@ class Executing(State):
             step.close_rescale("no_resources_or_parallelisms_change")
             self.manager = step.new_executing_manager()
         else:
-            step.report_choice(choice)
-            step.move_state(choice.partitions, overdue=self.is_overdue(step))
+            self.overdue_at = None
+            self.queued = step.candidate(choice, since=step.now)
+
+    def _stay_queued(self, step: Step, choice: Choice) -> None:
+        """Keep the place in the queue for what suits now, or leave it."""
+        assert self.queued is not None
+        if choice.way == "move":
+            self.queued = step.candidate(choice, since=self.queued.since)
+            if self.candidate(step.record) is None:
+                self._say(step, choice, aloud=True)
+        else:
+            self.queued = None
+            self.manager.withdraw()
+            self._say(step, choice, aloud=True)
 
     def _is_advised(self, choice: Choice, step: Step) -> bool:
         return step.record.advised == (choice.before, choice.after, step.slots)
@@ -215,6 +256,8 @@ class Executing(State):
             reason = {"Cooldown": "cooldown", "Stabilizing": "stabilizing"}.get(
                 manager.phase, "awaiting_batch" if self.lost_at is None else "recovering"
             )
+            if self.candidate(step.record) is not None:
+                reason = "rescale_queued"
             step.report_hold(choice, reason=reason, until=manager.waits_until)
         elif aloud:
             step.report_hold(choice, until=self.overdue_at)
@@ -222,7 +265,10 @@ class Executing(State):
     def validate(self, record: QueryRecord) -> None:
         """Check the manager, and that nothing is ordered but in place. Raises AssertionError."""
         self.manager.validate()
-        assert self.manager.phase != "Transitioning"
+        assert (self.manager.phase == "Transitioning") == (self.queued is not None)
+        if self.queued is not None:
+            assert self.overdue_at is None
+            assert record.history.open_record is not None
         assert record.gate == "running"
         assert record.target is None or not record.facts.stateful
 
@@ -237,6 +283,8 @@ class Executing(State):
         inner.Recovered: recovered,
         inner.SlotsChanged: slots_changed,
         inner.BoundsChanged: bounds_changed,
+        inner.MoveGranted: move_granted,
+        inner.MoveQueued: move_queued,
     }
 
 

@@ -39,5 +39,15 @@ class Superseded:
     """A newer run of the query is there, or none any more."""
 
 
-QueryInput = Event | Begun | SlotsChanged | BoundsChanged | Recovered | Superseded
+@frozen
+class MoveGranted:
+    """The query may move its state now."""
+
+
+@frozen
+class MoveQueued:
+    """The query cannot move its state yet: as many others do as may at once."""
+
+
+QueryInput = Event | Begun | SlotsChanged | BoundsChanged | Recovered | Superseded | MoveGranted | MoveQueued
 """All that the machine of a query can be told."""

@@ -61,7 +61,7 @@ class QueryMachine:
         return self.record.state.final
 
     def handle(self, event: inner.QueryInput, turn: Turn) -> None:
-        """React to what concerns this query; its timer is in step with what it waits for afterwards."""
+        """React to what concerns this query; its timer and its place in the queue are in step afterwards."""
         record = self.record
         if isinstance(event, ev.StageCompleted):
             record.measurements.add_stage(event)  # nothing follows from it before its micro-batch is through
@@ -84,6 +84,10 @@ class QueryMachine:
                 self._prepare(event, step)
                 step.react(event)
         self._keep_timer(turn)
+        state = record.state
+        turn.moves.look(
+            record.facts.query, moving=state.moving_until is not None, candidate=state.candidate(record)
+        )
 
     def _prepare(self, event: inner.QueryInput, step: Step) -> None:
         """Take in what the event says whatever the state is."""

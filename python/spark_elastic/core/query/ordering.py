@@ -49,6 +49,13 @@ class Ordering(Reporting):
         record, settings = self.record, self.settings
         return record.gate == "held" and not settings.advise_only and makes_rescalable(record.facts, settings)
 
+    @property
+    def is_to_move(self) -> bool:
+        """Whether the state of the query is moved by what is ordered."""
+        record = self.record
+        before, after = record.partitions, record.target
+        return record.facts.stateful and before is not None and after is not None and before != after
+
     def hold(self, reason: str, *, until: int | None, numbers: Mapping[str, Number]) -> None:
         """Keep the query waiting and say why, also to its application."""
         record = self.record

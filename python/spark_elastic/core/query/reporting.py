@@ -85,6 +85,7 @@ class Reporting:
         waits = {
             "cooldown_ms": self.settings.cooldown_ms,
             "stabilization_ms": self.settings.executing_stabilization_ms,
+            "most": self.settings.max_concurrent_rescales,
         }
         message = reasons.message(
             reason, **{**waits, **numbers, "before": choice.before, "after": choice.after}

@@ -13,6 +13,7 @@ from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.moving import Moving
 from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import RESTARTING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @define(kw_only=True)
-class Restarting(State):
+class Restarting(Moving):
     """A query that is about to go on in another way.
 
     `target` is the count of the rescale that is ordered, None after a failure; then `backoff_end` is when
@@ -37,8 +38,8 @@ class Restarting(State):
 
     @property
     def due(self) -> int | None:
-        """The end of the backoff."""
-        return self.backoff_end
+        """The end of the backoff, or of the time in which others wait for the rescale."""
+        return self.moving_until if self.backoff_end is None else self.backoff_end
 
     def enter(self, step: Step) -> None:
         """Order the rescale, or say until when a failed query waits."""
@@ -75,8 +76,14 @@ class Restarting(State):
         if self.target is None:
             step.record.last_hold = None
             self._back_off(step)
-        elif step.record.moved:
+        elif step.record.partitions == self.target and step.record.moved:
             self._through(step)
+        elif step.record.moved:
+            # An order that was replaced has been carried out, and the newest may be on its way yet.
+            self.target = present = step.record.partitions
+            assert present is not None
+            step.report("rescale_called_off", before=present)
+            step.rescale(present)
         else:
             step.report("rescaled_again", before=step.record.partitions, after=self.target)
             step.rescale(self.target)
@@ -89,8 +96,11 @@ class Restarting(State):
             step.take_savepoint(event.target, event.within)
 
     def due_reached(self, step: Step) -> None:
-        """Start again, as soon as there are resources."""
-        step.wait_for_resources()
+        """Start again, as soon as there are resources; or let others move their state."""
+        if self.target is None:
+            step.wait_for_resources()
+        else:
+            Moving.due_reached(self, step)
 
     def started(self, event: ev.QueryStarted, step: Step) -> None:
         """Follow a start that was not ours: whatever was meant is off."""
@@ -134,7 +144,7 @@ class Restarting(State):
             step.fail()
         else:
             step.record.restarted += 1
-            self.target = None
+            self.target = self.moving_until = None
             self.backoff_end = step.now + judgement.backoff_ms
             self._back_off(step)
 
@@ -150,6 +160,7 @@ class Restarting(State):
         assert (self.target is None) != (self.backoff_end is None)
         assert record.gate == ("failed" if self.target is None else "running")
         assert record.target == self.target
+        assert self.moving_until is None or self.target is not None
 
     reactions: ClassVar[Reactions] = {
         **State.reactions,

@@ -20,6 +20,7 @@ from spark_elastic.core.query import internal_events as inner
 if TYPE_CHECKING:
     from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
+    from spark_elastic.core.rescale.concurrency import Candidate
     from spark_elastic.core.turn import Turn
 
 Reaction = Callable[[Any, Any, Any], None] | str
@@ -45,6 +46,15 @@ class State(ABC):
     @property
     def due(self) -> int | None:
         """The time at which `due_reached` is to be called, None if there is none."""
+        return None
+
+    @property
+    def moving_until(self) -> int | None:
+        """The time until which the query counts as moving its state, None if it does not."""
+        return None
+
+    def candidate(self, record: QueryRecord) -> Candidate | None:
+        """Return the move of its state that the query waits for, None if there is none."""
         return None
 
     @abstractmethod
@@ -115,5 +125,7 @@ class State(ABC):
         inner.Superseded: supersede,
         inner.SlotsChanged: "the slots are looked at when the query runs",
         inner.BoundsChanged: "the bounds are looked at when the query runs",
+        inner.MoveGranted: "only a query that runs waits to move its state",
+        inner.MoveQueued: "only a query that runs waits to move its state",
         ev.TimerFired: "what is due is done before any event",
     }

@@ -24,6 +24,7 @@ from spark_elastic.core.query.state import State
 from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS
 from spark_elastic.core.rescale.history import TerminatedReason
 from spark_elastic.core.sentences import fill
 from spark_elastic.core.turn import Number
@@ -104,7 +105,8 @@ class Step(Deciding):
 
     def move_state(self, target: int, *, overdue: bool) -> None:
         """Go to Restarting, for a rescale; one that is `overdue` need not be worth it."""
-        self._go(Restarting(entered=self.now, target=target, overdue=overdue))
+        until = self.now + PATIENCE_MS
+        self._go(Restarting(entered=self.now, target=target, overdue=overdue, moving_until=until))
 
     def run_failed(self, failure: Failure, *, savepoint: str | None = None) -> None:
         """Go to Restarting with a backoff, or to Failing with an exception that names the `savepoint`."""

@@ -15,6 +15,7 @@ from spark_elastic.core.bounds.requirements import SHUFFLE, Requirements
 from spark_elastic.core.events import Provider, QueryFacts
 from spark_elastic.core.rescale.allocation import allocate
 from spark_elastic.core.rescale.gain import BatchModel
+from spark_elastic.core.rescale.saving import Gain
 from spark_elastic.core.settings import CoreSettings
 
 HORIZON_MS = 600_000
@@ -22,9 +23,6 @@ HORIZON_MS = 600_000
 
 RESCALE_COST_MS = 1_500
 """A re-partitioning, until measured."""
-
-MIN_GAIN = 0.05
-"""The part of a batch's time that a rescale has to save: less is within the noise of a measurement."""
 
 TOLERANCE = 0.03
 """Counts this close to the fastest are as good: one that suits other numbers of slots is better."""
@@ -48,7 +46,7 @@ class Situation:
     those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
     says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
     `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
-    be carried out by now.
+    be carried out by now, `has_room` that its state may be moved beside those that are.
     """
 
     facts: QueryFacts
@@ -66,11 +64,14 @@ class Situation:
     recovering: bool = False
     failed_target: int | None = None
     overdue: bool = False
+    has_room: bool = True
 
 
 @frozen(kw_only=True)
 class Choice:
     """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
+
+    `gain` is what was computed for a move.
 
     Most choices are made only to see that nothing has changed, so nothing is put into words here, and
     alternatives are computed when they are asked for.
@@ -82,7 +83,13 @@ class Choice:
     before: int | None = None
     after: int | None = None
     numbers: Mapping[str, float | int | str] = field(factory=dict)
+    gain: Gain | None = None
     _compared: tuple[Situation, int] | None = field(default=None, alias="compared", repr=False)
+
+    @property
+    def is_into_bounds(self) -> bool:
+        """Whether the present count is outside of the bounds."""
+        return self.reason == "rescale_into_bounds"
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -94,56 +101,6 @@ class Choice:
         if now.partitions is not None:
             others.add(now.partitions)
         return tuple((count, now.model.batch_ms(count, now.slots)) for count in sorted(others - {self.after}))
-
-
-@frozen(kw_only=True)
-class Gain:
-    """What another count saves, over the time in which a rescale has to pay for itself.
-
-    `before_ms` and `after_ms` are the durations of a batch, of which there are `batches` in
-    `horizon_ms`; `cost_ms` is the pause of a rescale. `slots` and `min_increase` are for the record only.
-    """
-
-    slots: int
-    before_ms: float
-    after_ms: float
-    batches: float
-    horizon_ms: int
-    cost_ms: int
-    min_increase: int
-
-    @property
-    def saved_ms(self) -> float:
-        """What a batch takes less, negative if it takes longer."""
-        return self.before_ms - self.after_ms
-
-    @property
-    def saved_total_ms(self) -> float:
-        """What is saved within the horizon."""
-        return self.saved_ms * self.batches
-
-    def shortfall(self) -> str | None:
-        """Name what the gain lacks, None if the rescale pays."""
-        if self.saved_ms < self.before_ms * MIN_GAIN:
-            return "gain_too_small"
-        if self.saved_total_ms <= self.cost_ms:
-            return "cost_too_high"
-        return None
-
-    def numbers(self) -> dict[str, float | int | str]:
-        """Return what the record of a decision says of it, rounded for reading."""
-        return {
-            "slots": self.slots,
-            "before_ms": round(self.before_ms, 1),
-            "after_ms": round(self.after_ms, 1),
-            "saved_ms": round(self.saved_ms, 1),
-            "batches": round(self.batches, 1),
-            "saved_total_ms": round(self.saved_total_ms, 1),
-            "horizon_ms": self.horizon_ms,
-            "cost_ms": self.cost_ms,
-            "min_gain_percent": round(MIN_GAIN * 100),
-            "min_increase": self.min_increase,
-        }
 
 
 def is_increase_enough(current: int, available: int, min_increase: int) -> bool:
@@ -272,6 +229,8 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     pays = now.settings.rescale_policy == "always" or gain.shortfall() is None
     if not pays and not _is_beyond_bounds(now):
         return _nothing(now, "start_checkpoint_kept", after=target, numbers=gain.numbers())
+    if not now.has_room:
+        return _nothing(now, "start_checkpoint_deferred", after=target, numbers=gain.numbers())
     return Choice(
         way="start",
         reason="start_repartitioned",
@@ -320,6 +279,7 @@ def _choose_move(now: Situation, possible: int) -> Choice:
         before=now.partitions,
         after=target,
         numbers=numbers,
+        gain=gain,
         compared=(now, possible),
     )
 

@@ -128,6 +128,12 @@ class TransitionManager:
                     return self._evaluate(resources)
         return False
 
+    def withdraw(self) -> None:
+        """Give up a transition that could not be made yet, and is not wanted any more."""
+        assert self.phase == "Transitioning"
+        self.phase = "Idling"
+        self.first_change = None
+
     def _counted_from_first_change(self, duration_ms: int) -> int:
         assert self.first_change is not None
         return self.first_change + duration_ms

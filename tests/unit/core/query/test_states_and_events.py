@@ -206,6 +206,7 @@ ABOUT_QUERIES = {
     *(kind for kind in ev.EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome | ev.TimerFired)),
     *(ev.QuerySubmitted, ev.CancelRequested, ev.SavepointRequested),
     *(inner.SlotsChanged, inner.BoundsChanged, inner.Recovered, inner.Superseded),
+    *(inner.MoveGranted, inner.MoveQueued),
 }
 """What a query is told while it lives."""
 

@@ -1,7 +1,8 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.{SplitSize, StageAdvice}
+import org.apache.spark.elastic.{Hidden, SplitSize, StageAdvice}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.SparkSession
@@ -18,7 +19,7 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   import ScanRule._
 
   override def postColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
-    if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
+    if (!advice.isThere || CurrentExecution.streamingQuery(session).isDefined) plan
     else
       UnlessItFails(plan)(plan.transform {
         case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>
@@ -26,10 +27,14 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
           new SharedOutScan(scan, opening, asked => if (advice.isThere) advice.tasks(named(asked)) else None)
       })
 
-  private def named(asked: SplitSize) = asked.copy(scan = StageRules.named(session, asked.scan))
+  private def named(asked: SplitSize) = asked.copy(scan = CurrentExecution.named(session, asked.scan))
 }
 
-private object ScanRule {
+private[elastic] object ScanRule {
+  import ElasticExtensions._
+
+  def inject(extensions: SparkSessionExtensions): Unit =
+    extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
 
   /** With any of these the application has said how its files are to be split. */
   private val byUser = Seq(
@@ -126,9 +131,5 @@ private object SharedOutScan {
   private val MostFiles = 10000
 
   // Lazy, so that not to find it costs the advice only.
-  private lazy val partitions = {
-    val field = classOf[FileScanRDD].getDeclaredField("filePartitions")
-    field.setAccessible(true)
-    field
-  }
+  private lazy val partitions = Hidden.field("org.apache.spark.sql.execution.datasources.FileScanRDD#filePartitions")
 }

@@ -35,7 +35,7 @@ PLAIN = 7
         (["hasSkewedPartition"], {"RangesRule"}, None),
         (["calculateTotalPartitionBytes"], {"ScanRule", "SourceBoundsRule"}, None),
         (["parseStandaloneMasterUrls"], {"ElasticServlet"}, None),
-        (["populateStartOffsets"], {"Boundary"}, None),
+        (["populateStartOffsets"], {"Boundary", "NewSources"}, None),
         # Overridden, and nobody calls it.
         (["postColumnarTransitions"], {"ScanRule"}, None),
         # Only reflection reaches it.

@@ -24,7 +24,7 @@ private[spark] object Linkage extends Logging {
   private val Record = "spark-elastic-linkage.txt"
   private val All = Set("ElasticPlugin", "ElasticHistoryPlugin")
   private val Packages = Seq("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/")
-  private val Hidden = """(org[\w.]+)#([\w$:]+)""".r
+  private val HiddenField = """(org[\w.]+)#([\w$:]+)""".r
   private val MostShown = 3
   private val files = mutable.HashMap.empty[String, Option[ClassFile]]
 
@@ -37,7 +37,8 @@ private[spark] object Linkage extends Logging {
         val from = System.nanoTime()
         val found = look(record.tail)
         logDebug(s"spark-elastic: compared with this build of Spark in ${(System.nanoTime() - from) / 1000000L} ms")
-        for (part <- Part.All; what <- found.get(Some(part)) if !found.contains(None))
+        for (part <- Part.All; what <- found.get(Some(part))
+          if !(None +: part.around.map(Option(_))).exists(found.contains))
           logWarning(s"spark-elastic: goes on without ${part.name}: $what")
         found
       } catch {
@@ -72,9 +73,9 @@ private[spark] object Linkage extends Logging {
       val called = classes.flatMap(file(_).get.constants).collect { case (_, owner, member) if isOurs(owner) => member }
       val all = classes.flatMap(ours => differences(ours, called.toSet, recorded.getOrElse(ours, Nil))).distinct
       val more = if (all.size > MostShown) s" and ${all.size - MostShown} more" else ""
-      part -> all.take(MostShown).mkString("this build of Spark has ", ", ", more).filter(_ => all.nonEmpty)
+      Option.when(all.nonEmpty)(part -> all.take(MostShown).mkString("this build of Spark has ", ", ", more))
     }
-    found.filter(_._2.nonEmpty).toMap
+    found.flatten.toMap
   }
 
   /** Our classes that these lead to, without going through doors that are closed. */
@@ -88,6 +89,8 @@ private[spark] object Linkage extends Logging {
   }
 
   /**
+   * What a class of ours has been compiled with and does not meet.
+   *
    * @param called on our own classes
    * @param recorded what this one overrides in the Spark that it was compiled with
    */
@@ -95,7 +98,8 @@ private[spark] object Linkage extends Logging {
     val (its, line) = (file(ours).get, lineage(ours))
     val gone = its.constants.collect {
       case (ClassFile.Class, owner, _) if isOthers(owner) && file(owner).isEmpty => s"no $owner"
-      case (ClassFile.Text, Hidden(owner, member), _) if !hides(owner.replace('.', '/'), member) => s"no $owner.$member"
+      case (ClassFile.Text, HiddenField(owner, member), _) if !hides(owner.replace('.', '/'), member) =>
+        s"no $owner.$member"
       case (kind, owner, member) if !offers(kind, owner, member) && ofTrait(kind, owner, member).forall(called) =>
         s"no ${lineage(owner).map(_._1).find(isOthers).getOrElse(owner)}.$member"
     }

@@ -27,6 +27,7 @@ private[spark] object Linkage extends Logging {
   private val HiddenField = """(org[\w.]+)#([\w$:]+)""".r
   private val MostShown = 3
   private val files = mutable.HashMap.empty[String, Option[ClassFile]]
+  private val lineages = mutable.HashMap.empty[String, Seq[(String, ClassFile)]]
 
   /** What this Spark has otherwise, by the part that it concerns; `None`: all of them. */
   private lazy val differs: Map[Option[Part], String] = {
@@ -45,7 +46,10 @@ private[spark] object Linkage extends Logging {
         case Harmless(e) =>
           logWarning("spark-elastic: this build of Spark may lack something, which could not be found out", e)
           Map.empty[Option[Part], String]
-      } finally files.clear()
+      } finally {
+        files.clear()
+        lineages.clear()
+      }
   }
 
   /** Why nothing of ours can work with this Spark, if so. */
@@ -66,10 +70,10 @@ private[spark] object Linkage extends Logging {
 
   private def look(overrides: Seq[String]): Map[Option[Part], String] = {
     val recorded = overrides.map(_.split(' ')).groupMap(_.head)(_.last)
-    val parts = (None -> Set("ElasticPlugin")) +: Part.All.map(part => Some(part) -> part.doors.toSet)
     val doors = Part.All.flatMap(_.doors).toSet
-    val found = for ((part, own) <- parts) yield {
-      val classes = reached(own, doors -- own)
+    val core = reached(Set("ElasticPlugin"), doors)
+    val parts = Part.All.map(p => Option(p) -> reached(p.doors.toSet, doors -- p.doors).diff(core))
+    val found = for ((part, classes) <- (None -> core) +: parts) yield {
       val called = classes.flatMap(file(_).get.constants).collect { case (_, owner, member) if isOurs(owner) => member }
       val all = classes.flatMap(ours => differences(ours, called.toSet, recorded.getOrElse(ours, Nil))).distinct
       val more = if (all.size > MostShown) s" and ${all.size - MostShown} more" else ""
@@ -144,7 +148,7 @@ private[spark] object Linkage extends Logging {
 
   /** A class and all that it inherits from. */
   private def lineage(name: String): Seq[(String, ClassFile)] =
-    file(name).toSeq.flatMap(f => (name -> f) +: f.parents.flatMap(lineage)).distinct
+    lineages.getOrElseUpdate(name, file(name).toSeq.flatMap(f => (name -> f) +: f.parents.flatMap(lineage)).distinct)
 
   private def isOurs(name: String) = Packages.exists(name.startsWith)
 

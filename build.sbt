@@ -57,6 +57,18 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     IO.write(properties, s"version=${version.value}\nspark=${row("spark")}\nscala=${scalaVersion.value}\n")
     Seq(properties)
   },
+  // What the shim has to know of the Spark that it was compiled with: see Linkage.scala, which writes it.
+  Compile / packageBin / mappings += {
+    val record = target.value / "spark-elastic-linkage.txt"
+    (Compile / runner).value
+      .run(
+        "org.apache.spark.elastic.Linkage",
+        (Compile / fullClasspath).value.files,
+        Seq(record.getPath),
+        streams.value.log)
+      .get
+    record -> record.getName
+  },
   // A fixed place and name: jvm-shim/build_jar.py takes the jar from here.
   Compile / packageBin / artifactPath :=
     target.value / s"spark-elastic_${sparkMinor}_${scalaBinaryVersion.value}-${version.value}.jar")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from py4j import java_gateway, protocol
@@ -16,13 +17,13 @@ from spark_elastic.jar import jar_path
 
 
 @contextmanager
-def bare_jvm(*options: str) -> Iterator[Any]:
-    """Give Py4J's view of a fresh JVM, started with these options, which ends with the block."""
+def bare_jvm(*options: str, class_path: Sequence[Path] = ()) -> Iterator[Any]:
+    """Give Py4J's view of a fresh JVM, started with these options; `class_path` comes before Spark's."""
     jars = spark_home() / "jars"
     java_home = os.environ.get("JAVA_HOME")
     port, token, process = launch_gateway(
         jarpath=str(next(jars.glob("py4j-*.jar"))),
-        classpath=os.pathsep.join([str(jar_path()), str(jars / "*")]),
+        classpath=os.pathsep.join(map(str, [jar_path(), *class_path, jars / "*"])),
         javaopts=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options],
         java_path=os.path.join(java_home, "bin", "java") if java_home else "java",
         enable_auth=True,

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 
 import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
 
-import org.apache.spark.SparkConf
+import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.status.KVUtils.KVIndexParam
@@ -19,8 +19,12 @@ private[spark] case class ElasticArchive(answers: Map[String, String]) extends S
 
 private[spark] object ElasticArchive {
 
+  /** Puts it into the event log, if there is one. */
+  def post(sc: SparkContext, requests: Requests): Unit =
+    if (sc.eventLogDir.isDefined) ask(requests).foreach(sc.listenerBus.post)
+
   /** Asks for it; none without a policy process, or from one that is too slow for an application that ends. */
-  def ask(requests: Requests): Option[ElasticArchive] = {
+  private def ask(requests: Requests): Option[ElasticArchive] = {
     val request = HttpRequest("GET", Path, "", Map.empty, Array.emptyByteArray, None, "", mayModify = false)
     requests
       .ask("reads", Contract.mapper.valueToTree(request), WaitMs)
@@ -44,17 +48,19 @@ private[spark] final class ArchivedAnswer(@KVIndexParam val path: String, val bo
 private[spark] final class ElasticHistoryPlugin extends AppHistoryServerPlugin {
 
   override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
-    Seq(new SparkListener {
-      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-        case ElasticArchive(answers) =>
-          answers.foreach { case (path, body) => store.write(new ArchivedAnswer(path, body)) }
-        case _ =>
-      }
-    })
+    if (!Linkage.has(Part.Archive)) Nil
+    else
+      Seq(new SparkListener {
+        override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+          case ElasticArchive(answers) =>
+            answers.foreach { case (path, body) => store.write(new ArchivedAnswer(path, body)) }
+          case _ =>
+        }
+      })
 
   override def setupUI(ui: SparkUI): Unit =
-    if (ui.store.store.count(classOf[ArchivedAnswer]) > 0) {
-      new ElasticTab(ui)
+    if (Linkage.has(Part.Archive) && Linkage.has(Part.Tab) && ui.store.store.count(classOf[ArchivedAnswer]) > 0) {
+      ElasticTab.attach(ui)
       ServletAccess.attach(ui, s"${ui.basePath}/elastic/api/v1", new ArchiveServlet(ui.store.store))
     }
 }

@@ -26,14 +26,17 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
     try {
       keepFromExecutors(sc.conf)
-      if (Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")) {
-        readsCheckpoints = Some(sc)
-        ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
-        logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")
-      } else if (!Shim.fits(sc.version)) {
+      val isOff = Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")
+      if (!isOff && !Shim.fits(sc.version)) {
         logError(
           s"spark-elastic: off, the application goes on as plain Spark: the jar is for Spark ${Shim.spark}, this is " +
             s"${sc.version}: take the jar that `spark-elastic jar` prints, or the spark-elastic that has one")
+      } else if (Linkage.problem.nonEmpty) {
+        logError(s"spark-elastic: off, the application goes on as plain Spark: ${Linkage.problem.get}")
+      } else if (isOff) {
+        readsCheckpoints = Some(sc)
+        ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
+        logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")
       } else {
         val started = new Parts(sc)
         parts = Some(started)
@@ -107,8 +110,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           queries.tick()
           ticks += 1
           if (ticks % TicksPerLook == 0) {
-            audit.look()
-            executors.changedUsage().foreach(events.offer(_))
+            if (Linkage.has(Part.Audit)) audit.look()
+            if (Linkage.has(Part.Executors)) executors.changedUsage().foreach(events.offer(_))
           }
         } catch { case e: Throwable => logDebug("spark-elastic: tick failed", e) } // there would be no other one
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
@@ -130,14 +133,13 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case None =>
         logInfo("spark-elastic: no REST API, since this application has no UI (spark.ui.enabled)")
       case Some(ui) =>
-        val servlet = new ElasticServlet(ui, requests)
-        Seq("/elastic/api", "/elastic/metrics").foreach(ServletAccess.attach(ui, _, servlet))
-        new ElasticTab(ui)
+        if (Linkage.has(Part.Api)) ElasticServlet.attach(ui, requests)
+        if (Linkage.has(Part.Api) && Linkage.has(Part.Tab)) ElasticTab.attach(ui)
     }
 
     /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
     private def archive(): Unit =
-      try if (hasApi && sc.eventLogDir.isDefined) ElasticArchive.ask(requests).foreach(sc.listenerBus.post)
+      try if (hasApi && Linkage.has(Part.Archive)) ElasticArchive.post(sc, requests)
       catch { case Harmless(e) => logWarning("spark-elastic: the event log gets nothing for the History Server", e) }
 
     def stop(): Unit = {
@@ -203,8 +205,10 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     /** A cluster manager may take minutes to answer; the policy process must not be the one that waits. */
     private def later(action: Action)(body: => Unit): Unit =
       clusterCalls.execute { () =>
-        try timed(action)(body)
-        catch { case Harmless(e) => events.offer(action.failed(String.valueOf(e.getMessage))) }
+        try {
+          Linkage.need(Part.Executors)
+          timed(action)(body)
+        } catch { case Harmless(e) => events.offer(action.failed(String.valueOf(e.getMessage))) }
       }
 
     private def executor(name: String): ScheduledExecutorService =

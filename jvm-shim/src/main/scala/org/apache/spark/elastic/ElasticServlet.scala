@@ -120,7 +120,14 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
   }
 }
 
-private object ElasticServlet {
+private[elastic] object ElasticServlet {
+
+  /** Puts the API under Spark's UI. */
+  def attach(ui: SparkUI, requests: Requests): Unit = {
+    val servlet = new ElasticServlet(ui, requests)
+    Seq("/elastic/api", "/elastic/metrics").foreach(ServletAccess.attach(ui, _, servlet))
+  }
+
   private val Reads = Set("GET", "HEAD", "OPTIONS")
   private val Headers =
     Seq("Content-Type", "If-Match", "Origin", "Sec-Fetch-Site", "Host", "Forwarded", "X-Forwarded-Host")

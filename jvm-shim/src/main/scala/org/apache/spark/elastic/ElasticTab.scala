@@ -18,6 +18,10 @@ private[spark] final class ElasticTab(ui: SparkUI) extends SparkUITab(ui, "elast
   ServletAccess.attach(ui, s"${ui.basePath}/elastic/static", new PageFiles)
 }
 
+private[elastic] object ElasticTab {
+  def attach(ui: SparkUI): Unit = new ElasticTab(ui)
+}
+
 private final class ElasticPage(tab: ElasticTab) extends WebUIPage("") {
 
   override def render(request: HttpServletRequest): Seq[Node] = {

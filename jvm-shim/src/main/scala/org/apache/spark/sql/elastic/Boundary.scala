@@ -28,7 +28,7 @@ private[elastic] final class Boundary(
 
   private val inRun = new InRun(execution, query)
   // Asynchronous progress tracking writes its logs beside this thread: what is read from them may be old.
-  private val canRetry = execution.getClass == classOf[MicroBatchExecution]
+  private val canRetry = execution.getClass == classOf[MicroBatchExecution] && Linkage.has(Part.Retries)
   private var rescale: Option[(Rescale, Long)] = None // and when it was ordered
   private var retried: MicroBatchExecutionContext = _ // the batch that was last given another try
   private var hasMoved = false // and has committed no micro-batch since
@@ -201,6 +201,16 @@ private[elastic] final class Boundary(
 }
 
 private[elastic] object Boundary {
+
+  /** Lets the micro-batches of a query come by way of one. Called on its stream thread, before the first. */
+  def put(
+      execution: MicroBatchExecution,
+      query: QueryRun,
+      control: QueryControl,
+      first: Option[QueryOrder],
+      refusal: Option[Throwable]): Unit =
+    Triggers.put(execution, new Boundary(execution, query, control, first, refusal))
+
   private val PollMs = 1000L
   private val WarmUpPollMs = 50L
   private val FirstPauseMs = 500L

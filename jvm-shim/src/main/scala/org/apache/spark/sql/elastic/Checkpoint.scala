@@ -4,7 +4,7 @@ import java.util.UUID
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.elastic.Harmless
+import org.apache.spark.elastic.{Harmless, Hidden, Linkage, Part}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing._
@@ -23,11 +23,7 @@ private[elastic] case class CheckpointFacts(
 
 /** The log of a file sink, which keeps it to itself. */
 private[elastic] object SinkLog {
-  private lazy val field = {
-    val field = classOf[FileStreamSink].getDeclaredField("fileLog")
-    field.setAccessible(true)
-    field
-  }
+  private lazy val field = Hidden.field("org.apache.spark.sql.execution.streaming.sinks.FileStreamSink#fileLog")
 
   def of(sink: FileStreamSink): FileStreamSinkLog = field.get(sink).asInstanceOf[FileStreamSinkLog]
 }
@@ -58,7 +54,8 @@ private[elastic] final class Checkpoint(execution: StreamExecution) extends Logg
 
   /** Moves the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
   def repartition(from: Int, partitions: Int): Unit = {
-    StateMove.in(session, from)(session.sessionState.streamingCheckpointManager.repartition(root, partitions))
+    Linkage.need(Part.StateMoves)
+    StateMove.run(session, root, from, partitions)
     closeSinkGap()
   }
 

@@ -1,9 +1,8 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.{sql, SparkContext}
-import org.apache.spark.elastic.StageAdvice
+import org.apache.spark.elastic.{Linkage, Part, StageAdvice}
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.StaticSQLConf
 
@@ -13,21 +12,15 @@ import org.apache.spark.sql.internal.StaticSQLConf
  * `spark.sql.extensions`.
  */
 private[spark] final class ElasticExtensions extends (SparkSessionExtensions => Unit) {
-  import ElasticExtensions._
 
+  // Each part knows by itself where it belongs: of one that is off nothing is to be loaded.
   override def apply(extensions: SparkSessionExtensions): Unit = {
-    extensions.injectCheckRule { session =>
-      controlOf(session.sparkContext) match {
-        case Some(control) => QueryListener.beforeStart(classic(session), control)(_)
-        case None => (_: LogicalPlan) => ()
-      }
-    }
-    extensions.injectQueryPostPlannerStrategyRule(_ => MarkExplicitNumbers)
-    extensions.injectQueryStagePrepRule(session => InitialCountRule(classic(session), advice(session)))
-    extensions.injectQueryStageOptimizerRule(session => RangesRule(classic(session), advice(session)))
-    extensions.injectPreCBORule(session => KafkaRelationsRule(classic(session), advice(session)))
-    extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
-    extensions.injectColumnar(session => SourceBoundsRule(classic(session), controlOf(session.sparkContext)))
+    if (Linkage.has(Part.Queries)) QueryListener.inject(extensions)
+    if (Linkage.has(Part.Counts)) InitialCountRule.inject(extensions)
+    if (Linkage.has(Part.Ranges)) RangesRule.inject(extensions)
+    if (Linkage.has(Part.KafkaReads)) KafkaRelationsRule.inject(extensions)
+    if (Linkage.has(Part.Scans)) ScanRule.inject(extensions)
+    if (Linkage.has(Part.SourceBounds)) SourceBoundsRule.inject(extensions)
   }
 }
 
@@ -44,12 +37,12 @@ private[spark] object ElasticExtensions {
 
   def disable(sc: SparkContext): Unit = if (controlOf(sc).isDefined) installed = None
 
-  private def controlOf(sc: SparkContext): Option[QueryControl] =
+  def controlOf(sc: SparkContext): Option[QueryControl] =
     installed.collect { case (owner, control, _) if owner eq sc => control }
 
   /** Where the rules of a session ask; it says that nobody is there once the plugin is off. */
-  private def advice(session: sql.SparkSession): StageAdvice =
+  def advice(session: sql.SparkSession): StageAdvice =
     installed.collect { case (owner, _, advice) if owner eq session.sparkContext => advice }.getOrElse(StageAdvice.none)
 
-  private def classic(session: sql.SparkSession): SparkSession = session.asInstanceOf[SparkSession]
+  def classic(session: sql.SparkSession): SparkSession = session.asInstanceOf[SparkSession]
 }

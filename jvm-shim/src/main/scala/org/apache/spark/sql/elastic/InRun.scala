@@ -78,7 +78,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
   def offsets(context: MicroBatchExecutionContext): String =
     if (!context.isCurrentBatchConstructed) ""
     else {
-      val (sources, ids) = (StreamExecutionAccess.sources(execution), StreamExecutionAccess.sourceIdMap(execution))
+      val (sources, ids) = (StreamExecutionAccess.sources(execution), MicroBatchAccess.sourceIdMap(execution))
       context.endOffsets.toOffsets(sources, ids, context.offsetSeqMetadata).toString
     }
 
@@ -90,7 +90,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       last.currentStateStoreCkptId.clear()
     }
     val context = new ResumedBatch(execution)
-    if (newSources) StreamExecutionAccess.populateStartOffsets(execution, context, query.session)
+    if (newSources) MicroBatchAccess.populateStartOffsets(execution, context, query.session)
     else KnownSources.populateStartOffsets(execution, context, query.session)
     execution.triggerExecutor.setNextBatch(context)
   }
@@ -109,7 +109,7 @@ private final class ResumedBatch(execution: MicroBatchExecution, before: MicroBa
       execution.triggerClock,
       StreamExecutionAccess.sources(execution),
       execution.sink,
-      StreamExecutionAccess.progressReporter(execution),
+      MicroBatchAccess.progressReporter(execution),
       -1,
       execution.sparkSession,
       before.offsetLogFormatVersionOpt,

@@ -3,6 +3,7 @@ package org.apache.spark.sql.elastic
 import java.util.{Collections, WeakHashMap}
 
 import org.apache.spark.elastic.{SplitOffsets, StageAdvice}
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
@@ -19,7 +20,7 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
   import KafkaRelationsRule._
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
+    if (!advice.isThere || CurrentExecution.streamingQuery(session).isDefined) plan
     else
       plan.transform {
         case scan: LogicalRelation if KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>
@@ -31,13 +32,18 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
     val options = field(relation, Options).asInstanceOf[CaseInsensitiveMap[String]]
     if (ByUser.exists(options.contains)) scan
     else {
-      val question = SplitOffsets(StageRules.named(session, "kafka"), isLate(field(relation, "endingOffsets")))
+      val question = SplitOffsets(CurrentExecution.named(session, "kafka"), isLate(field(relation, "endingOffsets")))
       advice.tasks(question).fold(scan)(tasks => scan.copy(relation = copied(relation, options, tasks)))
     }
   }
 }
 
-private object KafkaRelationsRule {
+private[elastic] object KafkaRelationsRule {
+  import ElasticExtensions._
+
+  def inject(extensions: SparkSessionExtensions): Unit =
+    extensions.injectPreCBORule(session => KafkaRelationsRule(classic(session), advice(session)))
+
   private val Options = "sourceOptions"
   private val Tasks = "minPartitions"
   private val ByUser = Seq(Tasks, "maxRecordsPerPartition")

@@ -17,13 +17,13 @@ private[elastic] object KnownSources {
       execution: MicroBatchExecution,
       context: MicroBatchExecutionContext,
       session: SparkSession): Unit = {
-    val (sources, ids) = (StreamExecutionAccess.sources(execution), StreamExecutionAccess.sourceIdMap(execution))
+    val (sources, ids) = (StreamExecutionAccess.sources(execution), MicroBatchAccess.sourceIdMap(execution))
     val standIns =
       sources.collect { case source: Source => source -> new StandIn(source) }.toMap[SparkDataStream, SparkDataStream]
     def inPlaceOf(source: SparkDataStream): SparkDataStream = standIns.getOrElse(source, source)
-    StreamExecutionAccess.use(execution, sources.map(inPlaceOf), ids.map { case (id, s) => id -> inPlaceOf(s) })
-    try StreamExecutionAccess.populateStartOffsets(execution, context, session)
-    finally StreamExecutionAccess.use(execution, sources, ids)
+    MicroBatchAccess.use(execution, sources.map(inPlaceOf), ids.map { case (id, s) => id -> inPlaceOf(s) })
+    try MicroBatchAccess.populateStartOffsets(execution, context, session)
+    finally MicroBatchAccess.use(execution, sources, ids)
     context.startOffsets = ofSources(context.startOffsets)
     context.endOffsets = ofSources(context.endOffsets)
     execution.committedOffsets = ofSources(execution.committedOffsets)

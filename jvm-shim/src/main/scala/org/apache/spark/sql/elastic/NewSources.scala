@@ -1,7 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import java.lang.reflect.Field
-
+import org.apache.spark.elastic.Hidden
 import org.apache.spark.sql.execution.streaming.runtime.{AcceptsLatestSeenOffsetHandler, MicroBatchExecution}
 
 /**
@@ -12,17 +11,19 @@ import org.apache.spark.sql.execution.streaming.runtime.{AcceptsLatestSeenOffset
  * lazy vals that share them only look something up.
  */
 private[elastic] object NewSources {
-  private lazy val plan = field("logicalPlan")
-  private lazy val flags = field("bitmap$0")
+  private lazy val plan =
+    Hidden.field("org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution#logicalPlan")
+  private lazy val flags =
+    Hidden.field("org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution#bitmap$0:B")
 
   /** Called on the stream thread. What it throws leaves the sources that were there. */
   def make(execution: MicroBatchExecution): Unit = {
     val (before, made, trigger) = (plan.get(execution), flags.getByte(execution), execution.triggerExecutor)
-    StreamExecutionAccess.stopSources(execution)
+    MicroBatchAccess.stopSources(execution)
     flags.setByte(execution, 0)
     try {
       execution.sparkSessionForStream.withActive(execution.logicalPlan)
-      val (sources, ids) = (StreamExecutionAccess.sources(execution), StreamExecutionAccess.sourceIdMap(execution))
+      val (sources, ids) = (StreamExecutionAccess.sources(execution), MicroBatchAccess.sourceIdMap(execution))
       val seen = execution.offsetLog.getLatest().map(_._2)
       AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(seen, sources, ids)
     } catch {
@@ -31,11 +32,5 @@ private[elastic] object NewSources {
         flags.setByte(execution, made)
         throw e
     } finally execution.triggerExecutor = trigger // it is ours, and running
-  }
-
-  private def field(name: String): Field = {
-    val field = classOf[MicroBatchExecution].getDeclaredField(name)
-    field.setAccessible(true)
-    field
   }
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 private[spark] final class QueryControl(val events: EventStream) extends Logging {
   private val queries = new ConcurrentHashMap[UUID, QueryRun]
   private val newExecutors = new NewExecutors
-  @volatile private var isThere = true
+  @volatile private var isThere = Linkage.has(Part.Boundaries)
   @volatile private var waitMs = 10000L
   @volatile private var warmUpMs = 0L
   @volatile private var restarts = false
@@ -27,7 +27,7 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
   def startWaitMs: Long = waitMs
 
   def off(): Unit = isThere = false
-  def on(): Unit = isThere = true
+  def on(): Unit = isThere = Linkage.has(Part.Boundaries)
 
   def configure(c: Configure): Unit = {
     waitMs = c.startWaitMs
@@ -89,7 +89,7 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
 
   /** Warms an executor up beside a query, one with state if there is one. */
   def joined(executor: ExecutorInfo): Unit =
-    if (isOn && warmUpMs > 0) {
+    if (isOn && warmUpMs > 0 && Linkage.has(Part.WarmUps)) {
       val running = queries.values.asScala.filter(_.isRunning)
       running.find(_.stateful).orElse(running.headOption).foreach(newExecutors.joined(executor, _))
     }

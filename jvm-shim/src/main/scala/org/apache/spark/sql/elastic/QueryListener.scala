@@ -4,8 +4,9 @@ import java.util.concurrent.CountDownLatch
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.elastic.Harmless
+import org.apache.spark.elastic.{Harmless, Hidden}
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
 import org.apache.spark.sql.classic.SparkSession
@@ -30,9 +31,17 @@ private[elastic] final class QueryListener(session: SparkSession, control: Query
 }
 
 private[elastic] object QueryListener extends Logging {
+  import ElasticExtensions._
+
+  def inject(extensions: SparkSessionExtensions): Unit = extensions.injectCheckRule { session =>
+    controlOf(session.sparkContext) match {
+      case Some(control) => beforeStart(classic(session), control)(_)
+      case None => (_: LogicalPlan) => ()
+    }
+  }
 
   /** Called with each plan that has been analyzed, in the application's thread: a query's is that of its sink. */
-  def beforeStart(session: SparkSession, control: QueryControl)(plan: LogicalPlan): Unit = plan match {
+  private def beforeStart(session: SparkSession, control: QueryControl)(plan: LogicalPlan): Unit = plan match {
     case query: WriteToStream =>
       try {
         beLast(session, control)
@@ -61,11 +70,7 @@ private[elastic] object QueryListener extends Logging {
  * sources after that, which may take long. So must we, before we create them.
  */
 private[elastic] object StartLatch extends Logging {
-  private lazy val field = {
-    val field = classOf[StreamExecution].getDeclaredField("startLatch")
-    field.setAccessible(true)
-    field
-  }
+  private lazy val field = Hidden.field("org.apache.spark.sql.execution.streaming.runtime.StreamExecution#startLatch")
 
   def open(execution: StreamExecution): Unit =
     try field.get(execution).asInstanceOf[CountDownLatch].countDown()

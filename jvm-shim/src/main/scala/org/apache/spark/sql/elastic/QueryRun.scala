@@ -29,7 +29,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var failure: Option[Failure] = None
   @volatile private var count: Option[Int] = None
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
-  @volatile private var boundary: Option[Boundary] = None
+  @volatile private var hasBoundary = false
   private val copying = new ReentrantLock
   private var isToldToWait = false // the stream thread's
 
@@ -54,16 +54,16 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       facts = facts.map(_.copy(provider = "rocksdb", checkpointFormat = 2))
     }
     execution match {
-      case batches: MicroBatchExecution if !batches.trigger.isInstanceOf[RealTimeTrigger] =>
+      case batches: MicroBatchExecution
+          if !batches.trigger.isInstanceOf[RealTimeTrigger] && Linkage.has(Part.Boundaries) =>
         if (control.isOn || refusal.nonEmpty) {
-          val ours = new Boundary(batches, this, control, answer, refusal)
           showIdle("Initializing sources") // as Spark, which does it next
-          StartLatch.open(batches)
-          Triggers.put(batches, ours)
-          boundary = Some(ours)
+          if (Linkage.has(Part.EarlyStart)) StartLatch.open(batches)
+          Boundary.put(batches, this, control, answer, refusal)
+          hasBoundary = true
         }
       case _ =>
-        refusal.foreach(logError("spark-elastic: with this trigger a query starts without its savepoint", _))
+        refusal.foreach(logError("spark-elastic: this query cannot be kept from starting without its savepoint", _))
         started(answer, 0L)
     }
   }
@@ -143,15 +143,16 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   /** Carries an order out, or leaves it to the stream thread. */
   def order(order: QueryOrder): Unit = order match {
     case _: Rescale if phase != Running => throw new IllegalStateException(s"query $query does not run")
-    case _: Rescale if boundary.isEmpty => throw new IllegalStateException(s"query $query is left to plain Spark")
+    case _: Rescale if !hasBoundary => throw new IllegalStateException(s"query $query is left to plain Spark")
     case r: Rescale if !stateful =>
       use(r.partitions)
       done(r, 0L)
     case b: BoundSources =>
+      Linkage.need(Part.SourceBounds)
       sourceBounds = b.sources
       done(b, 0L)
     case c: CancelQuery => beside(c)(execution.stop())
-    case s: TakeSavepoint if boundary.isEmpty => copyBeside(s)
+    case s: TakeSavepoint if !hasBoundary => copyBeside(s)
     case _: StartQuery | _: HoldQuery | _: FailQuery if phase == Running =>
       throw new IllegalStateException(s"query $query runs, it waits for no answer")
     case other => mailbox.put(other)
@@ -165,6 +166,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** Another copy of this query is waited for. */
   def copy(order: TakeSavepoint): Unit = {
+    Linkage.need(Part.Savepoints)
     copying.lockInterruptibly()
     try {
       val root = execution.resolvedCheckpointRoot
@@ -203,7 +205,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** A help, no more: what cannot be told to Spark costs some waiting. */
   def leaveLost(left: Seq[ExecutorInfo]): Unit =
-    if (stateful && phase == Running) {
+    if (stateful && phase == Running && Linkage.has(Part.LostState)) {
       try StateLocations.leaveLost(execution, left)
       catch { case Harmless(e) => logInfo(s"spark-elastic: query $query may wait for executors that are lost: $e") }
     }

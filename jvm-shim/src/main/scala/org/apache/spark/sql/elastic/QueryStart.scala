@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.QueryFacts
+import org.apache.spark.elastic.{Linkage, Part, QueryFacts}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
 import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
@@ -11,6 +11,8 @@ import org.apache.spark.sql.internal.SQLConf
 
 /** A query before its stream thread has read anything: what is known of it, and what can still be chosen. */
 private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
+  import QueryStart._
+
   private val asked = execution.sparkSession.sessionState.conf
   private val conf = execution.sparkSessionForStream.conf
 
@@ -26,8 +28,10 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       savepoint <- execution.sparkSession.sparkContext.conf.getOption(key)
     } {
       val copied =
-        try Savepoint.restore(execution.sparkSession, savepoint.trim, execution.resolvedCheckpointRoot, written)
-        catch {
+        try {
+          Linkage.need(Part.Savepoints)
+          Savepoint.restore(execution.sparkSession, savepoint.trim, execution.resolvedCheckpointRoot, written)
+        } catch {
           case e: Exception =>
             val why = String.valueOf(e.getMessage)
             throw new IllegalStateException(s"Query $name cannot start from the savepoint $savepoint ($key): $why", e)
@@ -83,8 +87,11 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
       // What cannot be chosen for the query is left to the user as well.
-      providerChosen = isChosen || Connect.runsBatchesElsewhere(execution),
-      provider = provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
+      providerChosen = isChosen || Connect.runsBatchesElsewhere(execution) || !Linkage.has(Part.StateMoves),
+      provider =
+        if (Linkage.has(Part.StateMoves))
+          provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider))
+        else Other, // whichever it is, it is none whose state could be moved
       checkpointFormat = found.fold(asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))(_.format),
       checkpointPartitions = found.map(_.partitions),
       pending = found.exists(_.pending),
@@ -104,5 +111,9 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   private def provider(name: String): String =
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
     else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"
-    else "other"
+    else Other
+}
+
+private object QueryStart {
+  private val Other = "other"
 }

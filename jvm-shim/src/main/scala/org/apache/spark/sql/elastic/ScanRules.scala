@@ -1,7 +1,8 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.{JoinPartitions, SplitSize, StageAdvice}
+import org.apache.spark.elastic.{Hidden, JoinPartitions, SplitSize, StageAdvice}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -33,19 +34,24 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   }
 
   private def changed(rule: PartialFunction[SparkPlan, SparkPlan]): Rule[SparkPlan] = (plan: SparkPlan) =>
-    if (!advice.isThere || StageRules.streamingQuery(session).isDefined) plan
+    if (!advice.isThere || CurrentExecution.streamingQuery(session).isDefined) plan
     else UnlessItFails(plan)(plan.transformUp(rule))
 
-  private def named(asked: SplitSize) = asked.copy(scan = StageRules.named(session, asked.scan))
+  private def named(asked: SplitSize) = asked.copy(scan = CurrentExecution.named(session, asked.scan))
 
   private def joined(scan: SparkPlan, name: String, source: AnyRef, planned: Int): SparkPlan = {
     val joinable = scan.outputOrdering.isEmpty && scan.outputPartitioning.isInstanceOf[UnknownPartitioning]
-    val question = JoinPartitions(StageRules.named(session, name), source.getClass.getSimpleName, planned, joinable)
+    val question =
+      JoinPartitions(CurrentExecution.named(session, name), source.getClass.getSimpleName, planned, joinable)
     if (planned == 0) scan else advice.tasks(question).filter(_ < planned).fold(scan)(CoalesceExec(_, scan))
   }
 }
 
-private object ScanRule {
+private[elastic] object ScanRule {
+  import ElasticExtensions._
+
+  def inject(extensions: SparkSessionExtensions): Unit =
+    extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
 
   /** With any of these the application has said how its files are to be split. */
   private val byUser = Seq(
@@ -144,9 +150,5 @@ private object SharedOutScan {
   private val MostParts = 10000
 
   // Lazy, so that not to find it costs the advice only.
-  private lazy val partitions = {
-    val field = classOf[FileScanRDD].getDeclaredField("filePartitions")
-    field.setAccessible(true)
-    field
-  }
+  private lazy val partitions = Hidden.field("org.apache.spark.sql.execution.datasources.FileScanRDD#filePartitions")
 }

@@ -2,6 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.SourceBounds
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
@@ -20,7 +21,7 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
     extends ColumnarRule {
 
   override def preColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
-    StageRules
+    CurrentExecution
       .streamingQuery(session)
       .flatMap(id => control.map(_.boundsOf(id)))
       .filter(_.nonEmpty)
@@ -43,6 +44,13 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
     case _: UnknownPartitioning if StreamSources.tasks(scan).exists(_ > most) => CoalesceExec(most, scan)
     case _ => scan
   }
+}
+
+private[elastic] object SourceBoundsRule {
+  import ElasticExtensions._
+
+  def inject(extensions: SparkSessionExtensions): Unit =
+    extensions.injectColumnar(session => SourceBoundsRule(classic(session), controlOf(session.sparkContext)))
 }
 
 /**

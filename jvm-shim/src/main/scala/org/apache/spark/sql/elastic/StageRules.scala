@@ -7,16 +7,16 @@ import scala.collection.mutable
 import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges}
 import org.apache.spark.elastic.{StageAdvice, WrittenExchange}
 import org.apache.spark.internal.config.ConfigEntry
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, SparkPlan, SQLExecution, UnaryExecNode, UnionExec}
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, SparkPlan, UnaryExecNode, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
 
 /** What both rules know: which shuffles go together, what to call them, and what is left alone. */
@@ -58,27 +58,11 @@ private[elastic] object StageRules {
     isShuffle(plan) || plan.isInstanceOf[Exchange] || plan.isInstanceOf[ExchangeQueryStageExec]
 
   /** A name for an exchange that is the same before and after it has run, whatever it is asked for. */
-  def name(session: SparkSession, exchange: ShuffleExchangeLike): String = named(session, source(exchange))
-
-  /** A name for a part of a query, as far as anything tells the query from others. */
-  def named(session: SparkSession, part: String): String = s"${execution(session).getOrElse("")}:$part"
+  def name(session: SparkSession, exchange: ShuffleExchangeLike): String =
+    CurrentExecution.named(session, source(exchange))
 
   /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
   def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
-
-  /** What tells a query from others while it is planned and run. `df.rdd` has nothing of the kind. */
-  def execution(session: SparkSession): Option[String] = {
-    // Spark Connect plans a query before it has an execution's id.
-    val sc = session.sparkContext
-    Option
-      .when(streamingQuery(session).isEmpty)(Connect.operation(sc))
-      .flatten
-      .orElse(Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)))
-  }
-
-  /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
-  def streamingQuery(session: SparkSession): Option[String] =
-    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY))
 
   /** What the size of an exchange depends on: the logical plan that it is the output of. */
   def source(exchange: ShuffleExchangeLike): String =
@@ -149,7 +133,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     })
 
   // A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs.
-  override def apply(plan: SparkPlan): SparkPlan = if (streamingQuery(session).isDefined) plan
+  override def apply(plan: SparkPlan): SparkPlan = if (CurrentExecution.streamingQuery(session).isDefined) plan
   else
     advised(session, advice, plan) {
       // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
@@ -197,7 +181,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
 
   private def count(group: Seq[ShuffleExchangeExec]): Option[Int] = {
     // Without an execution another run of the same plan, over other data by then, could not be told from this one.
-    val keys = for (id <- execution(session).toSeq; e <- group) yield id -> e.canonicalized.hashCode
+    val keys = for (id <- CurrentExecution.id(session).toSeq; e <- group) yield id -> e.canonicalized.hashCode
     val known = keys.filter(answered.containsKey).map(answered.get)
     val number = if (known.nonEmpty) known.max else advice.count(question(group))
     keys.foreach(answered.put(_, number))
@@ -217,6 +201,15 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       parallelism(session),
       advisedBytes(session),
       least(session))
+  }
+}
+
+private[elastic] object InitialCountRule {
+  import ElasticExtensions._
+
+  def inject(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectQueryPostPlannerStrategyRule(_ => MarkExplicitNumbers)
+    extensions.injectQueryStagePrepRule(session => InitialCountRule(classic(session), advice(session)))
   }
 }
 
@@ -289,4 +282,11 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
       }
     case other => other.mapChildren(read(_, found))
   }
+}
+
+private[elastic] object RangesRule {
+  import ElasticExtensions._
+
+  def inject(extensions: SparkSessionExtensions): Unit =
+    extensions.injectQueryStageOptimizerRule(session => RangesRule(classic(session), advice(session)))
 }

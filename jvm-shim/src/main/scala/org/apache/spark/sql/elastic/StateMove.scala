@@ -51,12 +51,12 @@ private[elastic] final class StateMove(from: Int) extends SparkStrategy {
 
 private[elastic] object StateMove {
 
-  /** Lets what `body` re-partitions in this session go that way. */
-  def in[A](session: SparkSession, from: Int)(body: => A): A = {
+  /** Moves the state in a checkpoint with Spark's own offline re-partitioning, which goes that way. */
+  def run(session: SparkSession, checkpoint: String, from: Int, to: Int): Unit = {
     val methods = session.sessionState.experimentalMethods
     val before = methods.extraStrategies
     methods.extraStrategies = new StateMove(from) +: before
-    try body
+    try session.sessionState.streamingCheckpointManager.repartition(checkpoint, to)
     finally methods.extraStrategies = before
   }
 }

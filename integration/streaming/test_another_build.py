@@ -1,0 +1,132 @@
+"""On somebody's own build of Spark only that is off which needs what this build does not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from integration.batch.plans import PATIENT, final_plan, written
+from integration.streaming.another_build import another_build
+from integration.streaming.bare_jvm import bare_jvm
+from integration.streaming.driver import PLUGIN, Driver, driver
+from integration.streaming.files import Inbox
+from integration.streaming.waiting import eventually
+from integration.streaming.world import totals
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+OFF = re.compile(r"spark-elastic: goes on without (.*): this build of Spark has (.*)$")
+STREAMS = "rescales, retries and progress of streaming queries"
+COMPARED = "spark-elastic: compared with this build of Spark in "
+# What plain Spark would run with here; the policy takes two for two slots.
+PLAIN = 7
+
+
+@pytest.mark.parametrize(
+    ("without", "off", "said"),
+    [
+        # Called.
+        (["allOperatorStateMetadata"], {"WarmUp"}, None),
+        (["hasSkewedPartition"], {"RangesRule"}, None),
+        (["calculateTotalPartitionBytes"], {"ScanRule", "SourceBoundsRule"}, None),
+        (["parseStandaloneMasterUrls"], {"ElasticServlet"}, None),
+        (["populateStartOffsets"], {"Boundary", "NewSources"}, None),
+        # Overridden, and nobody calls it.
+        (["postColumnarTransitions"], {"ScanRule"}, None),
+        # Only reflection reaches it.
+        (["startLatch"], {"StartLatch"}, None),
+        # Needed by all.
+        (["getExecutorDecommissionState"], set(), "getExecutorDecommissionState"),
+        ([], set(), None),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_what_needs_a_member_that_is_not_there_is_off(
+    tmp_path: Path, without: list[str], off: set[str], said: str | None
+) -> None:
+    with bare_jvm(class_path=[another_build(tmp_path / "spark", without)]) as jvm:
+        linkage = jvm.org.apache.spark.elastic.Linkage
+        every = jvm.org.apache.spark.elastic.Part.All()
+        parts = [every.apply(number) for number in range(every.size())]
+        assert {part.doors().head() for part in parts if not linkage.has(part)} == off
+        problem = linkage.problem()
+        assert (said is None) == problem.isEmpty()
+        assert said is None or said in problem.get()
+
+
+@pytest.mark.parametrize(
+    ("without", "off"),
+    [
+        (None, {}),
+        ([], {}),
+        (
+            ["populateStartOffsets"],
+            {STREAMS: "populateStartOffsets("},
+        ),
+        (
+            ["allOperatorStateMetadata", "hasSkewedPartition"],
+            {
+                "the warm-up of executors": "allOperatorStateMetadata()",
+                "ranges of batch shuffles": "hasSkewedPartition()Z",
+            },
+        ),
+    ],
+    ids=["as_compiled", "alike", "boundaries_off", "others_off"],
+)
+def test_the_rest_works(tmp_path: Path, without: Collection[str] | None, off: dict[str, str]) -> None:
+    spark_of_others = [] if without is None else [another_build(tmp_path / "spark", without)]
+    with driver(tmp_path / "driver", spark_of_others) as jvm:
+        log_at_debug(jvm, "org.apache.spark.elastic.Linkage")
+        with jvm.session({**PLUGIN, **PATIENT, "spark.sql.shuffle.partitions": str(PLAIN)}) as spark:
+            eventually(lambda: batch_partitions(spark) != PLAIN, "a batch stage is decided about")
+            assert streaming_partitions(spark, tmp_path) == (PLAIN if STREAMS in off else 2)
+    said = [(found[1], found[2]) for line in jvm.said() if (found := OFF.search(line))]
+    assert sorted(part for part, _ in said) == sorted(off)
+    assert all(off[part] in why for part, why in said)
+    assert sum(COMPARED in line for line in jvm.said()) == (without is not None)
+    assert not [line for line in jvm.said() if "LinkageError" in line or "NoSuchMethodError" in line]
+
+
+def test_the_application_goes_on_where_nothing_of_ours_works(tmp_path: Path) -> None:
+    build = another_build(tmp_path / "spark", ["getExecutorDecommissionState"])
+    with driver(tmp_path / "driver", [build]) as jvm:
+        with jvm.session({**PLUGIN, **PATIENT, "spark.sql.shuffle.partitions": str(PLAIN)}) as spark:
+            assert batch_partitions(spark) == PLAIN
+            assert streaming_partitions(spark, tmp_path) == PLAIN
+        (line,) = [line for line in jvm.said() if "spark-elastic: off" in line]
+    assert "the application goes on as plain Spark: this build of Spark has no " in line
+    assert "getExecutorDecommissionState" in line
+
+
+def log_at_debug(jvm: Driver, name: str) -> None:
+    log4j = jvm.jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel(name, log4j.Level.DEBUG)
+
+
+def batch_partitions(spark: SparkSession) -> int:
+    """Run a batch query, and return how many partitions its shuffle has written."""
+    counts = spark.range(100).groupBy((F.col("id") % 7).alias("k")).count()
+    assert sorted(row["count"] for row in counts.collect()) == [14] * 5 + [15] * 2
+    (partitions,) = written(final_plan(counts))
+    return partitions
+
+
+def streaming_partitions(spark: SparkSession, folder: Path) -> int:
+    """Run a streaming query with state, and return how many partitions that has."""
+    inbox = Inbox(folder / "in")
+    inbox.put(3)
+    totals_of_keys = totals(spark, inbox).writeStream.format("memory").queryName("totals")
+    query = totals_of_keys.outputMode("complete").start()
+    query.processAllAvailable()
+    found = {row["key"]: (row["n"], row["total"]) for row in spark.table("totals").collect()}
+    assert found == inbox.totals()
+    progress = query.lastProgress
+    assert progress is not None
+    partitions = int(progress.stateOperators[0].numShufflePartitions)
+    query.stop()
+    return partitions

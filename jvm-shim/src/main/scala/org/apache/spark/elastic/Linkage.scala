@@ -1,0 +1,163 @@
+package org.apache.spark.elastic
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.apache.xbean.asm9.Opcodes.{ACC_ABSTRACT, ACC_FINAL, ACC_INTERFACE, ACC_PRIVATE}
+
+import org.apache.spark.SPARK_REVISION
+import org.apache.spark.internal.Logging
+
+/**
+ * Whether the running Spark has what our classes call and override; somebody's own build of it may not. This is found out
+ * before anything is enabled, and a part of ours that meets something else is off: it would fail in mid-query.
+ *
+ * What is called stands in our class files, and what is overridden in a record that the build makes of them, so that
+ * nothing is listed by hand. Classes are read here, and not loaded. The Spark that the jar was compiled with is not looked
+ * at.
+ */
+private[spark] object Linkage extends Logging {
+  private val Record = "spark-elastic-linkage.txt"
+  private val All = Set("ElasticPlugin", "ElasticHistoryPlugin")
+  private val Packages = Seq("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/")
+  private val HiddenField = """(org[\w.]+)#([\w$:]+)""".r
+  private val MostShown = 3
+  private val files = mutable.HashMap.empty[String, Option[ClassFile]]
+  private val lineages = mutable.HashMap.empty[String, Seq[(String, ClassFile)]]
+
+  /** What this Spark has otherwise, by the part that it concerns; `None`: all of them. */
+  private lazy val differs: Map[Option[Part], String] = {
+    val record = read(Record).fold(Seq(""))(new String(_, UTF_8).linesIterator.toSeq)
+    if (record.head.nonEmpty && record.head == SPARK_REVISION) Map.empty
+    else
+      try {
+        val from = System.nanoTime()
+        val found = look(record.tail)
+        logDebug(s"spark-elastic: compared with this build of Spark in ${(System.nanoTime() - from) / 1000000L} ms")
+        for (part <- Part.All; what <- found.get(Some(part))
+          if !(None +: part.around.map(Option(_))).exists(found.contains))
+          logWarning(s"spark-elastic: goes on without ${part.name}: $what")
+        found
+      } catch {
+        case Harmless(e) =>
+          logWarning("spark-elastic: this build of Spark may lack something, which could not be found out", e)
+          Map.empty[Option[Part], String]
+      } finally {
+        files.clear()
+        lineages.clear()
+      }
+  }
+
+  /** Why nothing of ours can work with this Spark, if so. */
+  def problem: Option[String] = differs.get(None)
+
+  def has(part: Part): Boolean = !differs.contains(Some(part))
+
+  /** @throws IllegalStateException if this part is off */
+  def need(part: Part): Unit = differs.get(Some(part)).foreach(what => throw new IllegalStateException(what))
+
+  /** Writes the record. Called by the build with the file to write, for the Spark that it compiles with. */
+  def main(args: Array[String]): Unit = {
+    val found = look(Nil)
+    if (found.nonEmpty) throw new IllegalStateException(s"the Spark of this build lacks something: $found")
+    val overrides = for (ours <- reached(All, Set.empty); (_, member, _) <- overridden(ours)) yield s"$ours $member"
+    Files.write(Paths.get(args.head), (SPARK_REVISION +: overrides.distinct.sorted).asJava)
+  }
+
+  private def look(overrides: Seq[String]): Map[Option[Part], String] = {
+    val recorded = overrides.map(_.split(' ')).groupMap(_.head)(_.last)
+    val doors = Part.All.flatMap(_.doors).toSet
+    val core = reached(Set("ElasticPlugin"), doors)
+    val parts = Part.All.map(p => Option(p) -> reached(p.doors.toSet, doors -- p.doors).diff(core))
+    val found = for ((part, classes) <- (None -> core) +: parts) yield {
+      val called = classes.flatMap(file(_).get.constants).collect { case (_, owner, member) if isOurs(owner) => member }
+      val all = classes.flatMap(ours => differences(ours, called.toSet, recorded.getOrElse(ours, Nil))).distinct
+      val more = if (all.size > MostShown) s" and ${all.size - MostShown} more" else ""
+      Option.when(all.nonEmpty)(part -> all.take(MostShown).mkString("this build of Spark has ", ", ", more))
+    }
+    found.flatten.toMap
+  }
+
+  /** Our classes that these lead to, without going through doors that are closed. */
+  private def reached(from: Set[String], closed: Set[String]): Seq[String] = {
+    val found = mutable.LinkedHashSet.empty[String]
+    def add(name: String): Unit =
+      if (isOurs(name) && !closed(name.split('/').last.takeWhile(_ != '$')) && file(name).isDefined && found.add(name))
+        file(name).get.constants.foreach { case (_, owner, _) => add(owner) }
+    for (name <- from.toSeq.sorted; in <- Packages; kind <- Seq("", "$")) add(in + name + kind)
+    found.toSeq
+  }
+
+  /**
+   * What a class of ours has been compiled with and does not meet.
+   *
+   * @param called on our own classes
+   * @param recorded what this one overrides in the Spark that it was compiled with
+   */
+  private def differences(ours: String, called: Set[String], recorded: Seq[String]): Seq[String] = {
+    val (its, line) = (file(ours).get, lineage(ours))
+    val gone = its.constants.collect {
+      case (ClassFile.Class, owner, _) if isOthers(owner) && file(owner).isEmpty => s"no $owner"
+      case (ClassFile.Text, HiddenField(owner, member), _) if !hides(owner.replace('.', '/'), member) =>
+        s"no $owner.$member"
+      case (kind, owner, member) if !offers(kind, owner, member) && ofTrait(kind, owner, member).forall(called) =>
+        s"no ${lineage(owner).map(_._1).find(isOthers).getOrElse(owner)}.$member"
+    }
+    val open = for {
+      (owner, f) <- line if (its.flags & ACC_ABSTRACT) == 0 && isOthers(owner)
+      (member, flags) <- f.members if (flags & ACC_ABSTRACT) != 0 && !line.exists(_._2.implements(member))
+    } yield s"a new $owner.$member"
+    val overrides = overridden(ours)
+    val closed = overrides.collect { case (owner, member, true) => s"a final $owner.$member" } ++
+      its.parents.filter(p => isOthers(p) && file(p).exists(f => (f.flags & ACC_FINAL) != 0)).map(p => s"a final $p")
+    val alone = recorded.diff(overrides.map(_._2)).map(member => s"no $member that $ours overrides")
+    (gone ++ open ++ closed ++ alone).map(_.replace('/', '.'))
+  }
+
+  /** The members of others that a class of ours overrides, and whether they are final. */
+  private def overridden(ours: String): Seq[(String, String, Boolean)] = {
+    val (its, line) = (file(ours).get, lineage(ours))
+    val mixedIn = its.constants.flatMap { case (kind, owner, member) => ofTrait(kind, owner, member) }.toSet
+    for {
+      (member, flags) <- its.members.toSeq.sorted if ClassFile.canOverride(member, flags) && !mixedIn(member)
+      (owner, f) <- line if isOthers(owner)
+      theirs <- f.members.get(member) if ClassFile.canOverride(member, theirs)
+    } yield (owner, member, (theirs & ACC_FINAL) != 0)
+  }
+
+  /** Which method of a class calls this of a trait: scalac gives it all of them, whether somebody calls them or not. */
+  private def ofTrait(kind: Int, owner: String, member: String): Option[String] = {
+    val self = s"$$(L$owner;"
+    Option.when(kind == ClassFile.OfInterface && member.contains(self))(member.replace(self, "("))
+  }
+
+  private def offers(kind: Int, owner: String, member: String): Boolean =
+    member.isEmpty || !(isOurs(owner) || isOthers(owner)) || file(owner).forall { f =>
+      val line = if (member.startsWith("<")) Seq(owner -> f) else lineage(owner)
+      (kind == ClassFile.Field || (kind == ClassFile.OfInterface) == ((f.flags & ACC_INTERFACE) != 0)) && line.exists {
+        case (name, c) => c.members.get(member).exists(flags => isOurs(name) || (flags & ACC_PRIVATE) == 0)
+      }
+    }
+
+  private def hides(owner: String, member: String): Boolean =
+    file(owner).exists(_.members.keys.exists(key => key == member || key.startsWith(s"$member:")))
+
+  /** A class and all that it inherits from. */
+  private def lineage(name: String): Seq[(String, ClassFile)] =
+    lineages.getOrElseUpdate(name, file(name).toSeq.flatMap(f => (name -> f) +: f.parents.flatMap(lineage)).distinct)
+
+  private def isOurs(name: String) = Packages.exists(name.startsWith)
+
+  /** Neither ours nor Java's or Scala's, which nobody builds for himself. */
+  private def isOthers(name: String) = !isOurs(name) && !Seq("java/", "scala/", "[").exists(name.startsWith)
+
+  private def file(name: String): Option[ClassFile] =
+    files.getOrElseUpdate(name, read(s"$name.class").map(new ClassFile(_)))
+
+  private def read(path: String): Option[Array[Byte]] =
+    Option(getClass.getClassLoader.getResourceAsStream(path)).map(Using.resource(_)(_.readAllBytes()))
+}

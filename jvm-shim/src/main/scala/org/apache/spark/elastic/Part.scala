@@ -1,0 +1,53 @@
+package org.apache.spark.elastic
+
+/**
+ * What can be left out by itself.
+ *
+ * @param name what it does for the user, for the log
+ * @param doors our classes by which it is reached; who goes there from elsewhere asks `Linkage` first
+ * @param around parts without which it does nothing: where one of them is off, the log need not name it
+ */
+private[spark] final class Part(val name: String, val doors: Seq[String], val around: Seq[Part])
+
+private[spark] object Part {
+  private def part(name: String, doors: String*)(around: Part*) = new Part(name, doors, around)
+
+  val Queries = part("streaming queries", "QueryListener", "QueryRun")()
+  val Boundaries = part("rescales, retries and progress of streaming queries", "Boundary")(Queries)
+  val EarlyStart = part("letting start() return before there are sources", "StartLatch")(Queries, Boundaries)
+  val StateMoves = part("rescales of state", "StateMove")(Queries, Boundaries)
+  val Retries = part("retries of failed micro-batches", "NewSources")(Queries, Boundaries)
+  val Savepoints = part("savepoints", "Savepoint")()
+  val LostState = part("moving stores off lost executors", "StateLocations")(Queries, Boundaries)
+  val WarmUps = part("the warm-up of executors", "WarmUp")(Queries, Boundaries)
+  val SourceBounds = part("bounds of sources", "SourceBoundsRule")(Queries, Boundaries)
+  val Counts = part("partition counts of batch shuffles", "InitialCountRule", "MarkExplicitNumbers")()
+  val Ranges = part("ranges of batch shuffles", "RangesRule")()
+  val Scans = part("task counts of batch scans", "ScanRule")()
+  val KafkaReads = part("task counts of batch reads from Kafka", "KafkaRelationsRule")()
+  val Api = part("the REST API", "ElasticServlet")()
+  val Tab = part("the Elastic tab", "ElasticTab")(Api)
+  val Archive = part("the Elastic tab in the History Server", "ElasticArchive", "ElasticHistoryPlugin")()
+  val Executors = part("requesting and releasing executors", "ExecutorControl")()
+  val Audit = part("the audit of executors", "ExecutorAudit")()
+
+  val All: Seq[Part] = Seq(
+    Queries,
+    Boundaries,
+    EarlyStart,
+    StateMoves,
+    Retries,
+    Savepoints,
+    LostState,
+    WarmUps,
+    SourceBounds,
+    Counts,
+    Ranges,
+    Scans,
+    KafkaReads,
+    Api,
+    Tab,
+    Archive,
+    Executors,
+    Audit)
+}

@@ -1,0 +1,26 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+/** What the calling thread plans or runs something for. */
+private[elastic] object CurrentExecution {
+
+  /** A name for a part of a query, as far as anything tells the query from others. */
+  def named(session: SparkSession, part: String): String = s"${id(session).getOrElse("")}:$part"
+
+  /** What tells a query from others while it is planned and run. `df.rdd` has nothing of the kind. */
+  def id(session: SparkSession): Option[String] = {
+    // Spark Connect plans a query before it has an execution's id.
+    val sc = session.sparkContext
+    Option
+      .when(streamingQuery(session).isEmpty)(Connect.operation(sc))
+      .flatten
+      .orElse(Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)))
+  }
+
+  /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
+  def streamingQuery(session: SparkSession): Option[String] =
+    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY))
+}

@@ -9,18 +9,15 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.files import Inbox
 from integration.streaming.waiting import PATIENCE_S, eventually
-from integration.streaming.world import World, feed_until_rescaled, stream, totals
+from integration.streaming.world import World, feed_until_rescaled, is_active, stream, totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -28,20 +25,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 FATAL_TEXT = "py4j.protocol.Py4JJavaError: An error occurred while calling o1.count. " + "x\n" * 100_000
 
 
-def is_active(query: StreamingQuery) -> bool:
-    """Ask the query; read as an attribute, mypy takes it to stay as it was."""
-    return query.isActive
-
-
 def collected(table: DataFrame) -> dict[int, tuple[int, int]]:
     return {row.key: (row.n, row.total) for row in table.collect()}
-
-
-def failure(call: Callable[[], Any]) -> str:
-    """Return the text of what a call raises."""
-    with pytest.raises(Exception) as raised:  # noqa: PT011  # Spark's own, whatever class PySpark gives it
-        call()
-    return str(raised.value)
 
 
 def test_three_rescales_happen_within_one_run(world: World, inbox: Inbox) -> None:
@@ -198,69 +183,6 @@ def test_a_console_sink_prints_batch_after_batch(world: World, inbox: Inbox) -> 
     batches = re.findall(r"^Batch: (\d+)$", world.driver.printed()[before:], re.MULTILINE)
     assert batches == [str(number) for number in range(len(batches))]
     assert len(batches) * 10 == inbox.rows
-
-
-def start_twice(
-    world: World, inbox: Inbox, checkpoint: Path, spark: SparkSession, name: str | None = None
-) -> StreamingQuery:
-    writer = stream(spark, inbox).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
-    return (writer.queryName(name) if name else writer).start()
-
-
-@pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
-def test_a_second_query_on_one_checkpoint_is_refused(
-    world: World, inbox: Inbox, tmp_path: Path, held: bool
-) -> None:
-    key = "spark.sql.streaming.stopActiveRunOnRestart"
-    world.spark.conf.set(key, "false")
-    try:
-        world.policy.order(hold=held)
-        first = start_twice(world, inbox, tmp_path / "checkpoint", world.spark)
-        inbox.put()
-        if not held:
-            first.processAllAvailable()
-        text = failure(lambda: start_twice(world, inbox, tmp_path / "checkpoint", world.spark))
-        assert "another query with same id is already active" in text
-        assert is_active(first)
-        world.policy.order()
-        inbox.put()
-        first.processAllAvailable()
-        assert [q.id for q in world.spark.streams.active] == [first.id]
-    finally:
-        world.spark.conf.unset(key)
-
-
-@pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
-def test_as_spark_does_by_default_a_second_query_on_one_checkpoint_ends_the_first(
-    world: World, inbox: Inbox, tmp_path: Path, held: bool
-) -> None:
-    world.policy.order(hold=held)
-    first = start_twice(world, inbox, tmp_path / "checkpoint", world.spark)
-    inbox.put()
-    if not held:
-        first.processAllAvailable()
-    second = start_twice(world, inbox, tmp_path / "checkpoint", world.spark)
-    assert second.id == first.id
-    assert second.runId != first.runId
-    eventually(lambda: not is_active(first), "the first has ended")
-    assert first.exception() is None
-    assert second.isActive
-    world.policy.order()
-    inbox.put()
-    second.processAllAvailable()
-    assert [q.runId for q in world.spark.streams.active] == [second.runId]
-
-
-@pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
-def test_a_name_that_is_taken_is_refused(world: World, inbox: Inbox, tmp_path: Path, held: bool) -> None:
-    world.policy.order(hold=held)
-    first = start_twice(world, inbox, tmp_path / "one", world.spark, name="taken")
-    inbox.put()
-    if not held:
-        first.processAllAvailable()
-    text = failure(lambda: start_twice(world, inbox, tmp_path / "two", world.spark, name="taken"))
-    assert "Cannot start query with name taken" in text
-    assert is_active(first)
 
 
 def test_a_batch_that_fails_fails_the_query_as_in_plain_spark(world: World, inbox: Inbox) -> None:

@@ -206,7 +206,7 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
     late = program(
         tmp_path / "late", ["sh", "-c", f'[ -e {there} ] && exec {real} "$@"', "sh"], pass_arguments=True
     )
-    conf = {"spark.elastic.python": late, "spark.elastic.policyRetryInterval": "1s"}
+    conf = {"spark.elastic.python": late, "spark.elastic.policyRetryInterval": "4s"}
     with application(jvm, inbox, tmp_path, conf) as running:
         running.process_all()
         eventually(lambda: errors(jvm, since), "the policy is given up")
@@ -219,7 +219,7 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
         eventually(lambda: "query_partitions.later" in running.gauges(), "the new query is told of")
         query.stop()
     (line,) = errors(jvm, since)
-    assert "it is tried again in 1000 ms" in line
+    assert "it is tried again in 4000 ms" in line
 
 
 def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import (
@@ -96,3 +98,15 @@ def feed_until_rescaled(world: World, inbox: Inbox, query: StreamingQuery, times
         return world.policy.rescales(query.id) >= times
 
     eventually(look, f"{times} rescales")
+
+
+def is_active(query: StreamingQuery) -> bool:
+    """Ask the query; read as an attribute, mypy takes it to stay as it was."""
+    return query.isActive
+
+
+def failure(call: Callable[[], Any]) -> str:
+    """Return the text of what a call raises."""
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # Spark's own, whatever class PySpark gives it
+        call()
+    return str(raised.value)

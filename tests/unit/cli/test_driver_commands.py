@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import TakeSavepoint
 from spark_elastic.live.look import Look
+from tests.unit.cli.conftest import OTHER, SPREAD
 from tests.unit.cli.served import Canned, Served, run, served
-from tests.unit.core.builder import STATELESS
-from tests.unit.rest.world import ADAPTIVE, COUNTS, ID, NOW, PATIENCE_S
-
-OTHER = "7a1c2a34-9d0b-4c1e-8f50-1234567890ab"
-SPREAD = evolve(STATELESS, query=OTHER, name="spread")
-# Where YARN's filter before a driver's UI sends whoever does not ask through the proxy.
-TO_YARNS_PROXY = "http://rm:8088/proxy/redirect/application_1_1/elastic/api/v1/overview"
-
-
-@pytest.fixture
-def driver() -> Iterator[Served]:
-    with served(
-        {**ADAPTIVE, "spark.elastic.savepoint.allowedPrefixes": "/s"}, queries=(COUNTS, SPREAD)
-    ) as found:
-        found.world.send(
-            ev.QueryProgress, query=ID, run="r1", batch=7, started=NOW - 300, duration_ms=312,
-            input_rows=40, input_rows_per_second=80.0, partitions=4,
-        )  # fmt: skip
-        yield found
+from tests.unit.rest.world import ADAPTIVE, COUNTS, ID, NOW
 
 
 def test_status_shows_slots_queries_and_their_bounds(driver: Served) -> None:
@@ -209,71 +188,6 @@ def test_explain_tells_of_batch_stages(driver: Served) -> None:
     assert driver.run("explain", "counts", "--stages").exit_code == 2
 
 
-def complete_savepoint(driver: Served, *, fail: bool = False) -> threading.Thread:
-    """Do as the shim does once it is told to take a savepoint."""
-
-    def wait() -> None:
-        ordered = driver.world.shim.ordered(TakeSavepoint)
-        if fail:
-            driver.world.send(ev.ActionFailed, action=ordered.id, query=ID, error="no room")
-        else:
-            taken = {"action": ordered.id, "path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
-            driver.world.send(ev.SavepointTaken, query=ID, run="r1", **taken)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
-
-
-def test_savepoint_waits_until_it_is_complete_and_prints_its_path(driver: Served) -> None:
-    shim = complete_savepoint(driver)
-    result = driver.run("savepoint", "counts", "/s")
-    shim.join(PATIENCE_S)
-    assert (result.exit_code, result.stdout) == (0, "file:/s/savepoint-7\n"), result.output
-
-
-def test_a_savepoint_that_fails_is_an_error(driver: Served) -> None:
-    shim = complete_savepoint(driver, fail=True)
-    result = driver.run("savepoint", "counts", "/s")
-    shim.join(PATIENCE_S)
-    assert result.exit_code == 1
-    assert "No savepoint was taken: no room" in result.stderr
-
-
-def test_nobody_waits_longer_than_he_said(driver: Served) -> None:
-    assert driver.run("savepoint", "spread", "/s", "--no-wait").exit_code == 0
-    result = driver.run("savepoint", "counts", "/s", "--timeout", "0")
-    assert result.exit_code == 1
-    assert "is not complete after 0 s" in result.stderr
-
-
-def test_stop_with_savepoint_prints_its_path(driver: Served) -> None:
-    shim = complete_savepoint(driver)
-    result = driver.run("stop", "counts", "--savepoint", "/s", "--json")
-    shim.join(PATIENCE_S)
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["path"] == "file:/s/savepoint-7"
-
-
-def test_a_savepoint_without_a_folder_is_refused(driver: Served) -> None:
-    result = driver.run("stop", "counts", "--savepoint")
-    assert result.exit_code == 1
-    assert "spark.elastic.savepointDir is not set" in result.stderr
-
-
-def test_a_second_savepoint_at_a_time_is_refused(driver: Served) -> None:
-    assert driver.run("savepoint", "counts", "/s", "--no-wait").exit_code == 0
-    result = driver.run("savepoint", "counts", "/s")
-    assert result.exit_code == 1
-    assert "a savepoint of the query is being taken" in result.stderr
-
-
-def test_a_savepoint_goes_only_where_the_settings_allow(driver: Served) -> None:
-    result = driver.run("savepoint", "counts", "file:///etc")
-    assert result.exit_code == 1
-    assert "allowed is what is below /s" in result.stderr
-
-
 def test_an_unknown_query_ends_with_5_and_names_the_nearest(driver: Served) -> None:
     result = driver.run("status", "count")
     assert (result.exit_code, result.stderr) == (
@@ -303,125 +217,6 @@ def test_what_is_not_allowed_ends_with_4(driver: Served) -> None:
         assert "spark.elastic.rest.readOnly is true" in result.stderr
 
 
-def test_a_login_and_headers_go_with_every_request(driver: Served) -> None:
-    arguments = ("status", "--user", "alice", "--header", "X-Team: blue")
-    assert driver.run(*arguments, SPARK_ELASTIC_PASSWORD="secret").exit_code == 0
-    for heard in driver.heard[-2:]:
-        assert heard["Authorization"] == "Basic YWxpY2U6c2VjcmV0"
-        assert heard["X-Team"] == "blue"
-    assert driver.run("status", "--header", "nonsense").exit_code == 2
-    assert driver.run("status", "--header", "X-Team: blue\nX-Other: red").exit_code == 2
-
-
-def test_a_token_comes_from_a_file_or_the_environment_and_what_is_typed_counts_more(
-    driver: Served, tmp_path: Path
-) -> None:
-    file = tmp_path / "token"
-    file.write_text("from.the-file_==\n")
-    environment = {"SPARK_ELASTIC_TOKEN": "from.the.environment"}
-
-    def sent(*arguments: str, **more: str) -> str:
-        result = driver.run("status", *arguments, **environment, **more)
-        assert result.exit_code == 0, result.output
-        return driver.heard[-1]["Authorization"]
-
-    assert sent() == "Bearer from.the.environment"
-    assert sent("--token-file", str(file)) == "Bearer from.the-file_=="
-    assert sent("--user", "alice", SPARK_ELASTIC_PASSWORD="secret") == "Basic YWxpY2U6c2VjcmV0"
-    assert sent("--header", "authorization: Negotiate abc") == "Negotiate abc"
-    driver.run("status", SPARK_ELASTIC_TOKEN="")
-    assert "Authorization" not in driver.heard[-1]
-    both = driver.run("status", "--user", "alice", "--token-file", str(file))
-    assert (both.exit_code, "leave one of them out" in both.stderr) == (2, True)
-
-
-@pytest.mark.parametrize("token", ["Bearer secret", "secret\nsecret", "", "sécret", b"secret\xff"])
-def test_what_is_no_token_is_not_sent_and_not_shown(
-    driver: Served, tmp_path: Path, token: str | bytes
-) -> None:
-    file = tmp_path / "token"
-    file.write_bytes(token if isinstance(token, bytes) else token.encode())
-    result = driver.run("status", "--token-file", str(file))
-    assert result.exit_code == 2
-    assert "has no bearer token" in result.stderr
-    assert "cret" not in result.output
-    assert driver.heard == []
-
-
-@pytest.mark.parametrize("code", [401, 403])
-def test_a_filter_that_wants_a_login_ends_with_4_and_says_what_to_type(driver: Served, code: int) -> None:
-    driver.canned["/"] = Canned(code, '{"status": "403", "message": "Authorization header is missing."}')
-    result = driver.run("status")
-    assert result.exit_code == 4
-    assert f"{driver.url} wants a login ({code} Authorization header is missing.)" in result.stderr
-    for typed in ("--user NAME", "--token-file FILE", "SPARK_ELASTIC_TOKEN"):
-        assert typed in result.stderr
-    driver.canned["/"] = Canned(code)
-    result = driver.run("status", SPARK_ELASTIC_TOKEN="secret")
-    assert result.exit_code == 4
-    assert "does not let this login in" in result.stderr
-    assert "secret" not in result.output
-    found = run("status", "--app", "counts", "--master-ui", driver.url)
-    assert (found.exit_code, "wants a login" in found.stderr) == (4, True)
-
-
-def test_a_login_is_not_carried_to_where_a_master_redirects(driver: Served) -> None:
-    with served() as other:
-        driver.canned["/json/"] = Canned(302, "", {"Location": f"{other.url}/json/"})
-        arguments = ("--app", "counts", "--master-ui", driver.url)
-        result = run("status", *arguments, SPARK_ELASTIC_TOKEN="secret")
-        assert result.exit_code == 3
-        assert f"a redirect to {other.url}/json/: name the master's UI" in result.stderr
-        assert other.heard == []
-
-
-def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listened on
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        for result in (run("status", "--url", url), run("status", SPARK_ELASTIC_URL=url)):
-            assert result.exit_code == 3
-            assert f"no driver at {url} (Connection refused)" in result.stderr
-            assert "SPARK_ELASTIC_URL" in result.stderr
-    with served() as driver:
-        url = driver.url.replace("http:", "https:")
-        result = run("status", "--url", url)
-        assert result.exit_code == 3
-        assert (
-            f"there is no TLS at {url} (WRONG_VERSION_NUMBER): does it begin with http://?" in result.stderr
-        )
-    assert run("status", "--url", "ftp://somewhere").exit_code == 2
-    assert run("status", "--url", "http://u:p@somewhere").exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("canned", "words"),
-    [
-        (Canned(404), "the application runs without the plugin"),
-        (Canned(302, "", {"Location": "/jobs/"}), "the application runs without the plugin"),
-        (Canned(200), "no driver with spark-elastic"),
-        (Canned(200, "[]"), "no driver with spark-elastic"),
-        (Canned(302, "", {"Location": "https://login"}), "redirects to https://login: name that address"),
-        (Canned(302, "", {"Location": TO_YARNS_PROXY}), "type --url http://rm:8088/proxy/application_1_1\n"),
-        (Canned(200, '{"slots": 1}'), "the driver has another version"),
-        (Canned(404, '{"errors": ["nothing is at this path"]}'), "may have an older version"),
-        (Canned(502), "is the application still running?"),
-    ],
-)
-def test_no_such_driver_ends_with_3(driver: Served, canned: Canned, words: str) -> None:
-    driver.canned["/"] = canned
-    result = driver.run("status")
-    assert result.exit_code == 3
-    assert words in result.stderr
-
-
-def test_a_policy_that_is_not_ready_ends_with_6() -> None:
-    with served(begun=False) as driver:
-        result = driver.run("status")
-        assert (result.exit_code, result.stdout) == (6, "")
-        assert "try again" in result.stderr
-
-
 def test_names_complete_if_the_driver_answers(driver: Served, tmp_path: Path) -> None:
     def complete(line: str, **environment: str) -> list[str]:
         words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
@@ -448,32 +243,6 @@ def test_completion_prints_a_script(shell: str, words: str) -> None:
     assert result.exit_code == 0
     assert words in result.stdout
     assert "_SPARK_ELASTIC_COMPLETE" in result.stdout
-
-
-def test_a_driver_is_found_through_its_master(driver: Served) -> None:
-    apps = [{"id": "app-1", "name": "counts"}, {"id": "app-2", "name": "other"}]
-    page = f'<li><a href="{driver.url}">Application Detail UI</a></li>'
-    driver.canned.update(
-        {"/json/": Canned(200, json.dumps({"activeapps": apps})), "/app/": Canned(200, page)}
-    )
-    for named in ("app-1", "counts"):
-        result = run("status", "--app", named, "--master-ui", driver.url)
-        assert result.exit_code == 0, result.output
-    result = run("status", "--app", "app-11", SPARK_ELASTIC_MASTER_UI=driver.url)
-    assert result.exit_code == 3
-    assert "did you mean 'app-1'? running are app-1 (counts), app-2 (other)" in result.stderr
-    # Behind the master's proxy the link is relative.
-    driver.canned["/app/"] = Canned(200, '<a href="/proxy/app-1">Application Detail UI</a>')
-    driver.canned["/proxy/app-1/elastic/api/v1/overview"] = Canned(404)
-    result = run("status", "--app", "app-1", "--master-ui", driver.url)
-    assert f"{driver.url}/proxy/app-1 answers" in result.stderr
-    driver.canned["/app/"] = Canned(200, "Disabled")
-    result = run("status", "--app", "app-1", "--master-ui", driver.url)
-    assert (result.exit_code, "has no UI" in result.stderr) == (3, True)
-    driver.canned["/json/"] = Canned(200, "{}")
-    result = run("status", "--app", "app-1", "--master-ui", driver.url)
-    assert (result.exit_code, "is no Standalone master" in result.stderr) == (3, True)
-    assert driver.run("status", "--app", "app-1").exit_code == 2
 
 
 def test_watch_tells_what_changes_until_the_driver_is_gone(

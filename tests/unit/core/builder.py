@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from attrs import define, evolve, field
@@ -251,3 +251,7 @@ def only(actions: Sequence[Action], kind: type[A]) -> A:
 def matches(action: Action, kind: type[Action], **fields: Any) -> bool:
     """Compare only the named fields."""
     return type(action) is kind and all(getattr(action, name) == value for name, value in fields.items())
+
+
+Stage = Callable[..., Scene]
+"""Gives a scene with settings of its own."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
-import threading
 from pathlib import Path
 
 import pytest
 
 from spark_elastic.core.actions import Rescale
-from spark_elastic.core.events import CancelRequested, Event, ExecutorAdded, TimerFired
+from spark_elastic.core.events import CancelRequested, Event, TimerFired
 from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime.entries import (
     ActionsEntry,
@@ -22,7 +21,6 @@ from spark_elastic.runtime.entries import (
     Unreadable,
     read_journal,
 )
-from spark_elastic.runtime.follow import follow
 from spark_elastic.runtime.journal import Journal, journal_folder, journal_name, open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
@@ -356,57 +354,6 @@ def test_where_the_journal_goes(conf: dict[str, str], folder: str | None) -> Non
 def test_the_name_of_a_journal_is_a_file_name() -> None:
     assert journal_name("app-20261121-0001") == "spark-elastic-app-20261121-0001.jsonl"
     assert journal_name("../etc/x y") == "spark-elastic-.._etc_x_y.jsonl"
-
-
-def test_a_follower_sees_what_is_written_while_it_looks(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    done = threading.Event()
-    seen: list[Entry] = []
-    reader = threading.Thread(target=lambda: seen.extend(follow(path, done.is_set)))
-    reader.start()
-    journal = Journal(path, application="app-1", settings=Settings(), max_size=1 << 20)
-    for event in crowd(50):
-        journal.event(encode_event(event))
-        journal.end_batch()
-    journal.close()
-    done.set()
-    reader.join(10)
-    assert [entry.event for entry in seen if isinstance(entry, EventEntry)] == crowd(50)
-
-
-def test_a_follower_goes_on_in_the_next_part(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    journal = Journal(path, application="app-1", settings=Settings(), max_size=20_000)
-    done = False
-    seen: list[Entry] = []
-    entries = follow(path, lambda: done)
-    everybody = crowd(400)
-    for first in range(0, 400, 50):
-        batch = everybody[first : first + 50]
-        for event in batch:
-            journal.event(encode_event(event))
-        journal.end_batch(lambda: StateEntry(state={}, own_events=0, last_event="s1"))
-        while len(numbers(seen)) < first + 50:
-            seen.append(next(entries))
-    journal.close()
-    done = True
-    seen.extend(entries)
-    assert numbers(seen) == list(range(1, 401))
-    parts = [entry.part for entry in seen if isinstance(entry, Header)]
-    assert len(parts) > 2
-    assert parts == list(range(len(parts)))
-
-
-def numbers(seen: list[Entry]) -> list[int]:
-    return [
-        int(entry.event.executor)
-        for entry in seen
-        if isinstance(entry, EventEntry) and isinstance(entry.event, ExecutorAdded)
-    ]
-
-
-def test_a_follower_of_nothing_ends_when_told(tmp_path: Path) -> None:
-    assert list(follow(tmp_path / "none", lambda: True)) == []
 
 
 def test_what_was_written_can_be_read_after_each_batch(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,9 +10,8 @@ from attrs import evolve
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
-from tests.unit.core.builder import STATEFUL, Scene, decisions, only, orders, reasons
+from tests.unit.core.builder import STATEFUL, Scene, Stage, decisions, only, orders, reasons
 
-Stage = Callable[..., Scene]
 IDLE_MS = 50_000
 
 

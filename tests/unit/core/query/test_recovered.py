@@ -13,10 +13,9 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.scheduler import Scheduler
-from tests.unit.core.builder import STATEFUL, STATELESS, Scene, matches, only, orders, reasons
+from tests.unit.core.builder import STATEFUL, STATELESS, Scene, Stage, matches, only, orders, reasons
 from tests.unit.core.query.reached import creating, executing, restarting, waiting
 
-Stage = Callable[..., Scene]
 QUERY = {"query": "counts", "run": "r1"}
 DISK_FULL = ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",))
 

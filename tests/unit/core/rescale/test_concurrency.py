@@ -20,9 +20,7 @@ from spark_elastic.core.events import (
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.rescale.concurrency import PATIENCE_MS, Candidate, MoveQueue
 from spark_elastic.core.scheduler import Scheduler
-from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, decisions, only, orders, reasons
-
-Stage = Callable[..., Scene]
+from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, Stage, decisions, only, orders, reasons
 
 AT_ONCE = {"cooldown_ms": 0, "executing_stabilization_ms": 0, "max_delay_ms": 0, "rescale_policy": "always"}
 BATCH_MS = {"a": 300, "b": 900, "c": 600}

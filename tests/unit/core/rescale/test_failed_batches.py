@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from spark_elastic.core.actions import Rescale
 from spark_elastic.core.failures.strategy import FixedDelay
-from tests.unit.core.builder import Scene, orders, reasons
+from tests.unit.core.builder import Scene, Stage, orders, reasons
 
-Stage = Callable[..., Scene]
 AGAIN = FixedDelay(attempts=9, delay_ms=1_000)
 HOUR_MS = 3_600_000
 

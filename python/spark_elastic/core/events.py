@@ -15,6 +15,7 @@ from typing import Literal
 from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
@@ -345,12 +346,15 @@ class PolicyFileChanged(Event):
     """The policy file at `path` says something new, or was read for the first time.
 
     `bounds` is by the name of the query and the id of its vertex, `defaults` is for every query whose name is
-    not there; None says nothing about those.
+    not there; None says nothing about those. `sharing` is by the name of the query; where that says nothing,
+    `default_sharing` counts.
     """
 
     path: str
     defaults: WantedBounds | None = None
     bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
+    default_sharing: WantedSharing = NOTHING_WANTED
+    sharing: Mapping[str, WantedSharing] = field(factory=dict)
 
 
 @frozen(kw_only=True)

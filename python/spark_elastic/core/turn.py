@@ -35,14 +35,13 @@ class Counters:
 class Turn:
     """The event at hand, and the way out for actions.
 
-    `cause` is the id of the event, `now` its time (epoch ms), `slots_before` are the slots before it, `slots`
-    those of now. `actions` are those that it has led to so far, in order.
+    `cause` is the id of the event, `now` its time (epoch ms), `slots` are all slots of now.
+    `actions` are those that it has led to so far, in order.
     """
 
     settings: CoreSettings
     cause: str
     now: int
-    slots_before: int
     slots: int
     actions: list[Action] = field(factory=list)
     _counters: Counters

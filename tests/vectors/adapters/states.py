@@ -157,7 +157,6 @@ class _Case:
                     settings=scene.settings,
                     cause="s0",
                     now=scene.now,
-                    slots_before=2,
                     slots=2,
                     counters=Counters(),
                 )

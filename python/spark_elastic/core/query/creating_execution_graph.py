@@ -23,6 +23,7 @@ class CreatingExecutionGraph(State):
     """
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
+    starting: ClassVar[bool] = True
 
     waited_ms: int = 0
 

@@ -120,8 +120,11 @@ class Step(Deciding):
 
     def fail_without_resources(self, waited_ms: int) -> None:
         """Go to Failing; the query ends with an exception that says what it has waited for."""
-        numbers = {"needed": self.needed_slots, "waited_ms": waited_ms}
-        self.report("failure_no_resources", before=self.record.partitions, numbers=numbers)
+        shortage = self.share.shortage
+        assert shortage is not None
+        reason = "failure_others_first" if shortage.ahead else "failure_no_resources"
+        numbers = {**shortage.numbers(), "waited_ms": waited_ms}
+        self.report(reason, before=self.record.partitions, numbers=numbers)
         said = self.record.last_decision
         assert said is not None
         self.fail(said.message)

@@ -8,6 +8,7 @@ from attrs import define, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import QueryFacts, QueryProgress
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
@@ -27,6 +28,7 @@ class QueryView:
     partitions: int | None
     target: int | None
     requirements: Requirements
+    share: Share
     last_progress: QueryProgress | None
     last_decision: Decision | None
     restarted: int
@@ -53,6 +55,7 @@ class Queries(Mapping[str, QueryView]):
             partitions=record.partitions,
             target=record.target,
             requirements=record.requirements,
+            share=record.share,
             last_progress=record.last_progress,
             last_decision=record.last_decision,
             restarted=record.restarted,

@@ -11,7 +11,9 @@ from attrs import evolve
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.requirements import Bounds, Requirements, Vertex
 from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.cluster.shares import Claim, Share, Standing, share_out
 from spark_elastic.core.failures.strategy import FixedDelay
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, decisions, only, reasons
 
@@ -49,6 +51,49 @@ def states(scene: Scene) -> dict[str, str]:
 
 def slots(scene: Scene) -> dict[str, int]:
     return {query: view.share.slots for query, view in scene.scheduler.queries.items()}
+
+
+def claim(query: str, standing: Standing, lower: int, upper: int = 20, **more: Any) -> Claim:
+    vertex = Vertex(id="shuffle", group=more.pop("group", query), bounds=Bounds(lower=lower, upper=upper))
+    wanted = Requirements(vertices=(vertex,), bound_by="a test", **more)
+    return Claim(query=query, requirements=wanted, standing=standing)
+
+
+def ahead(share: Share) -> int | None:
+    """Return how many slots others have before one that has too few, None if it has enough."""
+    return None if share.shortage is None else share.shortage.ahead
+
+
+class TestWhereSlotsWereLost:
+    def test_what_runs_without_its_slots_is_in_the_way_of_what_has_not_begun(self) -> None:
+        claims = [claim("a", "running", 2), claim("b", "running", 2), claim("c", "waiting", 1)]
+        shares = share_out(claims, 3)
+        assert {query: ahead(share) for query, share in shares.items()} == {"a": None, "b": 2, "c": 4}
+
+    def test_what_is_left_is_not_divided_before_those_that_run_have_of_it(self) -> None:
+        shares = share_out([claim("a", "running", 2), claim("b", "running", 2)], 3)
+        assert (shares["a"].slots, shares["b"].slots) == (2, 1)
+
+    def test_who_has_failed_comes_after_those_that_run_with_the_same_priority(self) -> None:
+        claims = [claim("a", "recovering", 2), claim("b", "running", 2)]
+        assert ahead(share_out(claims, 2)["a"]) == 2
+        claims[0] = claim("a", "recovering", 2, priority=1)
+        assert {query: ahead(share) for query, share in share_out(claims, 2).items()} == {"a": None, "b": 2}
+
+    def test_who_needs_no_further_slot_may_start_all_the_same(self) -> None:
+        claims = [
+            claim("a", "running", 1, group="default"),
+            claim("b", "running", 3),
+            claim("c", "waiting", 1, group="default"),
+            claim("d", "waiting", 2, group="default"),
+        ]
+        shares = share_out(claims, 2)
+        assert {query: ahead(share) for query, share in shares.items()} == {
+            "a": None,
+            "b": 1,
+            "c": None,
+            "d": 3,
+        }
 
 
 class TestLowerBounds:

@@ -197,12 +197,16 @@ class Lives(RuleBasedStateMachine):
                     assert action.partitions <= facts.explicit_partitions
 
     def needed_by(self, *standings: str, also: str) -> int:
-        """Add up the lower bounds of some queries: within a group the largest counts."""
+        """Add up the lower bounds of queries with some standing, and of one more."""
+        machines = self.scene.scheduler._machines
+        return self.needed([q for q, m in machines.items() if m.record.standing in standings or q == also])
+
+    def needed(self, queries: list[str]) -> int:
+        """Add up the lower bounds of queries: within a group the largest counts."""
         groups: dict[str, int] = {}
-        for query, machine in self.scene.scheduler._machines.items():
-            if machine.record.standing in standings or query == also:
-                for vertex in machine.record.requirements.vertices:
-                    groups[vertex.group] = max(groups.get(vertex.group, 0), vertex.bounds.lower)
+        for query in queries:
+            for vertex in self.scene.scheduler._machines[query].record.requirements.vertices:
+                groups[vertex.group] = max(groups.get(vertex.group, 0), vertex.bounds.lower)
         return sum(groups.values())
 
     # The cluster
@@ -363,10 +367,14 @@ class Lives(RuleBasedStateMachine):
     def bounds_change(self, query: str, lower: int, more: int) -> None:
         most = self.scene.settings.max_parallelism
         bounds = (min(lower, most), min(lower + more, most))
-        self.excused = True
         self.bounds[query] = bounds
         self.changes.add(f"s{len(self.scene.log) + 1}")
+        machines = self.scene.scheduler._machines
+        # What was due before the bounds changed is done first: this one may start by the old ones.
+        before = [q for q, m in machines.items() if m.record.standing == "running" or q == query]
         self.send(ev.RequirementsRequested, query=query, bounds={"shuffle": bounds}, by="somebody")
+        # Who runs is not stopped for bounds that do not fit any more.
+        self.excused |= self.needed(before) > self.scene.scheduler.slots.total
 
     @rule(query=QUERIES, stop=st.booleans(), folder=st.sampled_from(["/savepoints", None]))
     def somebody_wants_a_savepoint(self, query: str, stop: bool, folder: str | None) -> None:
@@ -394,6 +402,14 @@ class Lives(RuleBasedStateMachine):
         for query in queries:
             self.submitted(query, facts)
         self.carry_out_all()
+
+    @rule(lower=st.integers(1, 3), facts=FACTS, cores=st.integers(2, 4))
+    def queries_with_bounds_begin(self, lower: int, facts: ev.QueryFacts, cores: int) -> None:
+        """Together they need more than there may be."""
+        self.executor_comes("4", cores)
+        for query in ("q0", "q1", "q2"):
+            self.bounds_change(query, lower, 1)
+            self.submitted(query, facts)
 
     @precondition(lambda self: self.phase)
     @rule(more=st.booleans(), ms=st.sampled_from([100, 4_000, 30_000]))

@@ -45,6 +45,9 @@ def app(
         # Only who presses a button changes anything.
         "spark.elastic.query.enrichment.upperBound": "1",
         "spark.elastic.query.totals.upperBound": "1",
+        # Either may have all slots: what is shown here is the page.
+        "spark.elastic.query.enrichment.slotSharingGroup": "page",
+        "spark.elastic.query.totals.slotSharingGroup": "page",
         "spark.elastic.slotIdleTimeout": "1h",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("page"), conf) as running:

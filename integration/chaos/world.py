@@ -11,7 +11,7 @@ from urllib.parse import quote
 import psutil
 from attrs import define, field
 
-from integration.chaos.rows import Feeder, Tail
+from integration.chaos.rows import QUERIES, Feeder, Tail
 from integration.chaos.storage import Storage
 from integration.cluster.application import executors
 from integration.streaming.driver import policies_of
@@ -43,6 +43,8 @@ CONF = {
     f"{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
     f"{_SCHEDULER}.executing.cooldownAfterRescaling": "2s",
     f"{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
+    # Bounds of one are not to take slots from the others.
+    **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
     "spark.elastic.restartStrategy.type": "fixed-delay",
     "spark.elastic.restartStrategy.fixedDelay.delay": "2s",
     "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",

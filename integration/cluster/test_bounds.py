@@ -52,7 +52,7 @@ def app(
 
 
 def test_queries_keep_to_their_upper_bound_and_surplus_is_given_back(app: Application) -> None:
-    app.have_workers(3)
+    app.have_workers(4)
     app.feed.start()
     app.start("enrichment", start_enrichment)
     app.start("totals", start_totals)
@@ -67,7 +67,7 @@ def test_bounds_that_are_raised_while_they_run_bring_executors_and_parallelism(
 ) -> None:
     raised = now()
     allow(policy, upper=2, lower=2)
-    app.wait_for_slots(3)
+    app.wait_for_slots(4)  # the lower bounds of both
     app.wait_in_force(2, QUERIES, raised)
     requests = [order.total for order in app.story.orders if isinstance(order, RequestExecutors)]
     assert requests[-1] == 4

@@ -12,7 +12,8 @@
           shuffle: {lowerBound: 1, upperBound: -1}
           source-0: {upperBound: 4}     # most tasks that read its first source
 
-A bound that is left out is that of the defaults, or none.
+A bound that is left out is that of the defaults, or none. Beside the bounds there may be `priority`, `weight`
+and `slotSharingGroup`, the last one of a vertex as well.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from attrs import evolve, field, frozen
 
 from spark_elastic.core.bounds.declared import NO_BOUND, WantedBounds
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE
+from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing, read, what_is_allowed
 
 __all__ = ["MAX_SIZE", "PolicyFile", "PolicyFileError", "load_policy"]
 
@@ -41,6 +43,8 @@ _LONGEST_TEXT = 60
 _ALLOWED_BOUND = f"a whole number from 1 to {MAX_PARALLELISM}, or -1 for no bound"
 _WHOLE = re.compile(r"-1|[1-9][0-9]{0,8}", re.ASCII)
 _BOUNDS = ("lowerBound", "upperBound")
+_GROUP = "slotSharingGroup"
+_SHARING = ("priority", "weight", _GROUP)
 
 
 class PolicyFileError(ValueError):
@@ -56,11 +60,13 @@ class PolicyFile:
     """What a policy file says: -1 stands for no bound.
 
     `queries` is by the name of the query and the id of its vertex; `defaults` None says nothing about other
-    queries.
+    queries. `sharing` is by the name of the query, `default_sharing` is for what is not said there.
     """
 
     defaults: WantedBounds | None = None
     queries: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
+    default_sharing: WantedSharing = NOTHING_WANTED
+    sharing: Mapping[str, WantedSharing] = field(factory=dict)
 
 
 def load_policy(text: str | bytes) -> PolicyFile:
@@ -225,14 +231,23 @@ def _policy(root: _Node, errors: _Errors) -> PolicyFile:
     elif version.kind != "value" or version.text != _VERSION:
         message = f"version is {version.shown()}, allowed is {_VERSION}: write version: {_VERSION}"
         errors.add(version.line, message)
-    defaults = None
-    if _says_something(fields.get("defaults")):
-        defaults = _bounds("defaults", fields["defaults"], WantedBounds(), errors)
+    defaults, default_sharing = None, NOTHING_WANTED
+    node = fields.get("defaults")
+    if node is not None and _says_something(node):
+        entries = _fields("defaults", node, (*_BOUNDS, *_SHARING), errors)
+        if entries is not None:
+            default_sharing = _sharing("defaults", entries, errors)
+            defaults = _bounds_if_any("defaults", node, entries, WantedBounds(), errors)
     queries: dict[str, Mapping[str, WantedBounds]] = {}
+    sharing: dict[str, WantedSharing] = {}
     if _says_something(fields.get("queries")):
         for name, node in (_fields("queries", fields["queries"], None, errors) or {}).items():
-            queries[name] = _query(_member("queries", name), node, defaults or WantedBounds(), errors)
-    return PolicyFile(defaults=defaults, queries=queries)
+            bounds, shares = _query(_member("queries", name), node, defaults or WantedBounds(), errors)
+            if bounds is not None:
+                queries[name] = bounds
+            if shares.says_something:
+                sharing[name] = shares
+    return PolicyFile(defaults=defaults, queries=queries, default_sharing=default_sharing, sharing=sharing)
 
 
 def _says_something(node: _Node | None) -> bool:
@@ -240,12 +255,17 @@ def _says_something(node: _Node | None) -> bool:
     return node is not None and not node.is_empty
 
 
-def _query(path: str, node: _Node, defaults: WantedBounds, errors: _Errors) -> Mapping[str, WantedBounds]:
-    fields = _fields(path, node, ("vertices", *_BOUNDS), errors)
+def _query(
+    path: str, node: _Node, defaults: WantedBounds, errors: _Errors
+) -> tuple[Mapping[str, WantedBounds] | None, WantedSharing]:
+    """Read what is said of one query: bounds by vertex, None if there are none, and how it shares slots."""
+    fields = _fields(path, node, ("vertices", *_BOUNDS, *_SHARING), errors)
     if fields is None:
-        return {}
+        return None, NOTHING_WANTED
+    shares = _sharing(path, fields, errors)
     if "vertices" not in fields:
-        return {SHUFFLE: _bounds_of(path, node, fields, defaults, errors)}
+        bounds = _bounds_if_any(path, node, fields, defaults, errors)
+        return None if bounds is None else {SHUFFLE: bounds}, shares
     for name in _BOUNDS:
         if name in fields:
             where = _member(path, name)
@@ -256,13 +276,41 @@ def _query(path: str, node: _Node, defaults: WantedBounds, errors: _Errors) -> M
     for vertex, inner in (_fields(path, fields["vertices"], None, errors) or {}).items():
         if vertex != SHUFFLE and not re.fullmatch(r"source-\d+", vertex, re.ASCII):
             errors.add(inner.line, _unknown(_member(path, vertex), vertex, (SHUFFLE, "source-0"), "vertex"))
-        vertices[vertex] = _bounds(_member(path, vertex), inner, defaults, errors)
-    return vertices
+        entries = _fields(_member(path, vertex), inner, (*_BOUNDS, _GROUP), errors)
+        if entries is None:
+            continue
+        group = _sharing(_member(path, vertex), entries, errors).group
+        if group is not None:
+            shares = evolve(shares, groups={**shares.groups, vertex: group})
+        wanted = _bounds_if_any(_member(path, vertex), inner, entries, defaults, errors)
+        if wanted is not None:
+            vertices[vertex] = wanted
+    return vertices, shares
 
 
-def _bounds(path: str, node: _Node, defaults: WantedBounds, errors: _Errors) -> WantedBounds:
-    fields = _fields(path, node, _BOUNDS, errors)
-    return defaults if fields is None else _bounds_of(path, node, fields, defaults, errors)
+def _sharing(path: str, fields: Mapping[str, _Node], errors: _Errors) -> WantedSharing:
+    """Read how a query shares slots; what is wrong is left out."""
+    wanted = NOTHING_WANTED
+    for name in [name for name in _SHARING if name in fields]:
+        node = fields[name]
+        plain = node.kind == "value" and (name == _GROUP or not node.quoted)
+        found = read(name, node.text) if plain else None
+        if found is None:
+            allowed, example = what_is_allowed(name)
+            where = f"{path}.{name} is {node.shown()}"
+            errors.add(node.line, f"{where}, allowed is {allowed}: write {name}: {example}")
+        else:
+            wanted = found.over(wanted)
+    return wanted
+
+
+def _bounds_if_any(
+    path: str, node: _Node, fields: Mapping[str, _Node], defaults: WantedBounds, errors: _Errors
+) -> WantedBounds | None:
+    """Read a pair of bounds, None where something else is said and no bound."""
+    if fields and not any(name in fields for name in _BOUNDS):
+        return None
+    return _bounds_of(path, node, fields, defaults, errors)
 
 
 def _bounds_of(

@@ -1,9 +1,11 @@
 """What single queries can be given in the application's settings.
 
 Bounds are ``spark.elastic.query.NAME.lowerBound`` and ``….upperBound``, of a source
-``spark.elastic.query.NAME.source-0.lowerBound``. ``….savepoint`` is a savepoint to start from: it is only
-checked here, since the shim looks at it before the policy hears of the query. The name is the query's own
-and may have dots and dashes in it; only what follows its last dot, and the vertex before it, is a key.
+``spark.elastic.query.NAME.source-0.lowerBound``. ``….priority``, ``….weight`` and ``….slotSharingGroup``
+say how it shares slots with others, the last one of a source as well. ``….savepoint`` is a savepoint to
+start from: it is only checked here, since the shim looks at it before the policy hears of the query. The
+name is the query's own and may have dots and dashes in it; only what follows its last dot, and the vertex
+before it, is a key.
 """
 
 from __future__ import annotations
@@ -11,7 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from attrs import field, frozen
+
+from spark_elastic.core.bounds import sharing
 from spark_elastic.core.bounds.declared import NO_BOUND, WantedBounds
+from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
 from spark_elastic.core.keys import key
 
 PREFIX = f"{key.PREFIX}query."
@@ -20,6 +26,27 @@ DOC = (
     "Fewest and most partitions of the query with this name (adaptive mode); -1: no bound. With `.source-0` "
     "after the name: fewest and most tasks that read its first source. The policy file counts more."
 )
+SHARING_DOCS = {
+    "query.NAME.priority": (
+        "int",
+        "0",
+        "Where there are too few slots for the lower bounds of all queries, those with a higher priority "
+        "have theirs first, of equal ones the one that was submitted first (adaptive mode).",
+    ),
+    "query.NAME.weight": (
+        "number above 0",
+        "1",
+        "Where there are too few slots for the upper bounds of all queries, those above the lower bounds are "
+        "divided by weight (adaptive mode).",
+    ),
+    "query.NAME.slotSharingGroup": (
+        "name",
+        "none",
+        "Queries of one group use the same slots: it needs what the widest needs, while groups add up "
+        "(adaptive mode). With `.source-0` after the name: the group of its first source. None: a group of "
+        "its own if anything is declared for the query, else `default`.",
+    ),
+}
 SAVEPOINT_EXAMPLE = "query.NAME.savepoint"
 SAVEPOINT_DOC = (
     "Savepoint (a folder) that the query with this name starts from if its checkpoint is new: offsets and "
@@ -28,18 +55,35 @@ SAVEPOINT_DOC = (
 Bounds = Mapping[str, WantedBounds]
 
 _SAVEPOINT = "savepoint"
+_SHARING = {
+    "priority": "priority",
+    "weight": "weight",
+    "slotSharingGroup": "slotSharingGroup",
+    "slot-sharing-group": "slotSharingGroup",
+}
+_ALLOWED = "lowerBound, upperBound, priority, weight, slotSharingGroup and savepoint"
 _SOURCE = re.compile(r"(.+)\.(source-\d+)", re.ASCII)
 _ENDS = {"lowerBound": "lower", "lower-bound": "lower", "upperBound": "upper", "upper-bound": "upper"}
 
 
+@frozen
+class QuerySettings:
+    """What was set by the name of a query: bounds, those of sources by vertex as well, and sharing."""
+
+    bounds: Bounds = field(factory=dict)
+    source_bounds: Mapping[str, Bounds] = field(factory=dict)
+    sharing: Mapping[str, WantedSharing] = field(factory=dict)
+
+
 def is_one(name: str) -> bool:
-    """Say whether a setting is the bound of a query, or tries to be."""
+    """Say whether a setting is one of a query, or tries to be."""
     return name.startswith(PREFIX)
 
 
-def read(conf: Mapping[str, str]) -> tuple[Bounds, Mapping[str, Bounds], tuple[str, ...]]:
-    """Return the bounds by query name, those of sources by query name and vertex, and all that is wrong."""
+def read(conf: Mapping[str, str]) -> tuple[QuerySettings, tuple[str, ...]]:
+    """Return what is set for queries, and all that is wrong."""
     found: dict[tuple[str, str], dict[str, int]] = {}
+    shares: dict[str, WantedSharing] = {}
     errors: list[str] = []
     for name, text in sorted(conf.items()):
         if not is_one(name):
@@ -49,12 +93,17 @@ def read(conf: Mapping[str, str]) -> tuple[Bounds, Mapping[str, Bounds], tuple[s
             if not text.strip():
                 errors.append(f"{name} is empty, allowed is the folder of a savepoint: set it or remove it")
             continue
-        if not query or end not in _ENDS:
-            example = f"{PREFIX}{query or (end if end not in _ENDS else 'NAME')}.upperBound"
-            errors.append(
-                f"{name} is no setting, those of a query are lowerBound, upperBound and savepoint: "
-                f"set {example}"
-            )
+        if not query or (end not in _ENDS and end not in _SHARING):
+            known = {*_ENDS, *_SHARING}
+            example = f"{PREFIX}{query or (end if end not in known else 'NAME')}.upperBound"
+            errors.append(f"{name} is no setting, those of a query are {_ALLOWED}: set {example}")
+            continue
+        if end in _SHARING:
+            try:
+                of_query, share = _read_sharing(query, _SHARING[end], text.strip())
+                shares[of_query] = share.over(shares.get(of_query, NOTHING_WANTED))
+            except ValueError as error:
+                errors.append(f"{name} {error}")
             continue
         bound = _read(text.strip())
         if bound is None:
@@ -79,19 +128,46 @@ def read(conf: Mapping[str, str]) -> tuple[Bounds, Mapping[str, Bounds], tuple[s
                 f"{name}.lowerBound is '{wanted.lower}', allowed is at most the upper bound, "
                 f"'{wanted.upper}': set {name}.lowerBound={wanted.upper}"
             )
-    return bounds, sources, tuple(errors)
+    return QuerySettings(bounds, sources, shares), tuple(errors)
 
 
-def write(bounds: Bounds, sources: Mapping[str, Bounds]) -> dict[str, str]:
-    """Write bounds as settings; `read` reads them back."""
-    named = [(_name(query), wanted) for query, wanted in bounds.items()]
-    for query, vertices in sources.items():
+def _read_sharing(query: str, end: str, text: str) -> tuple[str, WantedSharing]:
+    """Return the name of a query and what was set for it. Raises ValueError with what is wrong."""
+    wanted = sharing.read(end, text)
+    if wanted is None:
+        allowed, example = sharing.what_is_allowed(end)
+        raise ValueError(f"is '{text}', allowed is {allowed}: set it to {example}, or remove it")
+    of_source = _SOURCE.fullmatch(query)
+    if of_source is None:
+        return query, wanted
+    name, source = of_source[1], of_source[2]
+    if wanted.group is None:
+        raise ValueError(
+            f"is of a source, allowed is one for the whole query: set {_name(name)}.{end}={text}"
+        )
+    return name, WantedSharing(groups={source: wanted.group})
+
+
+def write(settings: QuerySettings) -> dict[str, str]:
+    """Write what is set for queries as settings; `read` reads them back."""
+    named = [(_name(query), wanted) for query, wanted in settings.bounds.items()]
+    for query, vertices in settings.source_bounds.items():
         named += ((_name(query, source), wanted) for source, wanted in vertices.items())
-    return {
+    written = {
         f"{name}.{end}": str(value)
         for name, wanted in named
         for end, value in (("lowerBound", wanted.lower), ("upperBound", wanted.upper))
     }
+    for query, share in settings.sharing.items():
+        values = {"priority": share.priority, "weight": share.weight, "slotSharingGroup": share.group}
+        written |= {f"{_name(query)}.{end}": _text(of) for end, of in values.items() if of is not None}
+        for vertex, group in share.groups.items():
+            written[f"{_name(query, vertex)}.slotSharingGroup"] = group
+    return written
+
+
+def _text(value: float | str) -> str:
+    return f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def _name(query: str, source: str = "") -> str:

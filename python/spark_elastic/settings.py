@@ -16,6 +16,7 @@ from attrs import field, frozen
 from spark_elastic import query_bounds
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import POLICIES
 from spark_elastic.core.keys import KEYS, batch, rescaling, restarts
 from spark_elastic.core.keys.key import PREFIX, Key, key_of
@@ -52,6 +53,7 @@ class Settings:
     values: Mapping[Key[Any], Any] = field(factory=dict, converter=_complete)
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
+    sharing: Mapping[str, WantedSharing] = field(factory=dict)
 
     def __getitem__(self, key: Key[Value]) -> Value:
         value: Value = self.values[key]
@@ -65,6 +67,7 @@ class Settings:
             decision_wait_ms=self[batch.DECISION_WAIT_MS] if self[batch.ENABLED] else 0,
             bounds=self.bounds,
             source_bounds=self.source_bounds,
+            sharing=self.sharing,
             restart=self._view(POLICIES[self[restarts.STRATEGY]]),
         )
 
@@ -76,7 +79,8 @@ class Settings:
         """Return the value of every key that has one as text; `load` reads it back to equal settings."""
         there = ((key, value) for key, value in self.values.items() if value is not None)
         ours = {key.full_name: key.format(value) for key, value in there}
-        return {**ours, **query_bounds.write(self.bounds, self.source_bounds)}
+        of_queries = query_bounds.QuerySettings(self.bounds, self.source_bounds, self.sharing)
+        return {**ours, **query_bounds.write(of_queries)}
 
     def _view(self, view: type[View], **others: Any) -> View:
         """Fill the fields of `view` that hold the value of a key; `others` count more."""
@@ -98,7 +102,7 @@ def load(conf: Mapping[str, str]) -> Settings:
     values: dict[Key[Any], Any] = {}
     typed: dict[Key[Any], str] = {}
     refused: set[Key[Any]] = set()
-    bounds, source_bounds, wrong = query_bounds.read(conf)
+    of_queries, wrong = query_bounds.read(conf)
     errors.extend(wrong)
     for name, text in sorted(conf.items()):
         if not name.startswith(PREFIX) or query_bounds.is_one(name):
@@ -120,7 +124,12 @@ def load(conf: Mapping[str, str]) -> Settings:
         typed[key] = name
     if values.get(rescaling.MODE) == "adaptive":
         values = {**{key: key.adaptive for key in KEYS}, **values}
-    settings = Settings(values=values, bounds=bounds, source_bounds=source_bounds)
+    settings = Settings(
+        values=values,
+        bounds=of_queries.bounds,
+        source_bounds=of_queries.source_bounds,
+        sharing=of_queries.sharing,
+    )
     errors.extend(contradictions(settings.values, refused))
     if errors:
         raise SettingsError(tuple(errors))
@@ -148,6 +157,10 @@ def markdown_table() -> str:
         lines.append(f"| `{key.name}` | {key.kind.name} | {default} | {key.doc}{older} |")
     lines += [
         f"| `{query_bounds.EXAMPLES[0]}`, `….{query_bounds.EXAMPLES[1]}` | int | none | {query_bounds.DOC} |",
+        *(
+            f"| `{name}` | {kind} | {default} | {doc} |"
+            for name, (kind, default, doc) in query_bounds.SHARING_DOCS.items()
+        ),
         f"| `{query_bounds.SAVEPOINT_EXAMPLE}` | folder | none | {query_bounds.SAVEPOINT_DOC} |",
     ]
     return "\n".join(lines) + "\n"

@@ -23,6 +23,7 @@ from spark_elastic.core.actions import (
     StartQuery,
     TakeSavepoint,
 )
+from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from spark_elastic.core.rescale.concurrency import PATIENCE_MS
 from spark_elastic.core.settings import CoreSettings
@@ -65,6 +66,15 @@ SETTINGS = st.builds(
     ),
     explicit_parallelism=st.sampled_from(["fixed", "upperBound", "ignore"]),
     max_parallelism=st.sampled_from([1, 3, 32_768]),
+    sharing=st.dictionaries(
+        QUERIES,
+        st.builds(
+            WantedSharing,
+            priority=st.sampled_from([None, 1, -1]),
+            weight=st.sampled_from([None, 0.5, 3.0]),
+            group=st.sampled_from([None, None, "etl"]),
+        ),
+    ),
     history_size=st.sampled_from([1, 4]),
 )
 
@@ -83,6 +93,7 @@ class Lives(RuleBasedStateMachine):
     """The shim's side: where each query is, which orders are open, how many partitions are in force.
 
     `fresh` are the queries of which the policy knows that their state was moved, and of no batch since.
+    `excused` says that more may run than lower bounds allow: slots were lost since, or other bounds declared.
     `moves_since` is when the first of the open orders to move a query's state was given.
     """
 
@@ -100,6 +111,7 @@ class Lives(RuleBasedStateMachine):
         self.fresh: set[str] = set()
         self.bounds: dict[str, tuple[int, int]] = {}
         self.changes: set[str] = set()
+        self.excused = False
         self.moves_since: dict[str, int] = {}
         self.runs = 0
 
@@ -109,7 +121,10 @@ class Lives(RuleBasedStateMachine):
         self.scene.start(*([cores] if cores else []))
 
     def send(self, kind: type[ev.Event], **fields: Any) -> None:
-        self.see(self.scene.send(kind, **fields))
+        before = self.scene.scheduler.slots.total
+        actions = self.scene.send(kind, **fields)
+        self.excused |= self.scene.scheduler.slots.total < before
+        self.see(actions)
 
     def see(self, actions: tuple[Action, ...]) -> None:
         reported: set[str | None] = set()
@@ -185,8 +200,9 @@ class Lives(RuleBasedStateMachine):
         # What was due before the bounds changed is done first, by the old ones.
         held = given.mode == "adaptive" and not given.advise_only
         if held and isinstance(action, StartQuery) and action.cause not in self.changes:
-            lower = self.scene.scheduler._machines[action.query].record.requirements.lower
-            assert self.scene.scheduler.slots.total >= lower, "started below its lower bound"
+            lower = self.needed_by("running", also=action.query)
+            total = self.scene.scheduler.slots.total
+            assert self.excused or total >= lower, "started below the lower bounds"
         if action.partitions is not None:
             facts = self.facts[action.query]
             # After a failure it starts with what it had.
@@ -203,6 +219,19 @@ class Lives(RuleBasedStateMachine):
                 assert given.explicit_parallelism != "fixed"
                 if given.explicit_parallelism == "upperBound":
                     assert action.partitions <= facts.explicit_partitions
+
+    def needed_by(self, *standings: str, also: str) -> int:
+        """Add up the lower bounds of queries with some standing, and of one more."""
+        machines = self.scene.scheduler._machines
+        return self.needed([q for q, m in machines.items() if m.record.standing in standings or q == also])
+
+    def needed(self, queries: list[str]) -> int:
+        """Add up the lower bounds of queries: within a group the largest counts."""
+        groups: dict[str, int] = {}
+        for query in queries:
+            for vertex in self.scene.scheduler._machines[query].record.requirements.vertices:
+                groups[vertex.group] = max(groups.get(vertex.group, 0), vertex.bounds.lower)
+        return sum(groups.values())
 
     # The cluster
 
@@ -229,7 +258,7 @@ class Lives(RuleBasedStateMachine):
             self.runs += 1
             # The orders for a run of before find nobody.
             self.open = [order for order in self.open if getattr(order, "query", None) != query]
-            self.facts[query] = evolve(facts, query=query)
+            self.facts[query] = evolve(facts, query=query, name=query)
             self.phase[query] = "held"
             self.send(ev.QuerySubmitted, facts=self.facts[query], run=f"r{query}")
 
@@ -255,6 +284,7 @@ class Lives(RuleBasedStateMachine):
                 if well:
                     self.ends(query, "boom")
                 else:
+                    self.excused = True
                     self.runs_now(query)
             case CancelQuery(query=query) if query in self.phase:
                 # A stop that takes long is answered late, and the query ends all the same.
@@ -322,6 +352,7 @@ class Lives(RuleBasedStateMachine):
     @rule(query=QUERIES)
     def started_unasked(self, query: str) -> None:
         if self.phase.get(query) == "held":
+            self.excused = True
             self.runs_now(query)
 
     @rule(query=QUERIES, duration_ms=st.integers(1, 20_000), later=st.integers(0, 3_000))
@@ -347,7 +378,9 @@ class Lives(RuleBasedStateMachine):
         """A rescale that has not been carried out is off, whether anybody says so or not."""
         if self.phase.get(query) == "running":
             pending = self.rescales(query)
-            self.open = [order for order in self.open if order not in pending]
+            # A start that came too late is no answer to this failure.
+            late = [order for order in self.open if isinstance(order, StartQuery) and order.query == query]
+            self.open = [order for order in self.open if order not in (*pending, *late)]
             self.phase[query] = "failed"
             self.failures[query] = failure
             self.send(ev.QueryFailed, query=query, run=f"r{query}", failure=failure)
@@ -360,7 +393,12 @@ class Lives(RuleBasedStateMachine):
         bounds = (min(lower, most), min(lower + more, most))
         self.bounds[query] = bounds
         self.changes.add(f"s{len(self.scene.log) + 1}")
+        machines = self.scene.scheduler._machines
+        # What was due before the bounds changed is done first: this one may start by the old ones.
+        before = [q for q, m in machines.items() if m.record.standing == "running" or q == query]
         self.send(ev.RequirementsRequested, query=query, bounds={"shuffle": bounds}, by="somebody")
+        # Who runs is not stopped for bounds that do not fit any more.
+        self.excused |= self.needed(before) > self.scene.scheduler.slots.total
 
     @rule(query=QUERIES, stop=st.booleans(), folder=st.sampled_from(["/savepoints", None]))
     def somebody_wants_a_savepoint(self, query: str, stop: bool, folder: str | None) -> None:
@@ -388,6 +426,14 @@ class Lives(RuleBasedStateMachine):
         for query in queries:
             self.submitted(query, facts)
         self.carry_out_all()
+
+    @rule(lower=st.integers(1, 3), facts=FACTS, cores=st.integers(2, 4))
+    def queries_with_bounds_begin(self, lower: int, facts: ev.QueryFacts, cores: int) -> None:
+        """Together they need more than there may be."""
+        self.executor_comes("4", cores)
+        for query in ("q0", "q1", "q2"):
+            self.bounds_change(query, lower, 1)
+            self.submitted(query, facts)
 
     @precondition(lambda self: self.phase)
     @rule(more=st.booleans(), ms=st.sampled_from([100, 4_000, 30_000]))
@@ -430,7 +476,7 @@ class Lives(RuleBasedStateMachine):
     def nobody_waits_in_vain(self) -> None:
         for query, phase in self.phase.items():
             record = self.scene.scheduler._machines[query].record
-            short = self.scene.scheduler.slots.total < record.requirements.lower
+            short = self.scene.scheduler.slots.total < self.needed_by("running", also=query)
             waits = short and record.state.name == "WaitingForResources"
             assert waits or (phase == "running" and record.state.name == "Executing"), record.state
             # A copy of which nobody has heard the end keeps nothing from happening.
@@ -449,6 +495,7 @@ class Lives(RuleBasedStateMachine):
         world = self.world()
         self.open.clear()
         self.changes.clear()
+        self.excused = True
         self.bounds.clear()  # requests are nowhere written down
         self.fresh.update(query for query, phase in self.phase.items() if phase != "held")
         self.scene = self.new_scene(self.scene.settings, self.scene.now)
@@ -489,8 +536,31 @@ class Lives(RuleBasedStateMachine):
             return
         for query in self.phase:
             machine = self.scene.scheduler._machines[query]
-            if given.advise_only or self.scene.scheduler.slots.total >= machine.record.requirements.lower:
+            needed = self.needed_by("running", "recovering", also=query)
+            if given.advise_only or self.scene.scheduler.slots.total >= needed:
                 assert machine.record.state.name != "WaitingForResources"
+
+    @invariant()
+    def what_is_declared_adds_up(self) -> None:
+        """The lower bounds of what runs fit into the slots, unless these were lost meanwhile."""
+        given, total = self.scene.settings, self.scene.scheduler.slots.total
+        if self.needed_by("running", also="") <= total:
+            self.excused = False
+        else:
+            assert self.excused or given.advise_only or given.mode == "reactive"
+
+    @invariant()
+    def shares_add_up_to_no_more_than_there_is(self) -> None:
+        used: dict[str, int] = {}
+        total = self.scene.scheduler.slots.total
+        for machine in self.scene.scheduler._machines.values():
+            record = machine.record
+            if record.standing is not None and record.share.suffices:
+                assert record.requirements.lower <= record.share.slots <= total
+                vertex = record.requirements.shuffle
+                most = vertex.parallelism(record.share.slots)
+                used[vertex.group] = max(used.get(vertex.group, 0), most)
+        assert sum(used.values()) <= total
 
     def teardown(self) -> None:
         self.scene.check()

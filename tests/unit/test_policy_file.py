@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.policy_file import MAX_SIZE, PolicyFile, PolicyFileError, load_policy
 
 EXAMPLE = Path(__file__).parents[2] / "conf" / "policy.yaml"
+FIELDS = "vertices, lowerBound, upperBound, priority, weight, slotSharingGroup"
 BOUND = "a whole number from 1 to 32768, or -1 for no bound"
 
 
@@ -53,6 +55,7 @@ def test_the_example_says_what_it_shows() -> None:
             "counts": {"shuffle": pair(2, 6)},
             "orders": {"shuffle": pair(1, 8), "source-0": pair(1, 4)},
         },
+        sharing={"counts": WantedSharing(priority=1, weight=2.0), "orders": WantedSharing(group="reports")},
     )
 
 
@@ -116,9 +119,9 @@ queries:
         "write 2 or less",
         "line 10: queries.'a.b'.upperBound is beside vertices, allowed is one of the two: "
         "move it to vertices.shuffle",
-        "line 11: queries.list is a list, allowed is a mapping of vertices, lowerBound, upperBound: "
+        f"line 11: queries.list is a list, allowed is a mapping of {FIELDS}: "
         "write it indented below, or remove it",
-        "line 12: queries.nothing is empty, allowed is a mapping of vertices, lowerBound, upperBound: "
+        f"line 12: queries.nothing is empty, allowed is a mapping of {FIELDS}: "
         "write it indented below, or remove it",
         "line 13: queries.empty is empty, allowed is lowerBound and upperBound: write one or remove it",
     )
@@ -241,3 +244,44 @@ PIECES = st.sampled_from(
 def test_whatever_is_in_a_file_it_is_read_or_refused(text: str | bytes) -> None:
     with suppress(PolicyFileError):
         assert isinstance(load_policy(text), PolicyFile)
+
+
+def test_how_queries_share_slots() -> None:
+    text = """version: 1
+defaults: {weight: 2}
+queries:
+  counts: {lowerBound: 2, priority: -3, weight: 0.5}
+  orders:
+    slotSharingGroup: etl
+    vertices: {source-0: {slotSharingGroup: kafka.in, upperBound: 3}, source-1: {slotSharingGroup: files}}
+"""
+    policy = load_policy(text)
+    assert policy.default_sharing == WantedSharing(weight=2.0)
+    assert policy.defaults is None
+    assert policy.sharing == {
+        "counts": WantedSharing(priority=-3, weight=0.5),
+        "orders": WantedSharing(group="etl", groups={"source-0": "kafka.in", "source-1": "files"}),
+    }
+    assert policy.queries == {"counts": {"shuffle": pair(lower=2)}, "orders": {"source-0": pair(upper=3)}}
+
+
+def test_what_is_wrong_about_sharing_is_said() -> None:
+    text = """version: 1
+queries:
+  a: {priority: 1.5, weight: 0}
+  b: {priority: '1', slotSharingGroup: a b}
+  c: {vertices: {source-0: {weight: 2}}}
+"""
+    assert errors(text) == (
+        "line 3: queries.a.priority is '1.5', allowed is a whole number from -1000000 to 1000000: "
+        "write priority: 1",
+        "line 3: queries.a.weight is '0', allowed is a number above 0, up to 1000000: write weight: 1",
+        "line 4: queries.b.priority is the text '1', allowed is a whole number from -1000000 to 1000000: "
+        "write priority: 1",
+        "line 4: queries.b.slotSharingGroup is 'a b', allowed is a name of up to 60 letters, digits, dots, "
+        "dashes and underscores: write slotSharingGroup: etl",
+        "line 5: queries.c.vertices.source-0.weight is no field, the nearest is lowerBound: "
+        "write that or remove it",
+        "line 5: queries.c.vertices.source-0 is empty, allowed is lowerBound and upperBound: "
+        "write one or remove it",
+    )

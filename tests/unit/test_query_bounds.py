@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.keys import rescaling, restarts
 from spark_elastic.settings import PREFIX, SettingsError, keys, load
 
@@ -50,6 +51,13 @@ def test_a_name_may_have_dots_and_dashes() -> None:
         ({"counts__upperBound": "0"}, "'0', allowed is a whole number from 1 up, or -1"),
         ({"counts__upper": "3"}, "set spark.elastic.query.counts.upperBound"),
         ({"counts__savepoint": " "}, "query.counts.savepoint is empty, allowed is the folder of a savepoint"),
+        (
+            {"counts__priority": "1.5"},
+            "'1.5', allowed is a whole number from -1000000 to 1000000: set it to 1",
+        ),
+        ({"counts__weight": "0"}, "'0', allowed is a number above 0"),
+        ({"counts__slotSharingGroup": " "}, "is '', allowed is a name of up to 60 letters"),
+        ({"counts__source-0__weight": "2"}, "for the whole query: set spark.elastic.query.counts.weight=2"),
         ({"upperBound": "3"}, "set spark.elastic.query.NAME.upperBound"),
         ({"counts__lowerBound": "9", "counts__upperBound": "3"}, "allowed is at most the upper bound, '3'"),
     ],
@@ -58,6 +66,20 @@ def test_what_is_wrong_is_said(conf: dict[str, str], words: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         load(bounds(**conf))
     assert words in str(refusal.value)
+
+
+def test_how_a_query_shares_slots() -> None:
+    conf = bounds(counts__priority="-3", counts__weight="0.00001", orders__slotSharingGroup="etl")
+    conf[f"{PREFIX}query.eu.orders.source-0.slot-sharing-group"] = "kafka"
+    conf[f"{PREFIX}query.eu.orders.weight"] = "2"
+    settings = load(conf)
+    assert settings.sharing == {
+        "counts": WantedSharing(priority=-3, weight=0.00001),
+        "orders": WantedSharing(group="etl"),
+        "eu.orders": WantedSharing(weight=2.0, groups={"source-0": "kafka"}),
+    }
+    assert load(settings.as_conf()) == settings
+    assert settings.core().sharing == settings.sharing
 
 
 def test_a_savepoint_to_start_from_is_a_setting_of_a_query() -> None:

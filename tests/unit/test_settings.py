@@ -11,6 +11,7 @@ import pytest
 
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.keys import batch, records, rescaling, resources, restarts
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.settings import CoreSettings
@@ -99,6 +100,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         values=values,
         bounds={"counts": WantedBounds(upper=4)},
         source_bounds={"counts": {"source-0": WantedBounds(upper=4)}},
+        sharing={"counts": WantedSharing(priority=1)},
     ).core()
     same = [
         field.name
@@ -221,11 +223,11 @@ def test_settings_written_as_conf_are_read_back() -> None:
 
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
-    # Below the heading: the keys, and the two rows of what single queries can be given.
-    assert len(table) == 2 + len(keys()) + 2
-    assert table[-2].startswith("| `query.NAME.lowerBound`")
+    # Below the heading: the keys, and the five rows of what single queries can be given.
+    assert len(table) == 2 + len(keys()) + 5
+    assert table[-5].startswith("| `query.NAME.lowerBound`")
     assert table[-1].startswith("| `query.NAME.savepoint`")
-    for key, row in zip(keys(), table[2:-2], strict=True):
+    for key, row in zip(keys(), table[2:-5], strict=True):
         assert row.startswith(f"| `{key.name}` |")
         assert row.endswith(". |")
 

@@ -102,7 +102,8 @@ def _heading(query: Json, overview: Json) -> str:
     runs = "" if partitions is None else f" with {partitions} partition{'' if partitions == 1 else 's'}"
     within = f", bounds {bounds(query)}" if overview["mode"] == "adaptive" else ""
     on = f"{slots} slot{'' if slots == 1 else 's'}"
-    return f"{shown(title(query))} ({query['id']}): {query['state']}{runs}, {on} there{within}"
+    share = "" if query["slots"] == slots else f"{query['slots']} of "
+    return f"{shown(title(query))} ({query['id']}): {query['state']}{runs}, {share}{on} there{within}"
 
 
 def _decision(decision: Json, now: int) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Literal
 from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
@@ -353,13 +354,15 @@ class TimerFired(Event):
 class PolicyFileChanged(Event):
     """The policy file at `path` says something new, or was read for the first time.
 
-    `bounds` is by the name of the query and the id of its vertex, `defaults` is for every query whose name is
-    not there; None says nothing about those.
+    `bounds` is by the name of the query and the id of its vertex, `sharing` by its name. Where they say
+    nothing, `defaults` and `default_sharing` do; None is nothing.
     """
 
     path: str
     defaults: WantedBounds | None = None
     bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
+    default_sharing: WantedSharing = NOTHING_WANTED
+    sharing: Mapping[str, WantedSharing] = field(factory=dict)
 
 
 @frozen(kw_only=True)

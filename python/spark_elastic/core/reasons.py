@@ -124,6 +124,11 @@ REASONS: Mapping[str, Reason] = {
         "held",
         "Waits for resources: {slots:slot}, {needed} needed; waits {limit}.",
     ),
+    "waiting_for_others": Reason(
+        "held",
+        "Waits for resources: {needed} needed, and of {total_slots:slot} the lower bounds of queries that "
+        "come first take {ahead}; waits {limit}.",
+    ),
     "waiting_for_more": Reason(
         "held",
         "Has the {needed:slot} it needs; waits up to {stabilization_ms:ms} for more than {slots:slot} "
@@ -137,6 +142,11 @@ REASONS: Mapping[str, Reason] = {
     "below_lower_bounds": Reason(
         "held",
         "Keeps {before:partition} as it is: {slots:slot} cannot meet its lower bound.",
+    ),
+    "lower_bounds_of_others": Reason(
+        "held",
+        "Keeps {before:partition} as it is: its lower bounds need {needed:slot}, and of {total_slots} the "
+        "lower bounds of queries that come first take {ahead}.",
     ),
     "backing_off": Reason(
         "held",
@@ -282,6 +292,12 @@ REASONS: Mapping[str, Reason] = {
         "Fails: it needs {needed:slot}, and after {waited_ms:ms} there are {slots}. {advice}, or raise "
         "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout, which is {wait_ms:ms}.",
     ),
+    "failure_others_first": Reason(
+        "failed",
+        "Fails: it needs {needed:slot}, and after {waited_ms:ms} the lower bounds of queries that come first "
+        "take {ahead} of {total_slots}. Lower a lower bound, give it a higher priority, or raise "
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout.",
+    ),
     "canceling": Reason("info", "Is being stopped for {by}."),
     "canceled": Reason("finished", "Was stopped."),
     # Savepoints
@@ -301,6 +317,11 @@ REASONS: Mapping[str, Reason] = {
     "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
     # Bounds
     "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
+    "slots_shared": Reason(
+        "info",
+        "Can use {slots} of {total_slots:slot}: the lower bounds of all queries take {reserved}, and the "
+        "rest is divided by weight, {weight} of {weights} being its own.",
+    ),
     "source_bounds": Reason("info", "From the next micro-batch on: {bounds}."),
     "source_not_divisible": Reason(
         "info",

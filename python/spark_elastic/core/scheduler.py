@@ -13,7 +13,8 @@ Laws
 
 Theory of operation
 -------------------
-Executor events change the slots (`cluster/slots.py`), and a change of their total goes to every query. What
+Executor events change the slots (`cluster/slots.py`), and which of them a query can use (`cluster/shares.py`)
+depends on what all queries have declared; a change of that goes to the query. What
 concerns a query goes to its machine (`query/machine.py`), which hands it to the state the query is in
 (`query/*.py`) and keeps one timer for it. States choose a count (`rescale/parallelism.py`), wait as their
 transition manager says, and order. How many move their state at once, and who is next, is decided when all
@@ -22,7 +23,7 @@ of them have been told of the event (`rescale/concurrency.py`). This file knows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -32,6 +33,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Configure
 from spark_elastic.core.bounds.declarations import Declarations
 from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Claim, Share, share_out
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.cluster.task_size import TaskSize
@@ -61,6 +63,10 @@ class Scheduler:
     _moves: MoveQueue = field(init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
+    # Who wants slots, or how many, is not what it was when they were last shared out, with so many of them.
+    _claims_changed: bool = field(default=False, init=False)
+    _divisions: int = field(default=0, init=False)
+    _shared_out: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._declarations = Declarations(self.settings)
@@ -92,6 +98,11 @@ class Scheduler:
         return self._declarations.file
 
     @property
+    def divisions(self) -> int:
+        """How often a query has been given other slots; until that changes, each has those that it had."""
+        return self._divisions
+
+    @property
     def queries(self) -> Mapping[str, QueryView]:
         """All queries by id, the latest finished ones among them."""
         return Queries(self._machines)
@@ -109,7 +120,6 @@ class Scheduler:
             settings=self.settings,
             cause=event.id,
             now=self._now,
-            slots_before=self.slots.total,
             slots=self.slots.total,
             moves=self._moves,
             counters=self._counters,
@@ -130,7 +140,6 @@ class Scheduler:
                 self.slots.apply(event)
                 turn.slots = self.slots.total
                 self._supply.stale = True
-                self._tell_slots(turn)
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
             case ev.TimerFired():
@@ -147,6 +156,7 @@ class Scheduler:
                 self._take_over(event, turn)
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
+        self._tell_shares(turn)
         if self._moves.stale:
             self._let_move(turn)
         if self._supply.has_to_look(self._now):
@@ -157,15 +167,46 @@ class Scheduler:
         """Hand over to the machine of a query; one that is not known concerns nobody."""
         machine = self._machines.get(query)
         if machine is not None:
+            standing = machine.record.standing
             machine.handle(event, turn)
+            if machine.record.standing != standing:
+                self._claims_changed = True
             if machine.is_finished:
                 self._supply.stale = True
                 self._forget_finished()
 
-    def _tell_slots(self, turn: Turn) -> None:
-        if turn.slots != turn.slots_before:
+    def _tell_shares(self, turn: Turn) -> None:
+        """Share the slots out again until nobody has others than he was told of.
+
+        What is told leads to starts and rescales only, and a query starts once: that comes to an end.
+        """
+        while self._claims_changed or self.slots.total != self._shared_out:
+            self._share_out()
+            self._claims_changed = False
             for query in self._live():
-                self._tell(query, inner.SlotsChanged(), turn)
+                record = self._machines[query].record
+                if record.share != record.known_share:
+                    self._tell(query, inner.SlotsChanged(), turn)
+
+    def _share_out(self) -> None:
+        """Give every query its share of the slots; it is told of it before the turn ends."""
+        self._claims_changed = True
+        self._shared_out = self.slots.total
+        for query, share in self._shares({}).items():
+            record = self._machines[query].record
+            if record.share != share:
+                record.share = share
+                self._divisions += 1
+
+    def _shares(self, changed: Mapping[str, Requirements]) -> Mapping[str, Share]:
+        """Compute the shares of the queries, some of which have other requirements from now on."""
+        claims = []
+        for query, machine in self._machines.items():
+            standing = machine.record.standing
+            if standing is not None:
+                wanted = changed.get(query, machine.record.requirements)
+                claims.append(Claim(query=query, requirements=wanted, standing=standing))
+        return share_out(claims, self.slots.total)
 
     def _let_move(self, turn: Turn) -> None:
         """Let the next queries move their state, if they still want to; tell the others that they wait."""
@@ -201,14 +242,12 @@ class Scheduler:
         self.slots.replace(event.executors, task)
         turn.slots = self.slots.total
         self._supply.begin(event.conf, task, turn)
+        self._share_out()
         shown = {info.facts.query: info for info in event.queries}
         for query in self._live():
             self._tell(query, inner.Recovered(shown.get(query)), turn)
-        self._tell_slots(turn)
         live = set(self._live())
-        for query, info in shown.items():
-            if query not in live:
-                self._take_up(info, turn, found=True)
+        self._take_up([info for query, info in shown.items() if query not in live], turn, found=True)
 
     def _submitted(self, event: ev.QuerySubmitted, turn: Turn) -> None:
         machine = self._machines.get(event.query)
@@ -217,15 +256,19 @@ class Scheduler:
                 self._tell(event.query, event, turn)
                 return
             self._tell(event.query, inner.Superseded(), turn)
-        self._take_up(ev.QueryInfo(facts=event.facts, run=event.run, phase="held"), turn, found=False)
+        self._take_up([ev.QueryInfo(facts=event.facts, run=event.run, phase="held")], turn, found=False)
 
-    def _take_up(self, info: ev.QueryInfo, turn: Turn, *, found: bool) -> None:
-        query = info.facts.query
-        requirements = self._requirements(info.facts, turn)
-        self._machines.pop(query, None)
-        self._machines[query] = QueryMachine.found(info, self._now, self.settings, requirements)
-        self._supply.stale = True
-        self._tell(query, inner.Begun(found=found), turn)
+    def _take_up(self, infos: Sequence[ev.QueryInfo], turn: Turn, *, found: bool) -> None:
+        for info in infos:
+            query = info.facts.query
+            requirements = self._requirements(info.facts, turn)
+            self._machines.pop(query, None)
+            self._machines[query] = QueryMachine.found(info, self._now, self.settings, requirements)
+            self._supply.stale = True
+        # No one begins before it is known what the others need.
+        self._share_out()
+        for info in infos:
+            self._tell(info.facts.query, inner.Begun(found=found), turn)
 
     def _requirements(self, facts: ev.QueryFacts, turn: Turn) -> Requirements:
         requirements, errors = self._declarations.requirements(facts)
@@ -247,14 +290,21 @@ class Scheduler:
 
     def _tell_bounds(self, queries: Iterable[str], turn: Turn) -> None:
         """Look again at what these queries may have; there may be unknown ones among them."""
+        changed: dict[str, Requirements] = {}
         for query in queries:
             machine = self._machines.get(query)
             if machine is None or machine.is_finished:
                 continue
             requirements = self._requirements(machine.record.facts, turn)
             if requirements != machine.record.requirements:
-                self._supply.stale = True
-                self._tell(query, inner.BoundsChanged(requirements), turn)
+                changed[query] = requirements
+        if not changed:
+            return
+        self._supply.stale = self._claims_changed = True
+        shares = self._shares(changed)
+        for query, requirements in changed.items():
+            share = shares.get(query, self._machines[query].record.share)
+            self._tell(query, inner.BoundsChanged(requirements, share), turn)
 
     def _forget_finished(self) -> None:
         finished = [query for query, machine in self._machines.items() if machine.is_finished]
@@ -272,6 +322,9 @@ class Scheduler:
         for query, machine in self._machines.items():
             assert machine.record.facts.query == query
             machine.record.validate()
+        for query, share in self._shares({}).items():
+            record = self._machines[query].record
+            assert share == record.share == record.known_share
         states = {query: machine.record.state for query, machine in self._machines.items()}
         candidates = {query: state.candidate(self._machines[query].record) for query, state in states.items()}
         self._moves.validate(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import NoRestart, RestartPolicy
 from spark_elastic.core.keys import batch, records, rescaling, resources
 from spark_elastic.core.keys.key import of
@@ -49,6 +50,7 @@ class CoreSettings:
     max_parallelism: int = of(rescaling.MAX_PARALLELISM)
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
+    sharing: Mapping[str, WantedSharing] = field(factory=dict)
     history_size: int = of(records.HISTORY_SIZE)
     savepoint_dir: str | None = of(resources.SAVEPOINT_DIR)
     savepoints_kept: int = of(resources.SAVEPOINTS_KEPT)

@@ -36,15 +36,13 @@ class Counters:
 class Turn:
     """The event at hand, and the way out for actions.
 
-    `cause` is the id of the event, `now` its time (epoch ms), `slots_before` are the slots before it, `slots`
-    those of now. `moves` says who moves its state and who waits for that. `actions` are those that it has led
-    to so far, in order.
+    `cause` is the id of the event, `now` its time (epoch ms), `slots` are all slots of now. `moves` says who
+    moves its state and who waits for that. `actions` are those that it has led to so far, in order.
     """
 
     settings: CoreSettings
     cause: str
     now: int
-    slots_before: int
     slots: int
     moves: MoveQueue
     actions: list[Action] = field(factory=list)

@@ -209,9 +209,12 @@ class Demo:
                 self._bound(step.slots)
 
     def _bound(self, upper: int) -> None:
-        """Write the policy file; whoever reads meanwhile sees the old one or the new one."""
+        """Write the policy file; whoever reads meanwhile sees the old one or the new one.
+
+        The queries share their slots, so that each can have as many as its bound says.
+        """
         new = self.places.policy.with_suffix(".new")
-        new.write_text(f"version: 1\ndefaults:\n  upperBound: {upper}\n")
+        new.write_text(f"version: 1\ndefaults:\n  upperBound: {upper}\n  slotSharingGroup: demo\n")
         new.replace(self.places.policy)
 
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_elastic import __version__
 from spark_elastic.core.actions import Decision
-from spark_elastic.core.bounds.requirements import Requirements, source_vertex
+from spark_elastic.core.bounds.requirements import Requirements, joined_groups, source_vertex
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.keys import records, rescaling
 from spark_elastic.core.query.record import RunFailure, Savepoint
@@ -60,8 +60,9 @@ def overview(view: View) -> Json:
 
 
 def desired_slots(view: View) -> int | None:
-    """Add up the upper bounds of the queries that live; None if one of them has no bound of its own."""
-    uppers = [query.requirements.desired for query in view.queries.values() if query.state != FINISHED]
+    """Add up what the slot-sharing groups of the queries that live can use; None if one has no bound."""
+    live = (query.requirements for query in view.queries.values() if query.state != FINISHED)
+    uppers = [group.upper for group in joined_groups(live).values()]
     maximum = view.settings[rescaling.MAX_PARALLELISM]
     return None if any(upper >= maximum for upper in uppers) else sum(uppers)
 
@@ -82,6 +83,11 @@ def query(view: QueryView) -> Json:
         "requirements": requirements(view.requirements),
         "vertexIds": vertex_ids(facts.query, (vertex.id for vertex in view.requirements.vertices)),
         "boundBy": view.requirements.bound_by,
+        "slots": view.share.slots,
+        "neededSlots": view.requirements.needed,
+        "priority": view.requirements.priority,
+        "weight": view.requirements.shuffle.weight,
+        "slotSharingGroups": {vertex.id: vertex.group for vertex in view.requirements.vertices},
         "restarts": view.restarted,
         "rescales": view.rescaled,
         "sources": [source.name for source in facts.sources],

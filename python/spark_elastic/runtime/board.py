@@ -101,6 +101,7 @@ class Board:
         self._settings: Settings | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
+        self._divisions = 0
         self._query_views = QueryViews()
         self._decisions = Decisions()
         self.timeline = Timeline()
@@ -170,6 +171,10 @@ class Board:
         self._news = True
         if self._scheduler is not None:
             self.timeline.note(event, self._scheduler.slots.total)
+            # What happens to one query can give others more slots, or fewer.
+            if self._scheduler.divisions != self._divisions:
+                self._divisions = self._scheduler.divisions
+                self._query_views.all_stale = True
         # The end of a stage changes no query, nor does what an executor holds.
         if not isinstance(event, StageCompleted | ExecutorUsage):
             self._mark(event)

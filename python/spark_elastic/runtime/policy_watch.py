@@ -41,7 +41,12 @@ class PolicyWatch:
         self._refused: bytes | str | None = None
         self.policy: PolicyFile | None = None
         if known is not None and known.path == str(path):
-            self.policy = PolicyFile(defaults=known.defaults, queries=known.bounds)
+            self.policy = PolicyFile(
+                defaults=known.defaults,
+                queries=known.bounds,
+                default_sharing=known.default_sharing,
+                sharing=known.sharing,
+            )
 
     def poll(self, now_ms: int) -> PolicyFileChanged | PolicyFileRefused | None:
         """Say what is new about the file at `now_ms` (epoch ms), None if nothing is."""
@@ -71,6 +76,8 @@ class PolicyWatch:
             path=str(self._path),
             defaults=policy.defaults,
             bounds=policy.queries,
+            default_sharing=policy.default_sharing,
+            sharing=policy.sharing,
         )
 
     def _refuse(self, now_ms: int, refused: bytes | str, errors: tuple[str, ...]) -> PolicyFileRefused | None:

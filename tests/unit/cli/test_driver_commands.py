@@ -139,10 +139,10 @@ def test_explain_says_why_it_was_rescaled_and_what_came_of_it(driver: Served) ->
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
     assert lines[0].startswith(f"spread ({OTHER}): Executing with")
-    assert lines[0].endswith("4 slots there, bounds 1–2")
+    assert lines[0].endswith(", 2 of 4 slots there, bounds 1–2")
     assert lines[1] == "why it was rescaled"
     assert "[in_place]" in lines[2]
-    assert any(line.startswith("  compared: slots 4") for line in lines)
+    assert any(line.startswith("  compared: slots 2, total_slots 4") for line in lines)
     assert any(line.startswith("  what came of it: completed") for line in lines)
 
 

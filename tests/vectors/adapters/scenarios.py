@@ -7,11 +7,11 @@ from typing import Any
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.bounds.requirements import Bounds, Vertex
+from spark_elastic.core.bounds.requirements import Bounds, Vertex, slot_groups
+from spark_elastic.core.cluster.allocation import allocate
 from spark_elastic.core.failures.judge import judge
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import FixedDelay, new_strategy
-from spark_elastic.core.rescale.allocation import allocate
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene
 from tests.unit.core.shim import running, settle
@@ -113,9 +113,9 @@ def _groups(given: Fields) -> Fields:
             Vertex(id=v["id"], group=v["group"], bounds=Bounds(lower=v["lower"], upper=v["upper"]))
             for v in given[key]
         ]
-        allocation = allocate(vertices, given["slots"])
-        assert allocation is not None
-        return sum(allocation.values())
+        slots = allocate(slot_groups(vertices), given["slots"])
+        assert slots is not None
+        return sum(vertex.parallelism(slots[vertex.group]) for vertex in vertices)
 
     # In this vector each group has one vertex, so a task is a slot.
     after = tasks("after")

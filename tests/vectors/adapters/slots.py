@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.core.bounds.requirements import Bounds, Vertex, desired_slots
-from spark_elastic.core.rescale.allocation import allocate
+from spark_elastic.core.bounds.requirements import Bounds, Vertex, slot_groups
+from spark_elastic.core.cluster.allocation import allocate
 from spark_elastic.core.rescale.parallelism import is_increase_enough
 from tests.vectors.adapters.fields import Fields
 
@@ -28,5 +28,11 @@ def slot_allocation(given: Fields) -> Fields:
     ]
     result: dict[str, Any] = {"desired_slots": desired_slots(vertices)}
     if "slots" in given:
-        result["parallelism"] = allocate(vertices, given["slots"])
+        slots = allocate(slot_groups(vertices), given["slots"])
+        shares = None if slots is None else {v.id: v.parallelism(slots[v.group]) for v in vertices}
+        result["parallelism"] = shares
     return result
+
+
+def desired_slots(vertices: list[Vertex]) -> int:
+    return sum(group.upper for group in slot_groups(vertices).values())

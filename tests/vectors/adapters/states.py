@@ -158,7 +158,6 @@ class _Case:
                     settings=scene.settings,
                     cause="s0",
                     now=scene.now,
-                    slots_before=2,
                     slots=2,
                     moves=MoveQueue(limit=1),
                     counters=Counters(),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex, source_vertex
+from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing, sharing
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
 from spark_elastic.core.settings import CoreSettings
 
@@ -20,12 +21,16 @@ def max_parallelism(facts: QueryFacts, settings: CoreSettings) -> Mapping[str, i
 
 
 def requirements(
-    facts: QueryFacts, settings: CoreSettings, bounds: Mapping[str, Bounds] | None
+    facts: QueryFacts,
+    settings: CoreSettings,
+    bounds: Mapping[str, Bounds] | None,
+    wanted: WantedSharing = NOTHING_WANTED,
 ) -> Requirements:
     """Let a query have what was declared for it, or the defaults; never more than its max parallelism.
 
-    `bounds` is by vertex id, as `bounds.declared` gives them, None if nothing was declared. A source without
-    an upper bound of its own demands no slots: it is read with those that the shuffle has.
+    `bounds` is by vertex id, as `bounds.declared` gives them, None if nothing was declared; `wanted` is how
+    it shares slots. A source without an upper bound of its own demands no slots: it is read with those that
+    the shuffle has.
     """
     declared = (bounds or {}).get(SHUFFLE)
     wide, bound_by = (
@@ -35,15 +40,22 @@ def requirements(
     if wide.upper >= maximum:
         bound_by = "spark.elastic.maxParallelism"
 
-    def vertex(id: str, wanted: Bounds) -> Vertex:
+    open_ = Bounds(upper=maximum)
+    # Who declares no more than the widest bounds declares none.
+    bounded = any(declared != open_ for declared in (bounds or {}).values())
+    shares = sharing(facts.query, wanted, bounded=bounded)
+
+    def vertex(id: str, bounds: Bounds) -> Vertex:
         # A user's own count can be above the maximum, and so can bounds from before that was lowered.
-        within = Bounds(lower=min(wanted.lower, maximum), upper=min(wanted.upper, maximum))
+        within = Bounds(lower=min(bounds.lower, maximum), upper=min(bounds.upper, maximum))
         demands = id == SHUFFLE or within.upper < maximum
-        return Vertex(id=id, group=facts.query, bounds=within, demands=demands)
+        group = shares.group_of(id)
+        return Vertex(id=id, group=group, bounds=within, demands=demands, weight=shares.weight)
 
     sources = map(source_vertex, range(len(facts.sources)))
-    read = (vertex(source, (bounds or {}).get(source, Bounds(upper=maximum))) for source in sources)
-    return Requirements(vertices=(vertex(SHUFFLE, wide), *read), bound_by=bound_by)
+    read = (vertex(source, (bounds or {}).get(source, open_)) for source in sources)
+    vertices = (vertex(SHUFFLE, wide), *read)
+    return Requirements(vertices=vertices, bound_by=bound_by, priority=shares.priority)
 
 
 def _defaults(facts: QueryFacts, settings: CoreSettings) -> tuple[Bounds, str]:
@@ -66,3 +78,9 @@ def wanted_by_file(facts: QueryFacts, file: PolicyFileChanged) -> Mapping[str, W
     named = {} if facts.name is None else file.bounds.get(facts.name, {})
     unnamed = {} if file.defaults is None else {SHUFFLE: file.defaults}
     return {**unnamed, **named}
+
+
+def sharing_by_file(facts: QueryFacts, file: PolicyFileChanged) -> WantedSharing:
+    """Return how a query shares slots by a policy file: under its name, else by the defaults of the file."""
+    named = None if facts.name is None else file.sharing.get(facts.name)
+    return file.default_sharing if named is None else named.over(file.default_sharing)

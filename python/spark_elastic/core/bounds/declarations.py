@@ -1,8 +1,9 @@
-"""Who has declared which bounds for which query.
+"""Who has declared which bounds for which query, and how it shares slots.
 
 Bounds come from the application's settings, from the policy file and from requests, in this order: what
 was said later counts. A change of the file that says something about a query takes the place of an earlier
-request. What cannot be applied to a query is left out, and said; the bounds before it stay.
+request. What cannot be applied to a query is left out, and said; the bounds before it stay. How a query
+shares slots is not asked for by requests: Flink's form of a request has no place for it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Mapping
 from attrs import define, field
 
 from spark_elastic.core.bounds import adaptive, reactive
-from spark_elastic.core.bounds.declared import Declared, Refused, WantedBounds, declare_some
+from spark_elastic.core.bounds.declared import Declared, Refused, WantedBounds, declare_some, unknown_vertex
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
+from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
 from spark_elastic.core.settings import CoreSettings
 
@@ -53,10 +55,10 @@ class Declarations:
         settings = self.settings
         if settings.mode == "reactive":
             return reactive.requirements(facts, settings), ()
-        if facts.query in self._requested:
-            return adaptive.requirements(facts, settings, self._requested[facts.query]), ()
-        bounds: Mapping[str, Bounds] | None = None
-        problems: list[str] = []
+        sharing, problems = self._sharing(facts)
+        bounds: Mapping[str, Bounds] | None = self._requested.get(facts.query)
+        if bounds is not None:
+            return adaptive.requirements(facts, settings, bounds, sharing), ()
         for wanted in (self._from_settings(facts), self._from_file(facts)):
             if wanted:
                 vertices = adaptive.requirements(facts, settings, bounds).vertices
@@ -66,7 +68,16 @@ class Declarations:
                         problems += (problem.message for problem in found)
                     case Declared(vertices=accepted):
                         bounds = accepted
-        return adaptive.requirements(facts, settings, bounds), tuple(problems)
+        return adaptive.requirements(facts, settings, bounds, sharing), tuple(problems)
+
+    def _sharing(self, facts: QueryFacts) -> tuple[WantedSharing, list[str]]:
+        """Give what counts of settings and file, and which vertices are named there that the query lacks."""
+        wanted = self.settings.sharing.get(facts.name or "", NOTHING_WANTED)
+        if self._file is not None:
+            wanted = adaptive.sharing_by_file(facts, self._file).over(wanted)
+        known = adaptive.max_parallelism(facts, self.settings)
+        problems = [unknown_vertex(vertex, known).message for vertex in wanted.groups if vertex not in known]
+        return wanted, problems
 
     def _from_settings(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
         if facts.name is None:

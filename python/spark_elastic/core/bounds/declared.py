@@ -71,7 +71,7 @@ def declare(known: Mapping[str, int], wanted: Mapping[str, WantedBounds]) -> Dec
     problems: list[Problem] = []
     for vertex, asked in wanted.items():
         if vertex not in known:
-            problems.append(_unknown(vertex, known))
+            problems.append(unknown_vertex(vertex, known))
             continue
         lower = 1 if asked.lower == NO_BOUND else asked.lower
         upper = known[vertex] if asked.upper == NO_BOUND else asked.upper
@@ -119,7 +119,8 @@ def _check(vertex: str, lower: int, upper: int, maximum: int) -> Iterator[Proble
         yield Problem(code="above_max_parallelism", where=vertex, message=message)
 
 
-def _unknown(vertex: str, known: Mapping[str, int]) -> Problem:
+def unknown_vertex(vertex: str, known: Mapping[str, int]) -> Problem:
+    """Say that a query has no such vertex; `known` are those that it has."""
     allowed = ", ".join(known)
     message = f"{shortened(vertex)} is no vertex of this query, allowed is {allowed}: remove it"
     return Problem(code="unknown_vertex", where=vertex, message=message)

@@ -1,19 +1,26 @@
 """How much parallelism a query may have.
 
-A query is a set of vertices; each has a lower and an upper bound. Vertices of one group share their
-slots.
+A query is a set of vertices; each has a lower and an upper bound. Vertices of one slot-sharing group share
+their slots, whatever query they are of: the group needs what its widest vertex needs. Groups share nothing:
+what they need adds up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
-from attrs.validators import ge
+from attrs.validators import ge, gt
 
 MAX_PARALLELISM = 32_768
 SHUFFLE = "shuffle"
 """The vertex of all stateful operators of a query, which share one partition count."""
+
+DEFAULT_GROUP = "default"
+"""The slot-sharing group of all queries for which nothing is declared."""
+
+NO_PRIORITY = 0
+NO_WEIGHT = 1.0
 
 
 def source_vertex(number: int) -> str:
@@ -38,32 +45,51 @@ class Vertex:
     """One part of a query whose parallelism can be told apart, and the slot-sharing group it is in.
 
     One that does not demand slots uses those that the others of its group have, up to its upper bound.
+    `weight` (above 0) counts where the slots do not suffice for all upper bounds.
     """
 
     id: str
     group: str
     bounds: Bounds
     demands: bool = True
+    weight: float = field(default=NO_WEIGHT, validator=gt(0))
+
+    def parallelism(self, slots: int) -> int:
+        """Return the parallelism that the vertex has with the slots of its group."""
+        return min(self.bounds.upper, slots)
 
 
-def slot_groups(vertices: Sequence[Vertex]) -> dict[str, tuple[int, int]]:
-    """Give each group the largest lower and the largest upper bound of its vertices."""
-    groups: dict[str, tuple[int, int]] = {}
+@frozen
+class SlotGroup:
+    """What a slot-sharing group needs at least and can use at most, in slots; and its weight.
+
+    Each is the largest of its vertices.
+    """
+
+    lower: int
+    upper: int
+    weight: float = NO_WEIGHT
+
+    @property
+    def width(self) -> int:
+        """The slots that it could use above its lower bound."""
+        return self.upper - self.lower
+
+    def joined(self, other: SlotGroup) -> SlotGroup:
+        """Return the group with the vertices of both."""
+        lower, upper = max(self.lower, other.lower), max(self.upper, other.upper)
+        return SlotGroup(lower, upper, max(self.weight, other.weight))
+
+
+def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
+    """Return the groups of vertices, in the order in which they come up."""
+    groups: dict[str, SlotGroup] = {}
     for vertex in vertices:
-        lower, upper = groups.get(vertex.group, (1, 1))
-        wanted = vertex.bounds.upper if vertex.demands else vertex.bounds.lower
-        groups[vertex.group] = (max(lower, vertex.bounds.lower), max(upper, wanted))
+        bounds = vertex.bounds
+        wanted = SlotGroup(bounds.lower, bounds.upper if vertex.demands else bounds.lower, vertex.weight)
+        known = groups.get(vertex.group)
+        groups[vertex.group] = wanted if known is None else known.joined(wanted)
     return groups
-
-
-def needed_slots(vertices: Sequence[Vertex]) -> int:
-    """Count the slots without which not all lower bounds can be met."""
-    return sum(lower for lower, _ in slot_groups(vertices).values())
-
-
-def desired_slots(vertices: Sequence[Vertex]) -> int:
-    """Count the slots beyond which no vertex could use more."""
-    return sum(upper for _, upper in slot_groups(vertices).values())
 
 
 @frozen(kw_only=True)
@@ -71,20 +97,24 @@ class Requirements:
     """The vertices of one query; `bound_by` names the setting that an upper bound comes from.
 
     `lower` and `upper` are the fewest and the most partitions that the query may run with, so the bounds of
-    its shuffle; `needed` and `desired` are the slots for all of its lower and all of its upper bounds.
+    its shuffle; `needed` are the slots for all of its lower bounds. `groups` are those of its vertices, with
+    what these want of them. Of queries that need more slots than there are, those of a higher `priority` come
+    first.
     """
 
     vertices: tuple[Vertex, ...]
     bound_by: str
+    priority: int = NO_PRIORITY
     # Derived from `vertices`, once: each change of the executors asks every query for them.
     lower: int = field(init=False, eq=False)
     upper: int = field(init=False, eq=False)
     needed: int = field(init=False, eq=False)
-    desired: int = field(init=False, eq=False)
+    groups: Mapping[str, SlotGroup] = field(init=False, eq=False)
 
     @property
-    def _shuffle(self) -> Bounds:
-        return next(vertex.bounds for vertex in self.vertices if vertex.id == SHUFFLE)
+    def shuffle(self) -> Vertex:
+        """The vertex of its stateful operators."""
+        return next(vertex for vertex in self.vertices if vertex.id == SHUFFLE)
 
     @property
     def sources(self) -> tuple[Bounds, ...]:
@@ -93,21 +123,31 @@ class Requirements:
 
     @lower.default
     def _lower(self) -> int:
-        return self._shuffle.lower
+        return self.shuffle.bounds.lower
 
     @upper.default
     def _upper(self) -> int:
-        return self._shuffle.upper
+        return self.shuffle.bounds.upper
 
     @needed.default
     def _needed(self) -> int:
-        return needed_slots(self.vertices)
+        return sum(group.lower for group in slot_groups(self.vertices).values())
 
-    @desired.default
-    def _desired(self) -> int:
-        return desired_slots(self.vertices)
+    @groups.default
+    def _groups(self) -> Mapping[str, SlotGroup]:
+        return slot_groups(self.vertices)
 
     def validate(self) -> None:
         """Check that what is derived is right. Raises AssertionError."""
         assert (self.lower, self.upper) == (self._lower(), self._upper())
-        assert (self.needed, self.desired) == (self._needed(), self._desired())
+        assert (self.needed, self.groups) == (self._needed(), self._groups())
+
+
+def joined_groups(queries: Iterable[Requirements]) -> dict[str, SlotGroup]:
+    """Return the groups of several queries: of those with one name there is one."""
+    groups: dict[str, SlotGroup] = {}
+    for query in queries:
+        for name, wanted in query.groups.items():
+            known = groups.get(name)
+            groups[name] = wanted if known is None else known.joined(wanted)
+    return groups

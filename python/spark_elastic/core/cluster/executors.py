@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.bounds.requirements import Requirements, joined_groups
 from spark_elastic.core.cluster.slots import SlotPool
 
 EVERY = 2**31 - 1
@@ -138,14 +138,15 @@ class ExecutorDemand:
 
     def _wanted(self, here: Mapping[str, int], queries: tuple[Requirements, ...], most: int) -> int | None:
         """Count the executors that are wanted, None if nobody has said how many."""
-        bounded = [query.desired for query in queries if query.upper < most]
-        # Of a query without an upper bound it is known what it needs, if not what it could use.
-        needy = [query.needed for query in queries if query.upper >= most and query.needed > 1]
-        slots = sum(bounded) + sum(needy)
-        if slots == 0:
+        groups = joined_groups(queries).values()
+        bounded = [group.upper for group in groups if group.upper < most]
+        # Of a group without an upper bound it is known what it needs, if not what it could use.
+        needed = [group.lower for group in groups if group.upper >= most]
+        slots = sum(bounded) + sum(needed)
+        if slots == 0 or (not bounded and slots == 1):
             return None
         wanted = -(-slots // max(here.values(), default=self.usual_slots))
-        return wanted if len(bounded) == len(queries) else max(wanted, len(here))
+        return max(wanted, len(here)) if needed else wanted
 
     def _surplus(
         self, at: int, pool: SlotPool, here: Mapping[str, int], wanted: int, total: int

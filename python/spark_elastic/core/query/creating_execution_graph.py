@@ -22,6 +22,7 @@ class CreatingExecutionGraph(Moving):
     """A query whose start is ordered; `waited_ms` is how long it has waited if it may not wait any longer."""
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
+    starting: ClassVar[bool] = True
 
     waited_ms: int = 0
 

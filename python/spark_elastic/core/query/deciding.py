@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import define, evolve
 
+from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Failure
 from spark_elastic.core.failures.judge import Judgement, judge
 from spark_elastic.core.query.hearing import Hearing
@@ -25,15 +26,14 @@ from spark_elastic.core.rescale.transition_manager import Resources, TransitionM
 class _Submission:
     """Answers the manager for a query that waits for its start."""
 
-    slots: int
-    needed: int
-    most: int
+    share: Share
+    advise_only: bool
 
     def sufficient(self) -> bool:
-        return self.slots >= self.needed
+        return self.advise_only or self.share.suffices
 
     def desired(self) -> bool:
-        return self.slots >= self.most
+        return self.share.complete
 
 
 @define
@@ -44,7 +44,7 @@ class Deciding(Hearing):
     def may_start(self) -> bool:
         """Whether the query may be started with the slots of now once it has waited as long as it may."""
         # Who only advises leaves it to Spark to wait for executors.
-        return self.settings.advise_only or self.slots >= self.needed_slots
+        return self.settings.advise_only or self.share.suffices
 
     def choose_start(self) -> Choice:
         """Choose the count for a start, with the slots of now."""
@@ -80,6 +80,7 @@ class Deciding(Hearing):
             checkpoint_format=record.checkpoint_format,
             partitions=partitions,
             slots=self.slots,
+            shortage=self.share.shortage,
             requirements=record.requirements,
             model=fit(record.measurements, record.provider),
             seen_slots=record.measurements.slots,
@@ -94,8 +95,7 @@ class Deciding(Hearing):
 
     def submission_resources(self) -> Resources:
         """Answer for a query that waits to be started."""
-        needed = 0 if self.settings.advise_only else self.needed_slots
-        return _Submission(slots=self.slots, needed=needed, most=self.desired_slots)
+        return _Submission(self.share, self.settings.advise_only)
 
     def new_submission_manager(self) -> TransitionManager:
         """Begin the wait for more slots than a start needs."""

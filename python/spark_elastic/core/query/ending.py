@@ -21,6 +21,8 @@ _ABOUT_TO_END = "the query is about to end"
 class Ending(State):
     """A query that is to end."""
 
+    ending: ClassVar[bool] = True
+
     def end_again(self, event: inner.Recovered, step: Step) -> None:
         """Order the end again."""
         self.enter(step)

@@ -61,27 +61,31 @@ class Executing(State):
 
     def slots_changed(self, event: inner.SlotsChanged, step: Step) -> None:
         """Follow the slots."""
-        change = step.slots - step.slots_before
-        if change < 0:
+        share, before = step.share, step.record.known_share
+        if share.total < before.total:
             self.lost_at = step.now
-        self._reconsider(step, cause="new_resources" if change > 0 else "lost_resources")
+        has, had = (share.suffices, share.slots), (before.suffices, before.slots)
+        cause: Cause | None = None
+        if has != had:
+            cause = "new_resources" if has > had else "lost_resources"
+        self._reconsider(step, cause)
 
     def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
         """Let slots come and go beside a query that had all that it could use, and still has.
 
         There is nothing to decide, and nothing that was said becomes wrong.
         """
-        due, slots, before = self.due, turn.slots, turn.slots_before
-        fewest = min(slots, before)
+        due, share, before = self.due, record.share, record.known_share
         if (
             record.partitions is None
-            or fewest < max(record.requirements.desired, record.partitions)
+            or not (share.complete and before.complete)
+            or min(share.slots, before.slots) < record.partitions
             or record.failed_target is not None
             or record.history.open_record is not None
             or (due is not None and due <= turn.now)
         ):
             return False
-        if slots < before:
+        if share.total < before.total:
             self.lost_at = turn.now
         return True
 
@@ -313,4 +317,4 @@ class _Running:
         return self.state.manager.phase in ("Stabilizing", "Stabilized")
 
     def desired(self) -> bool:
-        return self.step.slots >= self.step.desired_slots and self.sufficient()
+        return self.step.share.complete and self.sufficient()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Event, QueryInfo
 
 
@@ -17,14 +18,15 @@ class Begun:
 
 @frozen
 class SlotsChanged:
-    """The application has another number of slots."""
+    """The application has another number of slots, or the query another share of them."""
 
 
 @frozen
 class BoundsChanged:
-    """The query may have another parallelism."""
+    """The query may have another parallelism; `share` are the slots that it has by that."""
 
     requirements: Requirements
+    share: Share
 
 
 @frozen

@@ -67,6 +67,7 @@ class QueryMachine:
             record.measurements.add_stage(event)  # nothing follows from it before its micro-batch is through
             return
         if isinstance(event, inner.SlotsChanged) and record.state.lets_pass(record, turn):
+            record.known_share = record.share
             return  # as most do where there are many queries
         step = Step(record, turn)
         match event:
@@ -82,7 +83,11 @@ class QueryMachine:
                 pass
             case _:
                 self._prepare(event, step)
+                if isinstance(event, inner.Begun | inner.SlotsChanged | inner.BoundsChanged):
+                    step.report_share()
                 step.react(event)
+                if isinstance(event, inner.Begun | inner.SlotsChanged | inner.BoundsChanged):
+                    record.known_share = record.share
         self._keep_timer(turn)
         state = record.state
         turn.moves.look(
@@ -108,9 +113,12 @@ class QueryMachine:
                 bound_sources(record.facts, record.run, record.requirements, requirements, turn)
                 step.catch_up()
                 record.requirements = requirements
+                record.share = event.share
                 record.failed_target = None
                 record.failed_batches.changed(turn.settings.max_checkpoint_failures)
-                record.history.bounds_changed(turn.now, slots=turn.slots, partitions=record.partitions)
+                record.history.bounds_changed(
+                    turn.now, slots=record.share.slots, partitions=record.partitions
+                )
             case ev.TimerFired():
                 record.timer = None
                 step.catch_up()

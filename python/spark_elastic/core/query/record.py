@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Share, Standing
 from spark_elastic.core.events import Failure, Phase, Provider, QueryFacts, QueryProgress
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
@@ -69,6 +70,7 @@ class Savepoint:
 class QueryRecord:
     """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
 
+    `share` are the slots that it can use now, `known_share` those that its state was last told of.
     `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
     counts the starts after a failure, `rescaled` the rescales that moved its state.
     `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
@@ -88,6 +90,8 @@ class QueryRecord:
     run: str
     state: State
     requirements: Requirements
+    share: Share = field(factory=Share)
+    known_share: Share = field(factory=Share)
     timer: Timer | None = None
     gate: Phase
     partitions: int | None
@@ -118,6 +122,17 @@ class QueryRecord:
     said: set[str] = field(factory=set)
     advised: tuple[int | None, int | None, int] | None = None
     last_hold: tuple[str | int | None, ...] | None = None
+
+    @property
+    def standing(self) -> Standing | None:
+        """What the query is to those who want slots as well, None: it wants none any more."""
+        if self.state.final:
+            return None
+        if self.gate == "running" or self.state.starting:
+            return "running"
+        if self.state.ending:
+            return None
+        return "recovering" if self.gate == "failed" else "waiting"
 
     def note_rescalable(self) -> None:
         """Note that the checkpoint was begun as one that can be re-partitioned."""

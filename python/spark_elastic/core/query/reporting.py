@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from attrs import define
 
 from spark_elastic.core import reasons
+from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.query.record import PendingOrder, QueryRecord
 from spark_elastic.core.rescale.history import Cause, TerminatedReason
 from spark_elastic.core.rescale.parallelism import Choice
 from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number, Turn
+
+
+def _plain(weight: float) -> Number:
+    return int(weight) if weight == int(weight) else round(weight, 3)
 
 
 @define
@@ -38,23 +43,23 @@ class Reporting:
 
     @property
     def slots(self) -> int:
-        """The slots of now."""
-        return self.turn.slots
+        """The slots of now that the query can use."""
+        return self.share.slots
 
     @property
     def slots_before(self) -> int:
-        """The slots before the event."""
-        return self.turn.slots_before
+        """The slots before the event that the query could use."""
+        return self.record.known_share.slots
+
+    @property
+    def share(self) -> Share:
+        """What the query has of the slots of now."""
+        return self.record.share
 
     @property
     def needed_slots(self) -> int:
         """The slots without which the query is not started."""
         return self.record.requirements.needed
-
-    @property
-    def desired_slots(self) -> int:
-        """The slots beyond which the query could use no more."""
-        return self.record.requirements.desired
 
     @property
     def rescale_order(self) -> PendingOrder | None:
@@ -82,6 +87,8 @@ class Reporting:
                 return
             record.said.add(reason)
         numbers: Mapping[str, Number] = {"slots": self.slots, **choice.numbers}
+        if self.share.total != self.slots:
+            numbers = {**numbers, "total_slots": self.share.total}
         waits = {
             "cooldown_ms": self.settings.cooldown_ms,
             "stabilization_ms": self.settings.executing_stabilization_ms,
@@ -113,6 +120,31 @@ class Reporting:
         if hold != self.record.last_hold:
             self.report_choice(choice, reason=reason, until=until)
             self.record.last_hold = hold
+
+    def report_share(self) -> None:
+        """Publish how the slots are divided where the query has less than it could use, and that is new."""
+        share, before = self.share, self.record.known_share
+        if not share.suffices or share.complete or share.slots == share.total:
+            return
+        if before.suffices and not before.complete and before.slots == share.slots:
+            return
+        values: Mapping[str, Number] = {
+            "slots": share.slots,
+            "total_slots": share.total,
+            "reserved": share.reserved,
+            "weight": _plain(share.weight),
+            "weights": _plain(share.weights),
+        }
+        # Beside what the query does, which stays what was last said of it.
+        message = reasons.message("slots_shared", **values)
+        self.turn.publish(
+            "slots_shared",
+            message,
+            query=self.record.facts.query,
+            before=before.slots if before.total else None,
+            after=share.slots,
+            numbers=values,
+        )
 
     def report_unexpected(self, event: object) -> None:
         """Note, once, that an event made no sense."""

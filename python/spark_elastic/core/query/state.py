@@ -33,12 +33,14 @@ Reactions = Mapping[type[Any], Reaction]
 class State(ABC):
     """One state of one query; `entered` is when it was reached (epoch ms).
 
-    `final` says that nothing more can happen, `looks_at_failures_later` that a failure of the run waits for
-    something else.
+    `final` says that nothing more can happen, `starting` that a start is ordered, `ending` that the end is;
+    `looks_at_failures_later` that a failure of the run waits for something else.
     """
 
     name: ClassVar[str]
     final: ClassVar[bool] = False
+    starting: ClassVar[bool] = False
+    ending: ClassVar[bool] = False
     looks_at_failures_later: ClassVar[bool] = False
 
     entered: int

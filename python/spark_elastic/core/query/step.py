@@ -125,13 +125,16 @@ class Step(Deciding):
 
     def fail_without_resources(self, waited_ms: int) -> None:
         """Go to Failing; the query ends with an exception that says what it has waited for."""
+        shortage = self.share.shortage
+        assert shortage is not None
+        reason = "failure_others_first" if shortage.ahead else "failure_no_resources"
         numbers: Mapping[str, Number] = {
-            "needed": self.needed_slots,
+            **shortage.numbers(),
             "waited_ms": waited_ms,
             "wait_ms": self.settings.resource_wait_ms,
             "advice": reasons.FEWER if self.settings.mode == "adaptive" else reasons.MORE,
         }
-        self.report("failure_no_resources", before=self.record.partitions, numbers=numbers)
+        self.report(reason, before=self.record.partitions, numbers=numbers)
         said = self.record.last_decision
         assert said is not None
         self.fail(said.message)

@@ -8,6 +8,7 @@ from attrs import define, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
 from spark_elastic.core.load.demand import Workload
 from spark_elastic.core.load.pace import Pace
@@ -34,6 +35,7 @@ class QueryView:
     partitions: int | None
     target: int | None
     requirements: Requirements
+    share: Share
     last_progress: QueryProgress | None
     pace: Pace
     points: tuple[Point, ...]
@@ -54,7 +56,7 @@ class QueryView:
             pace=self.pace,
             model=fit(Measurements(points=list(self.points)), self.provider),
             needed=self.requirements.needed,
-            most=self.requirements.desired,
+            most=sum(group.upper for group in self.requirements.groups.values()),
             held=self.held,
         )
 
@@ -77,6 +79,7 @@ class Queries(Mapping[str, QueryView]):
             partitions=record.partitions,
             target=record.target,
             requirements=record.requirements,
+            share=record.share,
             last_progress=record.last_progress,
             pace=record.pace,
             points=tuple(record.measurements.points),

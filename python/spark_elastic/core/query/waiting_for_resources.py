@@ -78,7 +78,8 @@ class WaitingForResources(State):
         step.execute()
 
     def _say(self, step: Step) -> None:
-        if self.manager.phase in ("Stabilizing", "Stabilized"):
+        shortage = step.share.shortage
+        if shortage is None and self.manager.phase in ("Stabilizing", "Stabilized"):
             step.hold(
                 "waiting_for_more",
                 until=self.manager.waits_until,
@@ -89,11 +90,13 @@ class WaitingForResources(State):
             )
         else:
             wait_ms = step.settings.resource_wait_ms
+            waits_for_others = shortage is not None and shortage.ahead > 0
             step.hold(
-                "waiting_for_resources",
+                "waiting_for_others" if waits_for_others else "waiting_for_resources",
                 until=self.deadline,
                 numbers={
                     "needed": step.needed_slots,
+                    **({} if shortage is None else shortage.numbers()),
                     "limit": NO_LIMIT if self.deadline is None else fill(LIMIT, wait_ms=wait_ms),
                 },
             )

@@ -11,9 +11,9 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from spark_elastic.core.bounds.requirements import SHUFFLE, Requirements
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Shortage
 from spark_elastic.core.events import Provider, QueryFacts
-from spark_elastic.core.rescale.allocation import allocate
 from spark_elastic.core.rescale.gain import BatchModel
 from spark_elastic.core.rescale.saving import Gain
 from spark_elastic.core.settings import CoreSettings
@@ -42,7 +42,8 @@ Way = Literal["nothing", "in_place", "move", "start"]
 class Situation:
     """Everything that a choice depends on.
 
-    `partitions` is the count in force or, before a start, in the checkpoint (None if new). `seen_slots` are
+    `partitions` is the count in force or, before a start, in the checkpoint (None if new). `slots` are those
+    that the query can use, with a `shortage` they do not meet its lower bounds. `seen_slots` are
     those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
     says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
     `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
@@ -57,6 +58,7 @@ class Situation:
     requirements: Requirements
     model: BatchModel
     settings: CoreSettings
+    shortage: Shortage | None = None
     seen_slots: tuple[int, ...] = ()
     rescale_cost_ms: int = RESCALE_COST_MS
     rescales: int = 0
@@ -159,7 +161,7 @@ def choose_running(now: Situation) -> Choice:
         return _nothing(now, untouched)
     possible = _possible(now)
     if possible is None:
-        return _nothing(now, "below_lower_bounds" if now.slots else "all_executors_lost")
+        return _keep_without_slots(now)
     if not now.facts.stateful:
         return _choose_in_place(now, possible)
     if now.facts.trigger in _ENDING_TRIGGERS:
@@ -192,10 +194,19 @@ def _repartition_obstacle(now: Situation) -> str | None:
 
 def _possible(now: Situation) -> int | None:
     """Compute the parallelism that the slots allow, None if they do not meet the lower bounds."""
-    if now.slots >= now.requirements.desired:
-        return now.requirements.upper
-    allocation = allocate(now.requirements.vertices, now.slots)
-    return None if allocation is None else allocation[SHUFFLE]
+    if now.shortage is not None or now.slots == 0:
+        return None
+    return now.requirements.shuffle.parallelism(now.slots)
+
+
+def _keep_without_slots(now: Situation) -> Choice:
+    """Leave a query alone whose lower bounds are not met: it is never stopped for them."""
+    shortage = now.shortage
+    if shortage is None or shortage.total == 0:
+        return _nothing(now, "all_executors_lost")
+    if shortage.ahead == 0:
+        return _nothing(now, "below_lower_bounds")
+    return _nothing(now, "lower_bounds_of_others", numbers=shortage.numbers())
 
 
 def _choose_in_place(now: Situation, possible: int) -> Choice:

@@ -156,7 +156,7 @@ def test_without_a_declaration_a_query_has_what_it_was_configured_with(
     (vertex,) = found.vertices
     assert (vertex.bounds.lower, vertex.bounds.upper) == bounds
     assert found.bound_by == by
-    assert (vertex.id, vertex.group) == (SHUFFLE, facts.query)
+    assert (vertex.id, vertex.group) == (SHUFFLE, "default")
 
 
 @pytest.mark.parametrize("explicit", ["ignore", "upperBound", "fixed"])

@@ -12,7 +12,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import BoundSources, RequestExecutors, SourceBounds, StartQuery
 from spark_elastic.core.bounds.adaptive import requirements
 from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.bounds.requirements import Bounds, SlotGroup
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene, decisions, matches, only, orders, reasons
 
@@ -46,12 +46,13 @@ class TestSlots:
         bounds = {"shuffle": Bounds(lower=2, upper=4), "source-1": Bounds(lower=3, upper=6)}
         found = requirements(FACTS, ADAPTIVE, bounds)
         assert [vertex.id for vertex in found.vertices] == ["shuffle", "source-0", "source-1"]
-        assert (found.lower, found.upper, found.needed, found.desired) == (2, 4, 3, 6)
+        assert (found.lower, found.upper) == (2, 4)
+        assert found.groups == {"counts": SlotGroup(3, 6)}
 
     def test_a_source_without_an_upper_bound_demands_no_slots(self) -> None:
         bounds = {"shuffle": Bounds(upper=4), "source-0": Bounds(lower=2, upper=32_768)}
         found = requirements(FACTS, ADAPTIVE, bounds)
-        assert (found.needed, found.desired) == (2, 4)
+        assert found.groups == {"counts": SlotGroup(2, 4)}
         assert found.sources == (Bounds(lower=2, upper=32_768), Bounds(upper=32_768))
 
     def test_executors_are_requested_for_the_widest_vertex(self, adaptive: Callable[..., Scene]) -> None:

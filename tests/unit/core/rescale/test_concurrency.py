@@ -10,6 +10,7 @@ from attrs import evolve
 
 from spark_elastic.core.actions import Action, Rescale, StartQuery
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.events import (
     CancelRequested,
     QueryInfo,
@@ -217,7 +218,9 @@ class TestOrder:
             assert sorted(mixed, key=lambda candidate: candidate.rank(self.NOW)) == in_order
 
     def test_a_query_outside_of_its_bounds_is_next_whatever_it_gains(self, stage: Stage) -> None:
-        scene = world(stage, mode="adaptive", bounds=dict.fromkeys("abc", WantedBounds(lower=2, upper=8)))
+        bounds = dict.fromkeys("abc", WantedBounds(lower=2, upper=8))
+        together = dict.fromkeys("abc", WantedSharing(group="together"))
+        scene = world(stage, mode="adaptive", bounds=bounds, sharing=together)
         assert moved(scene.executor("1", cores=2)) == [("b", 4)]
         actions = scene.send(RequirementsRequested, query="a", bounds={"shuffle": (3, 8)}, by="somebody")
         assert moved(actions) == []

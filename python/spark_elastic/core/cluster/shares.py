@@ -1,0 +1,152 @@
+"""Which slots each query can use: whose lower bounds are met, and how the rest is divided.
+
+What is declared adds up: between slot-sharing groups lower bounds are added, within one the largest counts.
+First come the queries that have begun, those of a higher priority before others: none is stopped for a
+lower bound, so what runs keeps its slots against what waits. Of those that wait one of a higher priority
+comes first, of equal ones the one that was submitted first. One that does not fit keeps no other one from
+starting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Literal
+
+from attrs import define, field, frozen
+
+from spark_elastic.core.bounds.requirements import Requirements, SlotGroup
+from spark_elastic.core.cluster.allocation import allocate
+
+Standing = Literal["running", "recovering", "waiting"]
+"""Whether a query runs, is to run again after a failure, or has not begun yet."""
+
+
+@frozen(kw_only=True)
+class Claim:
+    """A query that wants slots."""
+
+    query: str
+    requirements: Requirements
+    standing: Standing
+
+
+@frozen(kw_only=True)
+class Shortage:
+    """Why lower bounds are not met, in slots: `needed` by the query's groups, `ahead` by others before it."""
+
+    total: int
+    needed: int
+    ahead: int
+
+    def numbers(self) -> dict[str, float | int | str]:
+        """Return what the record of a decision says of it."""
+        return {"total_slots": self.total, "needed": self.needed, "ahead": self.ahead}
+
+
+@frozen(kw_only=True)
+class Share:
+    """What one query has of the `total` slots of its application.
+
+    `slots` are those that its shuffle can use, and `complete` says that it could use no more. With a
+    `shortage` its lower bounds are not met; then they are those that the queries before it leave. `reserved`
+    are the slots for lower bounds, `weight` is that of its group and `weights` those of all groups together.
+    """
+
+    total: int = 0
+    slots: int = 0
+    complete: bool = False
+    shortage: Shortage | None = None
+    reserved: int = 0
+    weight: float = 0.0
+    weights: float = 0.0
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the lower bounds of the query are met."""
+        return self.shortage is None
+
+
+@define
+class _Book:
+    """Groups with slots set aside for their lower bounds."""
+
+    groups: dict[str, SlotGroup] = field(factory=dict)
+    slots: int = 0
+
+    def cost(self, wanted: Mapping[str, SlotGroup]) -> int:
+        """Count the slots that have to be added for groups."""
+        known = self.groups
+        return sum(
+            max(0, group.lower - (known[name].lower if name in known else 0))
+            for name, group in wanted.items()
+        )
+
+    def add(self, wanted: Mapping[str, SlotGroup]) -> None:
+        self.slots += self.cost(wanted)
+        for name, group in wanted.items():
+            known = self.groups.get(name)
+            self.groups[name] = group if known is None else known.joined(group)
+
+    def shortage(self, wanted: Mapping[str, SlotGroup], total: int) -> Shortage:
+        """Say why groups do not fit into `total` slots."""
+        own = sum(self.groups[name].lower for name in wanted if name in self.groups)
+        return Shortage(total=total, needed=own + self.cost(wanted), ahead=self.slots - own)
+
+
+def share_out(claims: Iterable[Claim], total: int) -> dict[str, Share]:
+    """Give each query its share of the `total` slots; `claims` are in the order of their submission."""
+    by_priority = sorted(claims, key=lambda claim: -claim.requirements.priority)
+    begun = [claim for claim in by_priority if claim.standing != "waiting"]
+    # Of equal ones what runs comes before what has failed: it cannot be stopped.
+    begun.sort(key=lambda claim: (-claim.requirements.priority, claim.standing == "recovering"))
+    waiting = (claim for claim in by_priority if claim.standing == "waiting")
+
+    met, occupied = _Book(), _Book()
+    short: dict[str, Shortage] = {}
+    for claim in chain(begun, waiting):
+        groups = claim.requirements.groups
+        # What runs without its slots is not stopped: what has not begun finds them taken all the same.
+        book = occupied if claim.standing == "waiting" else met
+        fits = book.slots + book.cost(groups) <= total or met.cost(groups) == 0
+        if fits:
+            met.add(groups)
+        else:
+            short[claim.query] = book.shortage(groups, total)
+        if fits or claim.standing == "running":
+            occupied.add(groups)
+    # The rest is not divided before those that run have of their lower bounds what is left.
+    set_aside = min(total - met.slots, occupied.slots - met.slots)
+    return _divide(by_priority, met.groups, short, total, total - set_aside)
+
+
+def _divide(
+    claims: Iterable[Claim],
+    groups: Mapping[str, SlotGroup],
+    short: Mapping[str, Shortage],
+    total: int,
+    slots: int,
+) -> dict[str, Share]:
+    given = allocate(groups, slots)
+    assert given is not None
+    surplus = slots - sum(given.values())
+    reserved = total - slots + sum(group.lower for group in groups.values())
+    weights = sum(group.weight for group in groups.values())
+    shares: dict[str, Share] = {}
+    for claim in claims:
+        shortage = short.get(claim.query)
+        if shortage is not None:
+            left = max(0, total - shortage.ahead)
+            shares[claim.query] = Share(total=total, slots=left, shortage=shortage)
+            continue
+        group = claim.requirements.shuffle.group
+        own = claim.requirements.groups
+        shares[claim.query] = Share(
+            total=total,
+            slots=given[group] + surplus,
+            complete=all(given[name] >= wanted.upper for name, wanted in own.items()),
+            reserved=reserved,
+            weight=groups[group].weight,
+            weights=weights,
+        )
+    return shares

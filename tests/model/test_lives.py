@@ -272,6 +272,9 @@ class Lives(RuleBasedStateMachine):
         self.scene.now += 100
         match order:
             case StartQuery(query=query) if self.phase.get(query) in ("held", "failed"):
+                # One that a process of before has ordered comes about, though this one would not order it.
+                state = self.scene.scheduler._machines[query].record.state.name
+                self.excused |= state == "WaitingForResources"
                 self.hears_how_to_begin(order)
                 if well and order.partitions is not None:
                     self.use(query, order.partitions)

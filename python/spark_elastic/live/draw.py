@@ -22,7 +22,7 @@ _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 def draw_snapshot(snapshot: Snapshot) -> RenderableType:
     """Draw slots, executors and queries."""
-    return Group(_slots(snapshot.overview), draw_queries(snapshot))
+    return Group(_slots(snapshot.overview), draw_queries(snapshot), *_own_settings(snapshot.queries))
 
 
 def draw_log(lines: Iterable[str]) -> RenderableType:
@@ -72,6 +72,16 @@ def _executor(executor: Json) -> Text:
     return Text.assemble(
         (f"{'■' * slots or '□'} ", style), f"executor {shown(executor['id'])}", (note, style), "   "
     )
+
+
+def _own_settings(queries: Iterable[Json]) -> Iterable[RenderableType]:
+    """Say in which settings queries differ from the application."""
+    for query in queries:
+        if query["settings"]:
+            own = ", ".join(f"{name} is {shown(value)}" for name, value in query["settings"].items())
+            yield Text.assemble(
+                (f"{shown(title(query))} ", "bold"), ("has settings of its own: ", "dim"), own
+            )
 
 
 def draw_queries(snapshot: Snapshot) -> RenderableType:

@@ -56,6 +56,14 @@ def test_the_example_says_what_it_shows() -> None:
             "orders": {"shuffle": pair(1, 8), "source-0": pair(1, 4)},
         },
         sharing={"counts": WantedSharing(priority=1, weight=2.0), "orders": WantedSharing(group="reports")},
+        settings={
+            "orders-*": {
+                "restartStrategy.type": "fixed-delay",
+                "restartStrategy.fixedDelay.attempts": "5",
+                "adaptiveScheduler.executing.cooldownAfterRescaling": "2min",
+            },
+            "legacy": {"schedulerMode": "off"},
+        },
     )
 
 
@@ -282,8 +290,6 @@ queries:
         "dashes and underscores: write slotSharingGroup: etl",
         "line 5: queries.c.vertices.source-0.weight is no field, the nearest is lowerBound: "
         "write that or remove it",
-        "line 5: queries.c.vertices.source-0 is empty, allowed is lowerBound and upperBound: "
-        "write one or remove it",
     )
 
 
@@ -324,8 +330,8 @@ queries:
     [
         (
             "journal.dir: /x",
-            "line 4: queries.a.'journal.dir' is of one query, allowed is journal.dir for the whole application "
-            "only: set spark.elastic.journal.dir in the application's settings, and remove it here",
+            "line 4: queries.a.'journal.dir' is of one query, allowed is journal.dir for the whole "
+            "application only: set spark.elastic.journal.dir in the application's settings, and remove it here",
         ),
         (
             "maxParallelism: {a: 1}",
@@ -351,8 +357,7 @@ def test_a_setting_that_a_query_cannot_have_is_refused_with_its_line(line: str, 
 
 
 def test_settings_of_a_query_that_contradict_each_other_are_refused() -> None:
-    text = (
-        "restartStrategy.exponentialDelay.initialBackoff: 9s, restartStrategy.exponentialDelay.maxBackoff: 2s"
-    )
+    backoff = "restartStrategy.exponentialDelay"
+    text = f"{backoff}.initialBackoff: 9s, {backoff}.maxBackoff: 2s"
     with pytest.raises(PolicyFileError, match="allowed is at least the initial backoff, '9s'"):
         load_policy(f"version: 1\nqueries:\n  a: {{{text}}}\n")

@@ -89,7 +89,7 @@ def draw_queries(snapshot: Snapshot) -> RenderableType:
     queries = snapshot.queries
     # Only some sources say how far behind a query is, and only adaptive mode has bounds.
     lag = any(_behind(query) is not None for query in queries)
-    bounded = snapshot.overview["mode"] == "adaptive"
+    bounded = any(query["mode"] == "adaptive" for query in queries)
     table = Table(expand=True)
     for name in ("query", "state"):
         table.add_column(name)
@@ -108,7 +108,7 @@ def _row(query: Json, *, bounded: bool, lag: bool) -> Sequence[Text]:
         Text.assemble(shown(title(query)), (" stateful" if query["stateful"] else " stateless", "dim")),
         Text(query["state"], _STATES.get(query["state"], "yellow")),
         Text(_partitions(query), "bold cyan"),
-        *([Text(bounds(query))] if bounded else []),
+        *([Text(bounds(query) if query["mode"] == "adaptive" else "–")] if bounded else []),
         Text("–" if batch is None else f"{batch['inputRowsPerSecond']:,.0f}"),
         Text("–" if batch is None else f"{batch['durationMs']:,} ms"),
         *([Text("–" if behind is None else f"{behind:,}")] if lag else []),

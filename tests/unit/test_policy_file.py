@@ -331,7 +331,8 @@ queries:
         (
             "journal.dir: /x",
             "line 4: queries.a.'journal.dir' is of one query, allowed is journal.dir for the whole "
-            "application only: set spark.elastic.journal.dir in the application's settings, and remove it here",
+            "application only: set spark.elastic.journal.dir in the application's settings, and remove it "
+            "here",
         ),
         (
             "maxParallelism: {a: 1}",

@@ -65,6 +65,8 @@ class Scheduler:
     _moves: MoveQueue = field(init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
+    # Whether the last event was a snapshot.
+    _took_over: bool = field(default=False, init=False)
     # Whether the shim asks what is to become of a query that has failed.
     _asks_of_failures: bool = field(default=False, init=False)
     # Who wants slots, or how many, is not what it was when they were last shared out, with so many of them.
@@ -160,6 +162,7 @@ class Scheduler:
                 self._take_over(event, turn)
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
+        self._took_over = isinstance(event, ev.Snapshot)
         self._tell_shares(turn)
         if self._moves.stale:
             self._let_move(turn)
@@ -309,8 +312,8 @@ class Scheduler:
 
     def _policy_file_changed(self, event: ev.PolicyFileChanged, turn: Turn) -> None:
         known = {query: machine.record.facts for query, machine in self._machines.items()}
-        # What is known by now has begun without the file only where this is the first that is heard of it.
-        first = self._declarations.file is None
+        # What a snapshot has just shown was taken up without the file, which is read right after it.
+        first = self._took_over and self._declarations.file is None
         self._declarations.file_changed(event, known)
         turn.report("policy_file_read", path=event.path)
         self._tell_settings(turn, first=first)

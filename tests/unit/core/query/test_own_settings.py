@@ -249,6 +249,14 @@ def test_the_first_reading_of_the_file_counts_for_what_was_found_as_well(play: P
     assert not [action for action in scene.actions if isinstance(action, Rescale)]
 
 
+def test_a_file_that_appears_later_leaves_the_mode_of_what_runs(play: Play) -> None:
+    scene = play({})
+    scene.start(2)
+    scene.running(2)
+    file(scene, counts={MODE: "off"})
+    assert scene.query().settings.mode == "reactive"
+
+
 def test_a_new_restart_strategy_counts_its_attempts_anew(play: Play) -> None:
     scene = play({"spark.elastic.restartStrategy.type": "fixed-delay"})
     scene.start(2)

@@ -47,6 +47,7 @@ def spark(jvm: Driver, policy: Path) -> Iterator[SparkSession]:
     allow(policy, attempts=2)
     conf = {
         **PLUGIN,
+        "spark.ui.enabled": "true",
         "spark.sql.shuffle.partitions": str(OWN_PARTITIONS),
         "spark.elastic.policyFile": str(policy),
         "spark.elastic.query.legacy.schedulerMode": "off",

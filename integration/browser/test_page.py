@@ -83,7 +83,7 @@ def test_it_is_a_page_of_sparks_ui_and_shows_the_application(app: Application, o
     tiles = page.locator(".elastic-tiles .card")
     expect(tiles.filter(has_text="Mode")).to_contain_text("adaptive")
     expect(tiles.filter(has_text="Slots")).to_contain_text("2")
-    expect(tiles.filter(has_text="Slots")).to_contain_text("2 desired")
+    expect(tiles.filter(has_text="Slots")).to_contain_text("1 desired")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="totals"))
     expect(row).to_contain_text("Executing")
     expect(row).to_contain_text("1 – 1")

@@ -21,7 +21,7 @@ LIMITS = {
     f"{SCHEDULER}.submission.resourceWaitTimeout": "3s",
     # No growth is ever worth it, until it has been waited for long enough.
     f"{SCHEDULER}.minParallelismIncrease": "1000",
-    f"{SCHEDULER}.scalingInterval.max": "20s",
+    f"{SCHEDULER}.scalingInterval.max": "45s",
 }
 
 

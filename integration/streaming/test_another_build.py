@@ -33,7 +33,7 @@ PLAIN = 7
         # Called.
         (["allOperatorStateMetadata"], {"WarmUp"}, None),
         (["hasSkewedPartition"], {"RangesRule"}, None),
-        (["calculateTotalPartitionBytes"], {"ScanRule", "SourceBoundsRule"}, None),
+        (["optionalNumCoalescedBuckets"], {"ScanRule", "SourceBoundsRule"}, None),
         (["parseStandaloneMasterUrls"], {"ElasticServlet"}, None),
         (["populateStartOffsets"], {"Boundary", "NewSources"}, None),
         # Overridden, and nobody calls it.

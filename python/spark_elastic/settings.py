@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import attrs
 from attrs import field, frozen
 
 from spark_elastic import query_bounds
@@ -18,13 +17,13 @@ from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import POLICIES
-from spark_elastic.core.keys import KEYS, batch, rescaling, restarts
-from spark_elastic.core.keys.key import PREFIX, Key, key_of
-from spark_elastic.core.keys.kinds import camel
+from spark_elastic.core.keys import KEYS, NAMES, PER_QUERY, batch, called, rescaling, restarts
+from spark_elastic.core.keys.contradictions import contradictions
+from spark_elastic.core.keys.key import PREFIX, Key, view_of
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.settings_errors import (
     SettingsError,
-    contradictions,
+    mode_is_off,
     refused_value,
     said_twice,
     unknown_name,
@@ -33,10 +32,6 @@ from spark_elastic.settings_errors import (
 __all__ = ["PREFIX", "Key", "Settings", "SettingsError", "keys", "load", "markdown_table", "spellings"]
 
 Value = TypeVar("Value")
-View = TypeVar("View", bound=attrs.AttrsInstance)
-
-# Every accepted name in camel case, without the prefix.
-_NAMES: Mapping[str, Key[Any]] = {name: key for key in KEYS for name in (key.name, *key.aliases)}
 
 
 def _complete(values: Mapping[Key[Any], Any]) -> Mapping[Key[Any], Any]:
@@ -47,13 +42,17 @@ def _complete(values: Mapping[Key[Any], Any]) -> Mapping[Key[Any], Any]:
 class Settings:
     """What a user can set, read and checked: `settings[KEY]` is the value of a key.
 
-    What `values` leaves out is as in reactive mode.
+    What `values` leaves out is as in reactive mode. `chosen` has those keys whose default depends on the mode
+    and that were set all the same: a query in another mode has them, too. `queries` has settings by the name
+    of a query, or a pattern of names, as text by the name of the setting.
     """
 
     values: Mapping[Key[Any], Any] = field(factory=dict, converter=_complete)
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
     sharing: Mapping[str, WantedSharing] = field(factory=dict)
+    chosen: frozenset[Key[Any]] = frozenset()
+    queries: Mapping[str, Mapping[str, str]] = field(factory=dict)
 
     def __getitem__(self, key: Key[Value]) -> Value:
         value: Value = self.values[key]
@@ -61,31 +60,41 @@ class Settings:
 
     def core(self) -> CoreSettings:
         """Return the part that the scheduler looks at."""
-        return self._view(
+        return view_of(
             CoreSettings,
+            self.values,
             # Nobody has to wait for answers where nobody asks.
             decision_wait_ms=self[batch.DECISION_WAIT_MS] if self[batch.ENABLED] else 0,
             bounds=self.bounds,
             source_bounds=self.source_bounds,
             sharing=self.sharing,
-            restart=self._view(POLICIES[self[restarts.STRATEGY]]),
+            texts={
+                name: key.format(self.values[key])
+                for name, key in PER_QUERY.items()
+                if key in self.chosen or (not key.by_mode and self.values[key] != key.default)
+            },
+            queries=self.queries,
+            restart=view_of(POLICIES[self[restarts.STRATEGY]], self.values),
         )
 
     def batch(self) -> BatchSettings:
         """Return the part that decides about batch stages."""
-        return self._view(BatchSettings)
+        return view_of(BatchSettings, self.values)
 
     def as_conf(self) -> dict[str, str]:
-        """Return the value of every key that has one as text; `load` reads it back to equal settings."""
-        there = ((key, value) for key, value in self.values.items() if value is not None)
+        """Return the value of every key that has one as text; `load` reads it back to equal settings.
+
+        What was left at a default that depends on the mode is left out.
+        """
+        there = (
+            (key, value) for key, value in self.values.items() if value is not None and self._is_chosen(key)
+        )
         ours = {key.full_name: key.format(value) for key, value in there}
-        of_queries = query_bounds.QuerySettings(self.bounds, self.source_bounds, self.sharing)
+        of_queries = query_bounds.QuerySettings(self.bounds, self.source_bounds, self.sharing, self.queries)
         return {**ours, **query_bounds.write(of_queries)}
 
-    def _view(self, view: type[View], **others: Any) -> View:
-        """Fill the fields of `view` that hold the value of a key; `others` count more."""
-        found = {of.name: self[key] for of in attrs.fields(view) if (key := key_of(of)) is not None}
-        return view(**{**found, **others})
+    def _is_chosen(self, key: Key[Any]) -> bool:
+        return not key.by_mode or key in self.chosen
 
 
 def keys() -> tuple[Key[Any], ...]:
@@ -109,7 +118,7 @@ def load(conf: Mapping[str, str]) -> Settings:
             continue
         key = _key(name)
         if key is None:
-            errors.append(unknown_name(name, _NAMES))
+            errors.append(unknown_name(name, NAMES))
             continue
         try:
             value = key.kind.parse(text.strip())
@@ -122,6 +131,7 @@ def load(conf: Mapping[str, str]) -> Settings:
             continue
         values[key] = value
         typed[key] = name
+    chosen = frozenset(key for key in values if key.by_mode)
     if values.get(rescaling.MODE) == "adaptive":
         values = {**{key: key.adaptive for key in KEYS}, **values}
     settings = Settings(
@@ -129,7 +139,11 @@ def load(conf: Mapping[str, str]) -> Settings:
         bounds=of_queries.bounds,
         source_bounds=of_queries.source_bounds,
         sharing=of_queries.sharing,
+        chosen=chosen,
+        queries=of_queries.settings,
     )
+    if settings[rescaling.MODE] == "off":
+        errors.extend(mode_is_off(of_queries.settings))
     errors.extend(contradictions(settings.values, refused))
     if errors:
         raise SettingsError(tuple(errors))
@@ -143,25 +157,35 @@ def spellings(conf: Mapping[str, str], key: Key[Any]) -> tuple[str, ...]:
 
 def _key(name: str) -> Key[Any] | None:
     """Return the key that is called so, prefix and all, in any spelling."""
-    return _NAMES.get(camel(name.removeprefix(PREFIX)))
+    return called(name.removeprefix(PREFIX))
+
+
+def _row(name: str, *cells: str) -> str:
+    return " | ".join((f"| `{name}`", *cells)) + " |"
 
 
 def markdown_table() -> str:
     """Return the README's table of settings."""
-    lines = ["| Setting (`spark.elastic.…`) | Value | Default | What it does |", "|---|---|---|---|"]
+    lines = [
+        "| Setting (`spark.elastic.…`) | Value | Default | Per query | What it does |",
+        "|---|---|---|---|---|",
+    ]
+    per_query = {None: "", "always": "yes", "start": "at its start"}
     for key in KEYS:
         older = "".join(f" Older name: `{alias}`." for alias in key.aliases)
         default = key.format(key.default)
         if key.adaptive != key.default:
             default += f" (adaptive: {key.format(key.adaptive)})"
-        lines.append(f"| `{key.name}` | {key.kind.name} | {default} | {key.doc}{older} |")
+        own = per_query[key.per_query]
+        lines.append(_row(key.name, key.kind.name, default, own, key.doc + older))
     lines += [
-        f"| `{query_bounds.EXAMPLES[0]}`, `….{query_bounds.EXAMPLES[1]}` | int | none | {query_bounds.DOC} |",
+        _row("`, `….".join(query_bounds.EXAMPLES), "int", "none", "yes", query_bounds.DOC),
         *(
-            f"| `{name}` | {kind} | {default} | {doc} |"
+            _row(name, kind, default, "yes", doc)
             for name, (kind, default, doc) in query_bounds.SHARING_DOCS.items()
         ),
-        f"| `{query_bounds.SAVEPOINT_EXAMPLE}` | folder | none | {query_bounds.SAVEPOINT_DOC} |",
+        _row(query_bounds.SAVEPOINT_EXAMPLE, "folder", "none", "at its start", query_bounds.SAVEPOINT_DOC),
+        _row(query_bounds.KEYS_EXAMPLE, "as there", "as there", "yes", query_bounds.KEYS_DOC),
     ]
     return "\n".join(lines) + "\n"
 

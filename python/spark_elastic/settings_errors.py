@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Any
 
-from spark_elastic.core.keys import batch, rescaling, restarts
 from spark_elastic.core.keys.key import PREFIX, Key
 from spark_elastic.core.keys.kinds import camel
-
-# Two values of which the second may not be below the first, and what to call the first.
-_ORDERED: tuple[tuple[Key[Any], Key[Any], str], ...] = (
-    (rescaling.COOLDOWN_MS, rescaling.SCALING_INTERVAL_MAX_MS, "the cooldown after rescaling"),
-    (restarts.INITIAL_BACKOFF_MS, restarts.MAX_BACKOFF_MS, "the initial backoff"),
-    (batch.MIN_PARALLELISM, batch.MAX_PARALLELISM, batch.MIN_PARALLELISM.full_name),
-)
+from spark_elastic.core.keys.rescaling import MODE
 
 
 class SettingsError(ValueError):
@@ -40,12 +33,16 @@ def unknown_name(name: str, names: Mapping[str, Key[Any]]) -> str:
     return f"{name} is no setting, the nearest is {key.full_name}: set that or remove {name}"
 
 
-def refused_value(key: Key[Any], name: str, text: str) -> str:
+def refused_value(key: Key[Any], name: str, text: str, prefix: str = PREFIX) -> str:
     """Say what may be typed instead of `text`: a choice that looks like it, or the default."""
     near = difflib.get_close_matches(text, key.kind.choices, n=1)
-    usual = key.kind.example if key.default is None else key.format(key.default)
-    better = near[0] if near else usual
-    return f"{name} is '{text}', allowed is {key.kind.allowed}: set {key.full_name}={better}"
+    better = near[0] if near else usual(key)
+    return f"{name} is '{text}', allowed is {key.kind.allowed}: set {prefix}{key.name}={better}"
+
+
+def usual(key: Key[Any]) -> str:
+    """Return the default of a setting as text, or an example of what may be typed."""
+    return key.kind.example if key.default is None else key.format(key.default)
 
 
 def said_twice(key: Key[Any], first: str, second: str, conf: Mapping[str, str]) -> str:
@@ -56,15 +53,12 @@ def said_twice(key: Key[Any], first: str, second: str, conf: Mapping[str, str]) 
     )
 
 
-def contradictions(values: Mapping[Key[Any], Any], refused: Set[Key[Any]]) -> list[str]:
-    """Compare the values that belong together; what was refused is no value to compare with."""
-    errors: list[str] = []
-    for low, high, low_words in _ORDERED:
-        least, most = values[low], values[high]
-        if {low, high} & refused or most is None or most >= least:
-            continue
-        errors.append(
-            f"{high.full_name} is '{high.format(most)}', allowed is at least {low_words}, "
-            f"'{high.format(least)}': set {high.full_name}={high.format(least)}"
-        )
-    return errors
+def mode_is_off(queries: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Refuse another mode for a query where nothing is there that could see to it."""
+    others = f"{PREFIX}query.*.{MODE.name}=off"
+    return [
+        f"{PREFIX}query.{name}.{MODE.name} is '{texts[MODE.name]}' while {MODE.full_name} is off, allowed is "
+        f"off then: set {MODE.full_name}={texts[MODE.name]}, and {others} for the others"
+        for name, texts in queries.items()
+        if texts.get(MODE.name, "off") != "off"
+    ]

@@ -181,7 +181,7 @@ class Lives(RuleBasedStateMachine):
 
     def check_rescale(self, order: Rescale) -> None:
         facts = self.facts[order.query]
-        assert not self.scene.settings.advise_only
+        assert order.cause in self.changes or not self.given_to(order.query).hands_off
         assert self.phase[order.query] == "running", "rescaled while it stands still"
         if facts.stateful:
             assert (facts.provider, facts.checkpoint_format) == ("rocksdb", 2)
@@ -196,9 +196,9 @@ class Lives(RuleBasedStateMachine):
             self.facts[order.query] = evolve(facts, provider="rocksdb", checkpoint_format=2)
 
     def check_bounds(self, action: StartQuery | Rescale) -> None:
-        given = self.scene.settings
+        given = self.given_to(action.query)
         # What was due before the bounds changed is done first, by the old ones.
-        held = given.mode == "adaptive" and not given.advise_only
+        held = given.mode == "adaptive" and not given.hands_off
         if held and isinstance(action, StartQuery) and action.cause not in self.changes:
             lower = self.needed_by("running", also=action.query)
             total = self.scene.scheduler.slots.total
@@ -208,7 +208,7 @@ class Lives(RuleBasedStateMachine):
             # After a failure it starts with what it had.
             if action.partitions == self.partitions.get(action.query):
                 return
-            assert 1 <= action.partitions <= given.max_parallelism
+            assert action.cause in self.changes or 1 <= action.partitions <= given.max_parallelism
             assert action.partitions <= self.scene.scheduler.slots.total
             adaptive = given.mode == "adaptive"
             if action.cause in self.changes:
@@ -219,6 +219,11 @@ class Lives(RuleBasedStateMachine):
                 assert given.explicit_parallelism != "fixed"
                 if given.explicit_parallelism == "upperBound":
                     assert action.partitions <= facts.explicit_partitions
+
+    def given_to(self, query: str) -> CoreSettings:
+        """Return the settings of a query, its own or those of the application."""
+        own = self.scene.scheduler._machines[query].record.settings
+        return own or self.scene.settings
 
     def needed_by(self, *standings: str, also: str) -> int:
         """Add up the lower bounds of queries with some standing, and of one more."""
@@ -534,23 +539,27 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_for_what_is_there(self) -> None:
-        given = self.scene.settings
-        if given.submission_stabilization_ms > 0 and not given.advise_only:
-            return
         for query in self.phase:
+            given = self.given_to(query)
+            if given.submission_stabilization_ms > 0 and not given.hands_off:
+                continue
             machine = self.scene.scheduler._machines[query]
             needed = self.needed_by("running", "recovering", also=query)
-            if given.advise_only or self.scene.scheduler.slots.total >= needed:
+            due = machine.record.state.due
+            if due is not None and due <= self.scene.now:
+                continue  # a wait that has become shorter ends with its timer, which fires next
+            if given.hands_off or self.scene.scheduler.slots.total >= needed:
                 assert machine.record.state.name != "WaitingForResources"
 
     @invariant()
     def what_is_declared_adds_up(self) -> None:
         """The lower bounds of what runs fit into the slots, unless these were lost meanwhile."""
-        given, total = self.scene.settings, self.scene.scheduler.slots.total
+        total = self.scene.scheduler.slots.total
+        all_given = [self.scene.settings, *map(self.given_to, self.scene.scheduler._machines)]
         if self.needed_by("running", also="") <= total:
             self.excused = False
         else:
-            assert self.excused or given.advise_only or given.mode == "reactive"
+            assert self.excused or any(one.hands_off or one.mode == "reactive" for one in all_given)
 
     @invariant()
     def shares_add_up_to_no_more_than_there_is(self) -> None:

@@ -56,6 +56,14 @@ def test_the_example_says_what_it_shows() -> None:
             "orders": {"shuffle": pair(1, 8), "source-0": pair(1, 4)},
         },
         sharing={"counts": WantedSharing(priority=1, weight=2.0), "orders": WantedSharing(group="reports")},
+        settings={
+            "orders-*": {
+                "restartStrategy.type": "fixed-delay",
+                "restartStrategy.fixedDelay.attempts": "5",
+                "adaptiveScheduler.executing.cooldownAfterRescaling": "2min",
+            },
+            "legacy": {"schedulerMode": "off"},
+        },
     )
 
 
@@ -282,6 +290,75 @@ queries:
         "dashes and underscores: write slotSharingGroup: etl",
         "line 5: queries.c.vertices.source-0.weight is no field, the nearest is lowerBound: "
         "write that or remove it",
-        "line 5: queries.c.vertices.source-0 is empty, allowed is lowerBound and upperBound: "
-        "write one or remove it",
     )
+
+
+def test_settings_stand_beside_the_bounds_by_name_by_pattern_and_in_the_defaults() -> None:
+    policy = load_policy(
+        """
+version: 1
+defaults:
+  restartStrategy.type: exponential-delay
+queries:
+  orders-*:
+    restart-strategy.exponential-delay.max-backoff: 5min
+    upperBound: 4
+  legacy:
+    schedulerMode: off
+  counts:
+    maxParallelism: "12"
+    vertices:
+      shuffle: {upperBound: 3}
+"""
+    )
+    assert policy.default_settings == {"restartStrategy.type": "exponential-delay"}
+    assert policy.defaults is None
+    assert policy.settings == {
+        "orders-*": {"restartStrategy.exponentialDelay.maxBackoff": "5min"},
+        "legacy": {"schedulerMode": "off"},
+        "counts": {"maxParallelism": "12"},
+    }
+    assert policy.queries == {
+        "orders-*": {"shuffle": WantedBounds(upper=4)},
+        "counts": {"shuffle": WantedBounds(upper=3)},
+    }
+    assert PolicyFile.of(policy.event("r1", 1, "/p")) == policy
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (
+            "journal.dir: /x",
+            "line 4: queries.a.'journal.dir' is of one query, allowed is journal.dir for the whole "
+            "application only: set spark.elastic.journal.dir in the application's settings, and remove it "
+            "here",
+        ),
+        (
+            "maxParallelism: {a: 1}",
+            "line 4: queries.a.maxParallelism is a mapping, allowed is a whole number from 1 to 32768: "
+            "write maxParallelism: 32768",
+        ),
+        (
+            "schedulerMode: of",
+            "line 4: queries.a.schedulerMode is 'of', allowed is one of reactive, adaptive, off: "
+            "write schedulerMode: reactive",
+        ),
+        (
+            "restartStrategy.typ: none",
+            "line 4: queries.a.'restartStrategy.typ' is no field, the nearest is restartStrategy.type: "
+            "write that or remove it",
+        ),
+    ],
+)
+def test_a_setting_that_a_query_cannot_have_is_refused_with_its_line(line: str, error: str) -> None:
+    with pytest.raises(PolicyFileError) as raised:
+        load_policy(f"version: 1\nqueries:\n  a:\n    {line}\n")
+    assert raised.value.errors == (error,)
+
+
+def test_settings_of_a_query_that_contradict_each_other_are_refused() -> None:
+    backoff = "restartStrategy.exponentialDelay"
+    text = f"{backoff}.initialBackoff: 9s, {backoff}.maxBackoff: 2s"
+    with pytest.raises(PolicyFileError, match="allowed is at least the initial backoff, '9s'"):
+        load_policy(f"version: 1\nqueries:\n  a: {{{text}}}\n")

@@ -102,3 +102,110 @@ def test_adaptive_mode_has_defaults_of_its_own_where_nothing_is_set() -> None:
         "explicitParallelism",
         "restartStrategy.type",
     }
+
+
+RESTART = "restartStrategy.fixedDelay.delay"
+
+
+def test_settings_of_a_query_are_read_in_both_spellings_whatever_its_name_and_written_back() -> None:
+    settings = load(
+        {
+            "spark.elastic.query.orders.eu.restart-strategy.fixed-delay.delay": "90s",
+            "spark.elastic.query.orders.eu.restartStrategy": "fixeddelay",
+            "spark.elastic.query.or*.schedulerMode": "OFF",
+            "spark.elastic.query.or*.stateStore": "unchanged",
+            "spark.elastic.query.or*.adaptiveScheduler.scaling-interval.max": "none",
+        }
+    )
+    assert settings.queries == {
+        "orders.eu": {RESTART: "90s", "restartStrategy.type": "fixed-delay"},
+        "or*": {
+            "schedulerMode": "off",
+            "stateStore": "unchanged",
+            "adaptiveScheduler.scalingInterval.max": "none",
+        },
+    }
+    assert load(settings.as_conf()) == settings
+    assert settings.core().queries == settings.queries
+
+
+@pytest.mark.parametrize("mode", ["reactive", "adaptive"])
+def test_what_the_application_has_left_at_the_default_of_its_mode_is_still_so_when_it_is_read_back(
+    mode: str,
+) -> None:
+    for more in ({}, {"spark.elastic.restartStrategy.type": "none"}):
+        settings = load({"spark.elastic.schedulerMode": mode, **more})
+        assert load(settings.as_conf()) == settings
+        assert load(settings.as_conf()).core() == settings.core()
+        assert ("restartStrategy.type" in settings.core().texts) is bool(more)
+
+
+@pytest.mark.parametrize(
+    ("conf", "error"),
+    [
+        (
+            {"orders.journal.dir": "/x"},
+            "spark.elastic.query.orders.journal.dir is for one query, allowed is journal.dir for the whole "
+            "application only: set spark.elastic.journal.dir=/x",
+        ),
+        (
+            {"orders.adaptiveScheduler.maxConcurrentRescales": "2"},
+            "spark.elastic.query.orders.adaptiveScheduler.maxConcurrentRescales is for one query, allowed is "
+            "adaptiveScheduler.maxConcurrentRescales for the whole application only: "
+            "set spark.elastic.adaptiveScheduler.maxConcurrentRescales=2",
+        ),
+        (
+            {"orders.maxParallelism": "0"},
+            "spark.elastic.query.orders.maxParallelism is '0', allowed is a whole number from 1 to 32768: "
+            "set spark.elastic.query.orders.maxParallelism=32768",
+        ),
+        (
+            {"orders.source-0.maxParallelism": "4"},
+            "spark.elastic.query.orders.source-0.maxParallelism is of a source, allowed is one for the whole "
+            "query: set spark.elastic.query.orders.maxParallelism=4",
+        ),
+        (
+            {"orders.restartStrategy.fixedDelay.dely": "4"},
+            "spark.elastic.query.orders.restartStrategy.fixedDelay.dely is no setting, those of a query are "
+            "lowerBound, upperBound, priority, weight, slotSharingGroup, savepoint, schedulerMode, "
+            "explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.… and restartStrategy.…: "
+            "set spark.elastic.query.orders.restartStrategy.fixedDelay.delay",
+        ),
+        (
+            {f"orders.{RESTART}": "4s", "orders.restart-strategy.fixed-delay.delay": "5s"},
+            "spark.elastic.query.orders.restart-strategy.fixed-delay.delay is '5s' and "
+            f"spark.elastic.query.orders.{RESTART} is '4s', but they are one setting: "
+            f"keep only spark.elastic.query.orders.{RESTART}=5s",
+        ),
+        (
+            {
+                "orders.adaptiveScheduler.executing.cooldownAfterRescaling": "1min",
+                "orders.adaptiveScheduler.scalingInterval.max": "10s",
+            },
+            "spark.elastic.query.orders.adaptiveScheduler.scalingInterval.max is '10s', allowed is at least "
+            "the cooldown after rescaling, '1min': "
+            "set spark.elastic.query.orders.adaptiveScheduler.scalingInterval.max=1min",
+        ),
+        (
+            {"or*.savepoint": "/s"},
+            "spark.elastic.query.or*.savepoint is for a pattern of names, allowed is one name, since a "
+            "savepoint is of one query: set spark.elastic.query.NAME.savepoint=/s",
+        ),
+    ],
+)
+def test_what_no_query_can_have_is_refused_with_what_to_type(conf: dict[str, str], error: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load({f"spark.elastic.query.{name}": text for name, text in conf.items()})
+    assert raised.value.errors == (error,)
+
+
+def test_where_the_application_is_off_no_query_can_have_another_mode() -> None:
+    off = {"spark.elastic.schedulerMode": "off"}
+    assert load({**off, "spark.elastic.query.*.schedulerMode": "off"}).queries
+    with pytest.raises(SettingsError) as raised:
+        load({**off, "spark.elastic.query.a.schedulerMode": "adaptive"})
+    assert raised.value.errors == (
+        "spark.elastic.query.a.schedulerMode is 'adaptive' while spark.elastic.schedulerMode is off, allowed "
+        "is off then: set spark.elastic.schedulerMode=adaptive, and "
+        "spark.elastic.query.*.schedulerMode=off for the others",
+    )

@@ -101,6 +101,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         bounds={"counts": WantedBounds(upper=4)},
         source_bounds={"counts": {"source-0": WantedBounds(upper=4)}},
         sharing={"counts": WantedSharing(priority=1)},
+        queries={"counts": {"maxParallelism": "4"}},
     ).core()
     same = [
         field.name
@@ -223,11 +224,13 @@ def test_settings_written_as_conf_are_read_back() -> None:
 
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
-    # Below the heading: the keys, and the five rows of what single queries can be given.
-    assert len(table) == 2 + len(keys()) + 5
-    assert table[-5].startswith("| `query.NAME.lowerBound`")
-    assert table[-1].startswith("| `query.NAME.savepoint`")
-    for key, row in zip(keys(), table[2:-5], strict=True):
+    # Below the heading: the keys, and the six rows of what single queries can be given.
+    assert len(table) == 2 + len(keys()) + 6
+    assert table[-6].startswith("| `query.NAME.lowerBound`")
+    assert table[-1].startswith("| `query.NAME.KEY`")
+    for key, row in zip(keys(), table[2:-6], strict=True):
+        own = {None: "", "always": "yes", "start": "at its start"}[key.per_query]
+        assert row.replace(r"\|", "").split("|")[4].strip() == own
         assert row.startswith(f"| `{key.name}` |")
         assert row.endswith(". |")
 

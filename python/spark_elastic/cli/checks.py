@@ -16,9 +16,12 @@ from urllib.parse import unquote, urlsplit
 from attrs import frozen
 
 from spark_elastic import __version__
+from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.flags import is_on
-from spark_elastic.core.keys.rescaling import PYTHON, STATE_STORE
+from spark_elastic.core.keys.rescaling import MODE, PYTHON, STATE_STORE
 from spark_elastic.core.keys.resources import POLICY_FILE
+from spark_elastic.core.own_settings import own_texts, settings_of
+from spark_elastic.core.settings import CoreSettings
 from spark_elastic.demo.prerequisites import java_problem, java_version
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.policy_file import PolicyFileError, load_policy
@@ -107,15 +110,34 @@ def settings(conf: Mapping[str, str], file: Path) -> list[Check]:
         parts = (sentence.rpartition(": ") for sentence in error.errors)
         return [Check.fail("settings", found, change) for found, _, change in parts]
     count = sum(name.startswith(PREFIX) for name in conf)
-    return [Check.ok("settings", f"{count} of spark-elastic in {file}")]
+    return [
+        Check.ok("settings", f"{count} of spark-elastic in {file}"),
+        *_own_settings(load(conf).core(), None),
+    ]
+
+
+def _own_settings(application: CoreSettings, file: PolicyFileChanged | None) -> list[Check]:
+    """Say what counts for queries that are named, in the settings or the policy file, and what cannot."""
+    check, results = "query settings", []
+    for name in file.settings if file is not None else application.queries:
+        own, problems = settings_of(name, application, file)
+        parts = (sentence.rpartition(": ") for sentence in problems)
+        results += [Check.fail(check, f"{name}: {found}", change) for found, _, change in parts]
+        if own is not None and not problems:
+            texts = own_texts(own, application).items()
+            results.append(
+                Check.ok(check, f"{name}: " + ", ".join(f"{key} is {text}" for key, text in texts))
+            )
+    return results
 
 
 def policy_file(conf: Mapping[str, str]) -> list[Check]:
     """Check the file of bounds, if one is named."""
     try:
-        name = load(conf)[POLICY_FILE]
+        settings = load(conf)
     except SettingsError:
         return []  # said by the check of the settings
+    name = settings[POLICY_FILE]
     if name is None:
         return []
     try:
@@ -125,7 +147,11 @@ def policy_file(conf: Mapping[str, str]) -> list[Check]:
     except PolicyFileError as error:
         parts = (sentence.rpartition(": ") for sentence in error.errors)
         return [Check.fail("policy file", found, change) for found, _, change in parts]
-    return [Check.ok("policy file", f"{name} names {', '.join(found.queries) or 'no query'}")]
+    named = dict.fromkeys((*found.queries, *found.sharing, *found.settings))
+    return [
+        Check.ok("policy file", f"{name} names {', '.join(named) or 'no query'}"),
+        *(_own_settings(settings.core(), found.event("", 0, name)) if settings[MODE] != "off" else ()),
+    ]
 
 
 def plugin(conf: Mapping[str, str], file: Path) -> Check:

@@ -100,7 +100,7 @@ def _tell(found: Json, overview: Json) -> Iterator[str]:
 def _heading(query: Json, overview: Json) -> str:
     partitions, slots = query["partitions"], overview["slots"]["now"]
     runs = "" if partitions is None else f" with {partitions} partition{'' if partitions == 1 else 's'}"
-    within = f", bounds {bounds(query)}" if overview["mode"] == "adaptive" else ""
+    within = f", bounds {bounds(query)}" if query["mode"] == "adaptive" else ""
     on = f"{slots} slot{'' if slots == 1 else 's'}"
     share = "" if query["slots"] == slots else f"{query['slots']} of "
     return f"{shown(title(query))} ({query['id']}): {query['state']}{runs}, {share}{on} there{within}"

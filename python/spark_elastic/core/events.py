@@ -2,9 +2,7 @@
 
 An event is a fact of the past: it says what happened, not what to do about it. Each carries the id under
 which the sender counted it and the time at which it happened. The outcome of an action comes back as an
-event like any other.
-
-All times are epoch milliseconds, all names that end in ``_ms`` are durations in milliseconds.
+event like any other. All times are epoch milliseconds, all names that end in ``_ms`` are durations in ms.
 """
 
 from __future__ import annotations
@@ -313,9 +311,8 @@ class SavepointTaken(ActionOutcome):
 class SavepointRequested(Event):
     """Somebody (`by`) wants a savepoint of a query, and the query to `stop` with it or to go on.
 
-    It is to stand in a new folder under the folder `target` (a path or a URI of a Hadoop file system), None:
-    under ``spark.elastic.savepointDir``. No link may lead it out of `within`, the folder that allows the
-    target; None: out of the target.
+    It is to stand in a new folder under `target` (a path, or a URI of a Hadoop file system), None: under
+    ``spark.elastic.savepointDir``. No link may lead it out of `within`, None: out of the target.
     """
 
     query: str
@@ -354,8 +351,8 @@ class TimerFired(Event):
 class PolicyFileChanged(Event):
     """The policy file at `path` says something new, or was read for the first time.
 
-    `bounds` is by the name of the query and the id of its vertex, `sharing` by its name. Where they say
-    nothing, `defaults` and `default_sharing` do; None is nothing.
+    `bounds` is by name of the query (or pattern of names) and vertex, `sharing` by name, `settings` by name
+    and key. Where they say nothing, the defaults do; None is nothing.
     """
 
     path: str
@@ -363,6 +360,8 @@ class PolicyFileChanged(Event):
     bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
     default_sharing: WantedSharing = NOTHING_WANTED
     sharing: Mapping[str, WantedSharing] = field(factory=dict)
+    default_settings: Mapping[str, str] = field(factory=dict)
+    settings: Mapping[str, Mapping[str, str]] = field(factory=dict)
 
 
 @frozen(kw_only=True)

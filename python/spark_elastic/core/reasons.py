@@ -69,6 +69,11 @@ REASONS: Mapping[str, Reason] = {
         "Starts again from its checkpoint with the {before:partition} that it had.",
     ),
     # What is left alone, and why
+    "untouched_off": Reason(
+        "nothing_to_do",
+        "Left to plain Spark: spark.elastic.schedulerMode of this query is off.",
+        once=True,
+    ),
     "untouched_fixed": Reason(
         "nothing_to_do",
         "Left alone: the application sets spark.sql.shuffle.partitions to {explicit}, and "
@@ -330,6 +335,11 @@ REASONS: Mapping[str, Reason] = {
     "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
     "policy_file_refused": Reason(
         "failed", "The policy file {path} is left out, what counted before still does: {errors}"
+    ),
+    "own_settings": Reason("info", "Has settings of its own: {settings}."),
+    "no_own_settings": Reason("info", "Has the settings of the application from now on."),
+    "own_settings_refused": Reason(
+        "failed", "The settings that are said for this query cannot be used, and are left out: {errors}"
     ),
     "bounds_refused": Reason(
         "failed", "The bounds that are declared for this query cannot be used: {errors}"

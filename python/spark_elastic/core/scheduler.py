@@ -39,6 +39,8 @@ from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.failures.exponential_delay import SeededJitter
 from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, NoRestart, RestartStrategy
+from spark_elastic.core.keys.key import PREFIX
+from spark_elastic.core.own_settings import may_restart, own_texts
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.view import Queries, QueryView
@@ -63,6 +65,10 @@ class Scheduler:
     _moves: MoveQueue = field(init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
+    # Whether the last event was a snapshot.
+    _took_over: bool = field(default=False, init=False)
+    # Whether the shim asks what is to become of a query that has failed.
+    _asks_of_failures: bool = field(default=False, init=False)
     # Who wants slots, or how many, is not what it was when they were last shared out, with so many of them.
     _claims_changed: bool = field(default=False, init=False)
     _divisions: int = field(default=0, init=False)
@@ -105,7 +111,7 @@ class Scheduler:
     @property
     def queries(self) -> Mapping[str, QueryView]:
         """All queries by id, the latest finished ones among them."""
-        return Queries(self._machines)
+        return Queries(self._machines, self.settings)
 
     @property
     def usual_slots(self) -> int:
@@ -156,6 +162,7 @@ class Scheduler:
                 self._take_over(event, turn)
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
+        self._took_over = isinstance(event, ev.Snapshot)
         self._tell_shares(turn)
         if self._moves.stale:
             self._let_move(turn)
@@ -223,18 +230,7 @@ class Scheduler:
 
     def _take_over(self, event: ev.Snapshot, turn: Turn) -> None:
         """Answer with the limits and take the world as it is; what was known and still holds goes on."""
-        settings = self.settings
-        turn.emit(
-            Configure(
-                id=turn.next_action(),
-                cause=event.id,
-                warm_up_ms=0 if settings.advise_only else settings.warm_up_ms,
-                hang_ms=settings.hang_ms,
-                start_wait_ms=settings.start_wait_ms,
-                decision_wait_ms=settings.decision_wait_ms,
-                restarts=not (settings.advise_only or isinstance(settings.restart, NoRestart)),
-            )
-        )
+        self._configure(turn)
         for machine in self._machines.values():
             if machine.record.timer is not None:  # who goes on from a saved state has none of them set
                 turn.repeat_timer(machine.record.timer)
@@ -249,6 +245,26 @@ class Scheduler:
         live = set(self._live())
         self._take_up([info for query, info in shown.items() if query not in live], turn, found=True)
 
+    def _configure(self, turn: Turn) -> None:
+        """Tell the shim the limits, and whether any query could be started again after a failure."""
+        settings = self.settings
+        running = (machine.record.settings for machine in self._machines.values() if not machine.is_finished)
+        restarts = may_restart(settings, self._declarations.file) or any(
+            own is not None and not isinstance(own.restart, NoRestart) for own in running
+        )
+        self._asks_of_failures = restarts and not settings.advise_only
+        turn.emit(
+            Configure(
+                id=turn.next_action(),
+                cause=turn.cause,
+                warm_up_ms=0 if settings.advise_only else settings.warm_up_ms,
+                hang_ms=settings.hang_ms,
+                start_wait_ms=settings.start_wait_ms,
+                decision_wait_ms=settings.decision_wait_ms,
+                restarts=self._asks_of_failures,
+            )
+        )
+
     def _submitted(self, event: ev.QuerySubmitted, turn: Turn) -> None:
         machine = self._machines.get(event.query)
         if machine is not None and not machine.is_finished:
@@ -261,17 +277,29 @@ class Scheduler:
     def _take_up(self, infos: Sequence[ev.QueryInfo], turn: Turn, *, found: bool) -> None:
         for info in infos:
             query = info.facts.query
-            requirements = self._requirements(info.facts, turn)
+            own, problems = self._declarations.settings_of(info.facts)
+            self._report_settings(query, own, problems, turn)
+            requirements = self._requirements(info.facts, own, turn)
             self._machines.pop(query, None)
-            self._machines[query] = QueryMachine.found(info, self._now, self.settings, requirements)
+            self._machines[query] = QueryMachine.found(info, self._now, self.settings, own, requirements)
             self._supply.stale = True
         # No one begins before it is known what the others need.
         self._share_out()
         for info in infos:
             self._tell(info.facts.query, inner.Begun(found=found), turn)
 
-    def _requirements(self, facts: ev.QueryFacts, turn: Turn) -> Requirements:
-        requirements, errors = self._declarations.requirements(facts)
+    def _report_settings(
+        self, query: str, own: CoreSettings | None, problems: Sequence[str], turn: Turn
+    ) -> None:
+        if problems:
+            turn.report("own_settings_refused", query=query, errors="; ".join(problems))
+        if own is not None:
+            texts = own_texts(own, self.settings)
+            shown = ", ".join(f"{PREFIX}{name} is {text}" for name, text in texts.items())
+            turn.report("own_settings", query=query, settings=shown)
+
+    def _requirements(self, facts: ev.QueryFacts, own: CoreSettings | None, turn: Turn) -> Requirements:
+        requirements, errors = self._declarations.requirements(facts, own)
         if errors:
             turn.report("bounds_refused", query=facts.query, errors="; ".join(errors))
         return requirements
@@ -284,9 +312,28 @@ class Scheduler:
 
     def _policy_file_changed(self, event: ev.PolicyFileChanged, turn: Turn) -> None:
         known = {query: machine.record.facts for query, machine in self._machines.items()}
+        # What a snapshot has just shown was taken up without the file, which is read right after it.
+        first = self._took_over and self._declarations.file is None
         self._declarations.file_changed(event, known)
         turn.report("policy_file_read", path=event.path)
+        self._tell_settings(turn, first=first)
         self._tell_bounds(known, turn)
+
+    def _tell_settings(self, turn: Turn, *, first: bool) -> None:
+        """Give the queries the settings that they have from now on; some of a query that runs stay."""
+        for query in self._live():
+            record = self._machines[query].record
+            running = None if first else record.settings or self.settings
+            own, problems = self._declarations.settings_of(record.facts, running)
+            changed = own != record.settings
+            self._report_settings(query, own if changed else None, problems, turn)
+            if changed:
+                if own is None:
+                    turn.report("no_own_settings", query=query)
+                self._tell(query, inner.SettingsChanged(own), turn)
+        self._supply.stale = True
+        if may_restart(self.settings, self._declarations.file) and not self._asks_of_failures:
+            self._configure(turn)
 
     def _tell_bounds(self, queries: Iterable[str], turn: Turn) -> None:
         """Look again at what these queries may have; there may be unknown ones among them."""
@@ -295,7 +342,7 @@ class Scheduler:
             machine = self._machines.get(query)
             if machine is None or machine.is_finished:
                 continue
-            requirements = self._requirements(machine.record.facts, turn)
+            requirements = self._requirements(machine.record.facts, machine.record.settings, turn)
             if requirements != machine.record.requirements:
                 changed[query] = requirements
         if not changed:

@@ -18,9 +18,14 @@ from spark_elastic.core.keys.rescaling import ExplicitParallelism, Mode, Rescale
 class CoreSettings:
     """All that a user can decide about the core; `core/keys/` says what each value means.
 
-    `mode` is never off here: a policy that is off has no core. `decision_wait_ms` 0 means that nobody
-    asks about batch stages. A policy process that is silent for `hang_ms` hangs; that is no key, since
+    `mode` is never off for the application: a policy that is off has no core. `decision_wait_ms` 0 means that
+    nobody asks about batch stages. A policy process that is silent for `hang_ms` hangs; that is no key, since
     nobody has a reason to choose another.
+
+    `queries` has settings by the name of a query, or a pattern of names, and by the name of the setting, as
+    text. `texts` are the application's own values of those that a query can have, without what was left at
+    its default. A query with settings of its own has a `CoreSettings` of its own, in which nothing stands by
+    name and the mode may be off (`own_settings.py`).
     """
 
     mode: Mode = of(rescaling.MODE)
@@ -51,6 +56,13 @@ class CoreSettings:
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
     sharing: Mapping[str, WantedSharing] = field(factory=dict)
+    texts: Mapping[str, str] = field(factory=dict)
+    queries: Mapping[str, Mapping[str, str]] = field(factory=dict)
     history_size: int = of(records.HISTORY_SIZE)
     savepoint_dir: str | None = of(resources.SAVEPOINT_DIR)
     savepoints_kept: int = of(resources.SAVEPOINTS_KEPT)
+
+    @property
+    def hands_off(self) -> bool:
+        """Whether nothing is done to a query: it is only advised, or left to plain Spark."""
+        return self.advise_only or self.mode == "off"

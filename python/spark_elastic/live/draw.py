@@ -22,7 +22,7 @@ _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 def draw_snapshot(snapshot: Snapshot) -> RenderableType:
     """Draw slots, executors and queries."""
-    return Group(_slots(snapshot.overview), draw_queries(snapshot))
+    return Group(_slots(snapshot.overview), draw_queries(snapshot), *_own_settings(snapshot.queries))
 
 
 def draw_log(lines: Iterable[str]) -> RenderableType:
@@ -74,12 +74,22 @@ def _executor(executor: Json) -> Text:
     )
 
 
+def _own_settings(queries: Iterable[Json]) -> Iterable[RenderableType]:
+    """Say in which settings queries differ from the application."""
+    for query in queries:
+        if query["settings"]:
+            own = ", ".join(f"{name} is {shown(value)}" for name, value in query["settings"].items())
+            yield Text.assemble(
+                (f"{shown(title(query))} ", "bold"), ("has settings of its own: ", "dim"), own
+            )
+
+
 def draw_queries(snapshot: Snapshot) -> RenderableType:
     """Draw the table of queries."""
     queries = snapshot.queries
     # Only some sources say how far behind a query is, and only adaptive mode has bounds.
     lag = any(_behind(query) is not None for query in queries)
-    bounded = snapshot.overview["mode"] == "adaptive"
+    bounded = any(query["mode"] == "adaptive" for query in queries)
     table = Table(expand=True)
     for name in ("query", "state"):
         table.add_column(name)
@@ -98,7 +108,7 @@ def _row(query: Json, *, bounded: bool, lag: bool) -> Sequence[Text]:
         Text.assemble(shown(title(query)), (" stateful" if query["stateful"] else " stateless", "dim")),
         Text(query["state"], _STATES.get(query["state"], "yellow")),
         Text(_partitions(query), "bold cyan"),
-        *([Text(bounds(query))] if bounded else []),
+        *([Text(bounds(query) if query["mode"] == "adaptive" else "–")] if bounded else []),
         Text("–" if batch is None else f"{batch['inputRowsPerSecond']:,.0f}"),
         Text("–" if batch is None else f"{batch['durationMs']:,} ms"),
         *([Text("–" if behind is None else f"{behind:,}")] if lag else []),

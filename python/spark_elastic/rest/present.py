@@ -88,6 +88,8 @@ def query(view: QueryView) -> Json:
         "priority": view.requirements.priority,
         "weight": view.requirements.shuffle.weight,
         "slotSharingGroups": {vertex.id: vertex.group for vertex in view.requirements.vertices},
+        "mode": view.settings.mode,
+        "settings": view.own_settings,
         "restarts": view.restarted,
         "rescales": view.rescaled,
         "sources": [source.name for source in facts.sources],

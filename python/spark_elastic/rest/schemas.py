@@ -7,6 +7,7 @@ from typing import Any, get_args
 from spark_elastic.core.actions import DecisionKind
 from spark_elastic.core.batch.questions import QUESTION_TYPES
 from spark_elastic.core.events import Trigger
+from spark_elastic.core.keys.rescaling import Mode
 from spark_elastic.core.query.transitions import TRANSITIONS
 from spark_elastic.core.rescale.history import Cause, Status, TerminatedReason
 from spark_elastic.rest.parameters import LARGEST
@@ -108,6 +109,13 @@ SCHEMAS: dict[str, Schema] = {
         slotSharingGroups={
             "type": "object",
             "description": "The group of each vertex: slots are shared within one, and not between them.",
+            "additionalProperties": TEXT,
+        },
+        mode=one_of(Mode),
+        settings={
+            "type": "object",
+            "description": "The settings in which it differs from the application: name (without "
+            "spark.elastic.) and value.",
             "additionalProperties": TEXT,
         },
         restarts=_COUNT,

@@ -41,12 +41,7 @@ class PolicyWatch:
         self._refused: bytes | str | None = None
         self.policy: PolicyFile | None = None
         if known is not None and known.path == str(path):
-            self.policy = PolicyFile(
-                defaults=known.defaults,
-                queries=known.bounds,
-                default_sharing=known.default_sharing,
-                sharing=known.sharing,
-            )
+            self.policy = PolicyFile.of(known)
 
     def poll(self, now_ms: int) -> PolicyFileChanged | PolicyFileRefused | None:
         """Say what is new about the file at `now_ms` (epoch ms), None if nothing is."""
@@ -70,15 +65,7 @@ class PolicyWatch:
             return None
         self.policy = policy
         self._refused = None
-        return PolicyFileChanged(
-            id=self._next_id(),
-            at=now_ms,
-            path=str(self._path),
-            defaults=policy.defaults,
-            bounds=policy.queries,
-            default_sharing=policy.default_sharing,
-            sharing=policy.sharing,
-        )
+        return policy.event(self._next_id(), now_ms, str(self._path))
 
     def _refuse(self, now_ms: int, refused: bytes | str, errors: tuple[str, ...]) -> PolicyFileRefused | None:
         if refused == self._refused:

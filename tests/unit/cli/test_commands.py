@@ -173,6 +173,29 @@ def test_doctor_reads_the_policy_file(
     assert words in said
 
 
+def test_doctor_says_what_each_name_will_have_and_what_contradicts_itself(
+    tmp_path: Path, installation: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    backoff = "restartStrategy.exponentialDelay"
+    file.write_text(
+        f"version: 1\nqueries:\n  orders-*: {{maxParallelism: 4}}\n"
+        f"  orders-eu: {{{backoff}.maxBackoff: 5s}}\n  orders-us: {{stateStore: unchanged}}\n"
+    )
+    own = {
+        "spark.elastic.policyFile": str(file),
+        "spark.elastic.query.*.schedulerMode": "reactive",
+        "spark.elastic.query.legacy.schedulerMode": "off",
+        f"spark.elastic.{backoff}.initialBackoff": "9s",
+    }
+    code, states, said = doctor("--properties-file", properties(tmp_path, **good(installation, **own)))
+    assert states["query settings"] == ["ok", "ok", "fail", "ok"]
+    assert "legacy: schedulerMode is off" in said
+    assert "orders-us: stateStore is unchanged, maxParallelism is 4" in said
+    assert f"orders-eu: spark.elastic.query.orders-eu.{backoff}.maxBackoff is '5s'" in said
+    assert code == 1
+
+
 def test_doctor_warns_of_others_that_scale(tmp_path: Path, installation: Path) -> None:
     conf = good(installation, **{"spark.dynamicAllocation.enabled": "true"})
     _, states, said = doctor("--properties-file", properties(tmp_path, **conf))

@@ -55,3 +55,16 @@ def test_what_comes_from_elsewhere_moves_no_cursor_and_is_no_markup() -> None:
     shown = drawn(recorded)
     assert "\x1b" not in shown
     assert "[red]q[/red]" in shown
+
+
+def test_below_the_table_is_said_which_queries_have_settings_of_their_own() -> None:
+    conf = {
+        "spark.elastic.query.leg*.schedulerMode": "off",
+        "spark.elastic.query.counts.schedulerMode": "adaptive",
+    }
+    recorded = read(header(conf), snapshot(), submitted("legacy"), submitted("counts"), submitted("other"))
+    shown = drawn(recorded)
+    assert "legacy has settings of its own: schedulerMode is off" in shown
+    assert "counts has settings of its own: schedulerMode is adaptive, " in shown
+    assert "other has" not in shown
+    assert shown.count("1–32768") == 1

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex, source_vertex
-from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing, sharing
+from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing, sharing, sharing_by_name
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
+from spark_elastic.core.name_patterns import merged
 from spark_elastic.core.settings import CoreSettings
 
 
@@ -75,12 +76,10 @@ def wanted_by_file(facts: QueryFacts, file: PolicyFileChanged) -> Mapping[str, W
     A vertex of which the file says nothing is not there. One that the query does not have is: `declare_some`
     refuses it.
     """
-    named = {} if facts.name is None else file.bounds.get(facts.name, {})
     unnamed = {} if file.defaults is None else {SHUFFLE: file.defaults}
-    return {**unnamed, **named}
+    return {**unnamed, **merged(facts.name, file.bounds)}
 
 
 def sharing_by_file(facts: QueryFacts, file: PolicyFileChanged) -> WantedSharing:
     """Return how a query shares slots by a policy file: under its name, else by the defaults of the file."""
-    named = None if facts.name is None else file.sharing.get(facts.name)
-    return file.default_sharing if named is None else named.over(file.default_sharing)
+    return sharing_by_name(facts.name, file.sharing).over(file.default_sharing)

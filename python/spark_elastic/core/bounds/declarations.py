@@ -15,14 +15,19 @@ from attrs import define, field
 from spark_elastic.core.bounds import adaptive, reactive
 from spark_elastic.core.bounds.declared import Declared, Refused, WantedBounds, declare_some, unknown_vertex
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
-from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
+from spark_elastic.core.bounds.sharing import WantedSharing, sharing_by_name
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
+from spark_elastic.core.name_patterns import merged
+from spark_elastic.core.own_settings import settings_of
 from spark_elastic.core.settings import CoreSettings
 
 
 @define
 class Declarations:
-    """The declared bounds of one application; in reactive mode there are none."""
+    """What is declared for the queries of one application: bounds, how they share slots, settings.
+
+    In reactive mode there are no bounds.
+    """
 
     settings: CoreSettings
     _file: PolicyFileChanged | None = None
@@ -46,16 +51,27 @@ class Declarations:
             vertex: Bounds(lower=lower, upper=upper) for vertex, (lower, upper) in bounds.items()
         }
 
+    def settings_of(
+        self, facts: QueryFacts, running: CoreSettings | None = None
+    ) -> tuple[CoreSettings | None, tuple[str, ...]]:
+        """Give the settings of a query, None if they are the application's, and what was wrong with them."""
+        return settings_of(facts.name, self.settings, self._file, running)
+
     def forget(self, query: str) -> None:
         """Let go of a query that is long over."""
         self._requested.pop(query, None)
 
-    def requirements(self, facts: QueryFacts) -> tuple[Requirements, tuple[str, ...]]:
-        """Give what a query may have, and what was wrong with its bounds in the file."""
-        settings = self.settings
-        if settings.mode == "reactive":
+    def requirements(
+        self, facts: QueryFacts, own: CoreSettings | None = None
+    ) -> tuple[Requirements, tuple[str, ...]]:
+        """Give what a query may have, and what was wrong with its bounds in the file.
+
+        `own` are the settings of the query, None if it has those of the application.
+        """
+        settings = own or self.settings
+        if settings.mode != "adaptive":
             return reactive.requirements(facts, settings), ()
-        sharing, problems = self._sharing(facts)
+        sharing, problems = self._sharing(facts, settings)
         bounds: Mapping[str, Bounds] | None = self._requested.get(facts.query)
         if bounds is not None:
             return adaptive.requirements(facts, settings, bounds, sharing), ()
@@ -70,21 +86,18 @@ class Declarations:
                         bounds = accepted
         return adaptive.requirements(facts, settings, bounds, sharing), tuple(problems)
 
-    def _sharing(self, facts: QueryFacts) -> tuple[WantedSharing, list[str]]:
+    def _sharing(self, facts: QueryFacts, settings: CoreSettings) -> tuple[WantedSharing, list[str]]:
         """Give what counts of settings and file, and which vertices are named there that the query lacks."""
-        wanted = self.settings.sharing.get(facts.name or "", NOTHING_WANTED)
+        wanted = sharing_by_name(facts.name, self.settings.sharing)
         if self._file is not None:
             wanted = adaptive.sharing_by_file(facts, self._file).over(wanted)
-        known = adaptive.max_parallelism(facts, self.settings)
+        known = adaptive.max_parallelism(facts, settings)
         problems = [unknown_vertex(vertex, known).message for vertex in wanted.groups if vertex not in known]
         return wanted, problems
 
     def _from_settings(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
-        if facts.name is None:
-            return {}
-        shuffle = self.settings.bounds.get(facts.name)
-        sources = self.settings.source_bounds.get(facts.name, {})
-        return {**({} if shuffle is None else {SHUFFLE: shuffle}), **sources}
+        shuffle = {name: {SHUFFLE: bounds} for name, bounds in self.settings.bounds.items()}
+        return {**merged(facts.name, shuffle), **merged(facts.name, self.settings.source_bounds)}
 
     def _from_file(self, facts: QueryFacts) -> Mapping[str, WantedBounds]:
         if self._file is None:

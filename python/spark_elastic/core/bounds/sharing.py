@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from spark_elastic.core.bounds.requirements import DEFAULT_GROUP, NO_PRIORITY, NO_WEIGHT
+from spark_elastic.core.name_patterns import matching
 
 _MOST = 1_000_000
 _GROUP = re.compile(r"[\w.-]{1,60}", re.ASCII)
@@ -43,6 +44,14 @@ class WantedSharing:
 
 
 NOTHING_WANTED = WantedSharing()
+
+
+def sharing_by_name(name: str | None, said: Mapping[str, WantedSharing]) -> WantedSharing:
+    """Put together what is said by name or pattern for the query of this name."""
+    wanted = NOTHING_WANTED
+    for pattern in matching(name, said):
+        wanted = said[pattern].over(wanted)
+    return wanted
 
 
 def read(name: str, text: str) -> WantedSharing | None:

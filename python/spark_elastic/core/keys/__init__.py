@@ -5,12 +5,14 @@ A key's constant is called like the field of the settings that holds its value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from spark_elastic.core.keys import batch, records, rescaling, resources, restarts
 from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.kinds import camel
 
-__all__ = ["KEYS"]
+__all__ = ["KEYS", "NAMES", "PER_QUERY", "called"]
 
 _ROOMS = (rescaling, restarts, resources, batch, records)
 
@@ -18,3 +20,14 @@ KEYS: tuple[Key[Any], ...] = tuple(
     value for room in _ROOMS for value in vars(room).values() if isinstance(value, Key)
 )
 """All keys, in the order of the README's table."""
+
+PER_QUERY: Mapping[str, Key[Any]] = {key.name: key for key in KEYS if key.per_query is not None}
+"""Those of which a query can have a value of its own, by name."""
+
+NAMES: Mapping[str, Key[Any]] = {name: key for key in KEYS for name in (key.name, *key.aliases)}
+"""Every accepted name, in camel case and without the prefix."""
+
+
+def called(name: str) -> Key[Any] | None:
+    """Return the key that is called so, in any spelling but without the prefix."""
+    return NAMES.get(camel(name))

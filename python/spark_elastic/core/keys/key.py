@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, TypeVar
 
 import attrs
 from attrs import frozen
@@ -13,13 +13,19 @@ from spark_elastic.core.keys.kinds import NONE, Kind
 PREFIX = "spark.elastic."
 
 Value = TypeVar("Value", covariant=True)
+View = TypeVar("View", bound=attrs.AttrsInstance)
+
+
+PerQuery = Literal["always", "start"]
 
 
 @frozen(eq=False)
 class Key(Generic[Value]):
     """One setting; `name` is without the prefix, `aliases` are its older names.
 
-    `default` is that of reactive mode, `adaptive` that of adaptive mode.
+    `default` is that of reactive mode, `adaptive` that of adaptive mode. `per_query` says whether a query can
+    have a value of its own, and when another one counts: "always" from its next decision on, "start" when it
+    is started the next time. None: there is one value for the whole application.
     """
 
     name: str
@@ -27,6 +33,7 @@ class Key(Generic[Value]):
     default: Value
     doc: str
     aliases: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    per_query: PerQuery | None = attrs.field(default=None, kw_only=True)
     adaptive: Value = attrs.field(kw_only=True)
 
     @adaptive.default
@@ -37,6 +44,11 @@ class Key(Generic[Value]):
     def full_name(self) -> str:
         """Return the canonical spelling."""
         return PREFIX + self.name
+
+    @property
+    def by_mode(self) -> bool:
+        """Whether the default is another one in each mode."""
+        return bool(self.default != self.adaptive)
 
     def format(self, value: Any) -> str:
         """Return `value` as a user would type it."""
@@ -57,3 +69,14 @@ def key_of(field: attrs.Attribute[Any]) -> Key[Any] | None:
     """Return the key whose value a field holds, None if it holds something else."""
     key: Key[Any] | None = field.metadata.get(_METADATA)
     return key
+
+
+def view_of(view: type[View], values: Mapping[Key[Any], Any], **others: Any) -> View:
+    """Fill the fields of `view` that hold the value of a key; `others` count more."""
+    return view(**{**fields_of(view, values), **others})
+
+
+def fields_of(view: type[attrs.AttrsInstance], values: Mapping[Key[Any], Any]) -> dict[str, Any]:
+    """Return the fields of `view` that hold the value of one of these keys, by name, with their values."""
+    keys = {field.name: key_of(field) for field in attrs.fields(view)}
+    return {name: values[key] for name, key in keys.items() if key is not None and key in values}

@@ -21,6 +21,7 @@ MODE = Key[Mode](
     "`reactive`: queries use all slots that are there. `adaptive`: queries keep within the bounds that "
     "are declared for them, and executors are requested for that. `off`: nothing is done but to read each "
     "checkpoint in the format that it was written in.",
+    per_query="start",
 )
 PYTHON = Key[str | None](
     "python",
@@ -57,6 +58,7 @@ RESOURCE_WAIT_MS = Key(
     "start and after a failure. Then it fails. -1: it waits for as long as it takes.",
     aliases=("adaptiveScheduler.resourceWaitTimeout",),
     adaptive=300_000,
+    per_query="always",
 )
 SUBMISSION_STABILIZATION_MS = Key(
     "adaptiveScheduler.submission.resourceStabilizationTimeout",
@@ -65,6 +67,7 @@ SUBMISSION_STABILIZATION_MS = Key(
     "How long a query's start waits for more executors once it has enough to run.",
     aliases=("adaptiveScheduler.resourceStabilizationTimeout",),
     adaptive=10_000,
+    per_query="always",
 )
 COOLDOWN_MS = Key(
     "adaptiveScheduler.executing.cooldownAfterRescaling",
@@ -72,12 +75,14 @@ COOLDOWN_MS = Key(
     30_000,
     "Shortest time between two rescales that move a query's state.",
     aliases=("adaptiveScheduler.scalingInterval.min",),
+    per_query="always",
 )
 EXECUTING_STABILIZATION_MS = Key(
     "adaptiveScheduler.executing.resourceStabilizationTimeout",
     duration(),
     10_000,
     "How long a rescale that moves a query's state waits for more executors to come.",
+    per_query="always",
 )
 MAX_DELAY_MS = Key[int | None](
     "adaptiveScheduler.rescaleTrigger.maxDelay",
@@ -85,6 +90,7 @@ MAX_DELAY_MS = Key[int | None](
     None,
     "Longest time between a change of the executors and its evaluation. None: one trigger interval more "
     "than `adaptiveScheduler.rescaleTrigger.maxCheckpointFailures`.",
+    per_query="always",
 )
 MAX_CHECKPOINT_FAILURES = Key(
     "adaptiveScheduler.rescaleTrigger.maxCheckpointFailures",
@@ -92,6 +98,7 @@ MAX_CHECKPOINT_FAILURES = Key(
     2,
     "Number of micro-batches that fail after a change of executors or bounds before it is evaluated without "
     "a committed one. One that fails before it is planned, or on slots that were just lost, does not count.",
+    per_query="always",
 )
 MIN_PARALLELISM_INCREASE = Key(
     "adaptiveScheduler.minParallelismIncrease",
@@ -99,6 +106,7 @@ MIN_PARALLELISM_INCREASE = Key(
     1,
     "Smallest growth that is worth moving a query's state, added up over its vertices: its shuffle and each "
     "of its sources.",
+    per_query="always",
 )
 MAX_CONCURRENT_RESCALES = Key(
     "adaptiveScheduler.maxConcurrentRescales",
@@ -112,6 +120,7 @@ SCALING_INTERVAL_MAX_MS = Key[int | None](
     None,
     "After this time since the last rescale a query grows to what its slots allow, whatever that gains. "
     "None: never.",
+    per_query="always",
 )
 RESCALE_POLICY = Key[RescalePolicy](
     "adaptiveScheduler.rescalePolicy",
@@ -119,6 +128,7 @@ RESCALE_POLICY = Key[RescalePolicy](
     "gain",
     "`gain`: move a query's state only if that saves more than it costs. `always`: whenever the slots "
     "change.",
+    per_query="always",
 )
 EXPLICIT_PARALLELISM = Key[ExplicitParallelism](
     "explicitParallelism",
@@ -127,6 +137,7 @@ EXPLICIT_PARALLELISM = Key[ExplicitParallelism](
     "What the user's own `spark.sql.shuffle.partitions` means to streaming queries: never touched, the most "
     "to use, nothing.",
     adaptive="upperBound",
+    per_query="always",
 )
 STATE_STORE = Key[StateStore](
     "stateStore",
@@ -134,10 +145,12 @@ STATE_STORE = Key[StateStore](
     "rescalable",
     "`rescalable`: new queries whose user chose no state store get RocksDB and checkpoint format 2, so "
     "that their state can be re-partitioned.",
+    per_query="start",
 )
 MAX_PARALLELISM = Key(
     "maxParallelism",
     whole(1, 32_768),
     32_768,
     "Most partitions that a query is given.",
+    per_query="always",
 )

@@ -9,7 +9,8 @@ POLICY_FILE = Key[str | None](
     "policyFile",
     or_none(any_text("local file", "/etc/spark-elastic/policy.yaml")),
     None,
-    "YAML file with the bounds of queries by name, for adaptive mode; it is read again when it changes.",
+    "YAML file with the bounds (adaptive mode) and settings of queries by name; it is read again when it "
+    "changes.",
 )
 SLOT_IDLE_MS = Key(
     "slotIdleTimeout",

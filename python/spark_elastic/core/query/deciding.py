@@ -5,8 +5,9 @@ from __future__ import annotations
 from attrs import define, evolve
 
 from spark_elastic.core.cluster.shares import Share
-from spark_elastic.core.events import Failure
+from spark_elastic.core.events import Failure, QueryFacts
 from spark_elastic.core.failures.judge import Judgement, judge
+from spark_elastic.core.failures.strategy import RestartStrategy, new_strategy
 from spark_elastic.core.query.hearing import Hearing
 from spark_elastic.core.query.record import EXCEPTIONS_KEPT, RunFailure
 from spark_elastic.core.rescale.concurrency import Candidate
@@ -20,6 +21,15 @@ from spark_elastic.core.rescale.parallelism import (
     choose_start,
 )
 from spark_elastic.core.rescale.transition_manager import Resources, TransitionManager
+from spark_elastic.core.settings import CoreSettings
+
+
+def strategy_of(facts: QueryFacts, settings: CoreSettings) -> RestartStrategy:
+    """Begin the restart strategy of a query.
+
+    Queries that fail together are not to come back together; the same query always draws the same.
+    """
+    return new_strategy(settings.restart, int.from_bytes(facts.query.encode()[-8:], "big"))
 
 
 @define
@@ -27,10 +37,10 @@ class _Submission:
     """Answers the manager for a query that waits for its start."""
 
     share: Share
-    advise_only: bool
+    hands_off: bool
 
     def sufficient(self) -> bool:
-        return self.advise_only or self.share.suffices
+        return self.hands_off or self.share.suffices
 
     def desired(self) -> bool:
         return self.share.complete
@@ -43,8 +53,8 @@ class Deciding(Hearing):
     @property
     def may_start(self) -> bool:
         """Whether the query may be started with the slots of now once it has waited as long as it may."""
-        # Who only advises leaves it to Spark to wait for executors.
-        return self.settings.advise_only or self.share.suffices
+        # Who only advises, or lets it alone, leaves it to Spark to wait for executors.
+        return self.settings.hands_off or self.share.suffices
 
     def choose_start(self) -> Choice:
         """Choose the count for a start, with the slots of now."""
@@ -95,7 +105,12 @@ class Deciding(Hearing):
 
     def submission_resources(self) -> Resources:
         """Answer for a query that waits to be started."""
-        return _Submission(self.share, self.settings.advise_only)
+        return _Submission(self.share, self.settings.hands_off)
+
+    def resource_deadline(self, since: int) -> int | None:
+        """Return when a query fails that has waited for its slots since then; None if it never does."""
+        wait_ms = self.settings.resource_wait_ms
+        return None if wait_ms < 0 else since + wait_ms
 
     def new_submission_manager(self) -> TransitionManager:
         """Begin the wait for more slots than a start needs."""
@@ -104,7 +119,7 @@ class Deciding(Hearing):
             created=self.now,
             cooldown_ms=0,
             # Who only advises delays no start.
-            stabilization_ms=0 if self.settings.advise_only else stabilization_ms,
+            stabilization_ms=0 if self.settings.hands_off else stabilization_ms,
             max_delay_ms=0,
         )
 
@@ -121,6 +136,16 @@ class Deciding(Hearing):
             stabilization_ms=settings.executing_stabilization_ms,
             max_delay_ms=delay_ms,
         )
+
+    def settings_changed(self, settings: CoreSettings | None) -> None:
+        """Take over the settings that the query has from now on; what it has counted under others is gone."""
+        before = self.settings
+        self.record.settings = settings
+        if self.settings.restart != before.restart:
+            self.record.strategy = strategy_of(self.record.facts, self.settings)
+        if self.record.manager is not None:
+            self.record.manager.retime(self.new_executing_manager())
+        self.record.state.settings_changed(self)
 
     def judge(self, failure: Failure) -> Judgement:
         """Note the failure of a run, say what is to become of the query, and publish that."""

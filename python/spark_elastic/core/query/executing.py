@@ -22,6 +22,7 @@ from spark_elastic.core.rescale.parallelism import Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 
 if TYPE_CHECKING:
+    from spark_elastic.core.query.deciding import Deciding
     from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
     from spark_elastic.core.turn import Turn
@@ -93,6 +94,12 @@ class Executing(State):
         """Follow the bounds."""
         self._reconsider(step, cause="update_requirement")
 
+    def settings_changed(self, step: Deciding) -> None:
+        """Count the waits anew, from when they began."""
+        self.manager.retime(step.new_executing_manager())
+        if self.queued is None:
+            self._plan_growth(step, step.choose_running(overdue=self.is_overdue(step)))
+
     def recovered(self, event: inner.Recovered, step: Step) -> None:
         """Change in place again what is not in force."""
         choice = _Running(step, self).choice
@@ -122,7 +129,7 @@ class Executing(State):
         step.started(event)
         self.batches = 0
 
-    def is_overdue(self, step: Step) -> bool:
+    def is_overdue(self, step: Deciding) -> bool:
         """Say whether the last rescale is so long ago that any growth is to be carried out."""
         limit_ms = step.settings.scaling_interval_max_ms
         return limit_ms is not None and step.now >= self.manager.created + limit_ms
@@ -219,7 +226,7 @@ class Executing(State):
         """Queue the rescale: how many there may be at once is looked at when all have heard of the event."""
         assert choice.way == "move"
         step.open_rescale("load_changed")
-        if step.settings.advise_only:
+        if step.settings.hands_off:
             if not self._is_advised(choice, step):
                 step.report_choice(choice)
                 step.record.advised = (choice.before, choice.after, step.slots)
@@ -249,11 +256,7 @@ class Executing(State):
         manager = self.manager
         if manager.phase == "Idling":
             step.close_rescale("no_resources_or_parallelisms_change")
-        limit_ms = step.settings.scaling_interval_max_ms
-        self.overdue_at = None
-        held = choice.way == "nothing" and not self.is_overdue(step)
-        if limit_ms is not None and held and step.choose_running(overdue=True).way == "move":
-            self.overdue_at = self.manager.created + limit_ms
+        self._plan_growth(step, choice)
         if choice.way == "move" and self._is_advised(choice, step):
             return
         if choice.way == "move":
@@ -265,6 +268,14 @@ class Executing(State):
             step.report_hold(choice, reason=reason, until=manager.waits_until)
         elif aloud:
             step.report_hold(choice, until=self.overdue_at)
+
+    def _plan_growth(self, step: Deciding, choice: Choice) -> None:
+        """Say when growth is carried out that is not worth it."""
+        limit_ms = step.settings.scaling_interval_max_ms
+        self.overdue_at = None
+        held = choice.way == "nothing" and not self.is_overdue(step)
+        if limit_ms is not None and held and step.choose_running(overdue=True).way == "move":
+            self.overdue_at = self.manager.created + limit_ms
 
     def validate(self, record: QueryRecord) -> None:
         """Check the manager, and that nothing is ordered but in place. Raises AssertionError."""

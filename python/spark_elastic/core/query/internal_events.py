@@ -7,6 +7,7 @@ from attrs import frozen
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Event, QueryInfo
+from spark_elastic.core.settings import CoreSettings
 
 
 @frozen(kw_only=True)
@@ -27,6 +28,13 @@ class BoundsChanged:
 
     requirements: Requirements
     share: Share
+
+
+@frozen
+class SettingsChanged:
+    """The query has other settings, `settings` None: those of the application."""
+
+    settings: CoreSettings | None
 
 
 @frozen
@@ -51,5 +59,15 @@ class MoveQueued:
     """The query cannot move its state yet: as many others do as may at once."""
 
 
-QueryInput = Event | Begun | SlotsChanged | BoundsChanged | Recovered | Superseded | MoveGranted | MoveQueued
+QueryInput = (
+    Event
+    | Begun
+    | SlotsChanged
+    | BoundsChanged
+    | SettingsChanged
+    | Recovered
+    | Superseded
+    | MoveGranted
+    | MoveQueued
+)
 """All that the machine of a query can be told."""

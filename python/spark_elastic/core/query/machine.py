@@ -10,9 +10,9 @@ from attrs import define
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.bounds.sources import bound_sources, repeat_bounds
-from spark_elastic.core.failures.strategy import new_strategy
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.created import Created
+from spark_elastic.core.query.deciding import strategy_of
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.query.step import Step
 from spark_elastic.core.rescale.history import History
@@ -28,9 +28,17 @@ class QueryMachine:
 
     @classmethod
     def found(
-        cls, info: ev.QueryInfo, at: int, settings: CoreSettings, requirements: Requirements
+        cls,
+        info: ev.QueryInfo,
+        at: int,
+        settings: CoreSettings,
+        own: CoreSettings | None,
+        requirements: Requirements,
     ) -> QueryMachine:
-        """Take up a query as a snapshot shows it; one that was just submitted is held."""
+        """Take up a query as a snapshot shows it; one that was just submitted is held.
+
+        `settings` are those of the application, `own` those of the query, None if it has no others.
+        """
         facts = info.facts
         partitions = info.partitions
         if partitions is None and facts.stateful:
@@ -50,8 +58,8 @@ class QueryMachine:
             provider=facts.provider,
             checkpoint_format=facts.checkpoint_format,
             history=History(limit=settings.history_size),
-            # Queries that fail together are not to come back together; the same query always draws the same.
-            strategy=new_strategy(settings.restart, int.from_bytes(facts.query.encode()[-8:], "big")),
+            settings=own,
+            strategy=strategy_of(facts, own or settings),
         )
         return cls(record)
 
@@ -73,6 +81,9 @@ class QueryMachine:
         match event:
             case inner.Recovered():
                 self._recovered(event, step)
+            case inner.SettingsChanged(settings=settings):
+                step.catch_up()
+                step.settings_changed(settings)
             # Of a run that is over the news come late: another one is there by now.
             case ev.QueryFailed() | ev.QueryTerminated() if event.run != record.run:
                 pass
@@ -103,19 +114,29 @@ class QueryMachine:
             case ev.QueryFailed() | ev.QueryTerminated() | inner.Superseded():
                 pass  # What was due is not done any more: the run has ended before.
             case inner.Begun():
-                bound_sources(record.facts, record.run, None, record.requirements, turn, found=event.found)
+                bound_sources(
+                    record.facts,
+                    record.run,
+                    None,
+                    record.requirements,
+                    turn,
+                    step.settings,
+                    found=event.found,
+                )
             case inner.SlotsChanged():
                 # What has failed before may be tried again.
                 record.failed_target = None
-                record.failed_batches.changed(turn.settings.max_checkpoint_failures)
+                record.failed_batches.changed(step.settings.max_checkpoint_failures)
                 step.catch_up()
             case inner.BoundsChanged(requirements=requirements):
-                bound_sources(record.facts, record.run, record.requirements, requirements, turn)
+                bound_sources(
+                    record.facts, record.run, record.requirements, requirements, turn, step.settings
+                )
                 step.catch_up()
                 record.requirements = requirements
                 record.share = event.share
                 record.failed_target = None
-                record.failed_batches.changed(turn.settings.max_checkpoint_failures)
+                record.failed_batches.changed(step.settings.max_checkpoint_failures)
                 record.history.bounds_changed(
                     turn.now, slots=record.share.slots, partitions=record.partitions
                 )
@@ -151,7 +172,7 @@ class QueryMachine:
             step.react(missed)
         else:
             return step.react(inner.Superseded())
-        repeat_bounds(record.facts, record.run, record.requirements, step.turn)
+        repeat_bounds(record.facts, record.run, record.requirements, step.turn, step.settings)
 
     def _keep_timer(self, turn: Turn) -> None:
         record = self.record

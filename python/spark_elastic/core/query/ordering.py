@@ -32,7 +32,7 @@ class Ordering(Reporting):
         ignored = self.settings.explicit_parallelism == "ignore"
         if choice.partitions is not None and explicit is not None and ignored:
             self.report("explicit_ignored", numbers={"explicit": explicit})
-        partitions = None if self.settings.advise_only else choice.partitions
+        partitions = None if self.settings.hands_off else choice.partitions
         action = StartQuery(
             id=self.turn.next_action(),
             cause=self.turn.cause,
@@ -47,7 +47,7 @@ class Ordering(Reporting):
 
     def _makes_rescalable(self) -> bool:
         record, settings = self.record, self.settings
-        return record.gate == "held" and not settings.advise_only and makes_rescalable(record.facts, settings)
+        return record.gate == "held" and not settings.hands_off and makes_rescalable(record.facts, settings)
 
     @property
     def is_to_move(self) -> bool:
@@ -93,7 +93,7 @@ class Ordering(Reporting):
 
     def rescale_in_place(self, choice: Choice) -> None:
         """Order another count in place."""
-        if self.settings.advise_only:
+        if self.settings.hands_off:
             self.close_rescale("no_resources_or_parallelisms_change")
             return
         assert choice.partitions is not None

@@ -19,6 +19,7 @@ from spark_elastic.core.rescale.gain import Measurements
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.rescale.parallelism import REPARTITIONED_FORMAT
 from spark_elastic.core.rescale.transition_manager import TransitionManager
+from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Timer
 
 OrderKind = Literal["start", "rescale", "end", "savepoint"]
@@ -70,6 +71,7 @@ class Savepoint:
 class QueryRecord:
     """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
 
+    `settings` are its own, None: it has those of the application.
     `share` are the slots that it can use now, `known_share` those that its state was last told of.
     `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
     counts the starts after a failure, `rescaled` the rescales that moved its state.
@@ -90,6 +92,7 @@ class QueryRecord:
     run: str
     state: State
     requirements: Requirements
+    settings: CoreSettings | None = None
     share: Share = field(factory=Share)
     known_share: Share = field(factory=Share)
     timer: Timer | None = None

@@ -38,8 +38,8 @@ class Reporting:
 
     @property
     def settings(self) -> CoreSettings:
-        """What the user decided."""
-        return self.turn.settings
+        """What the user decided, for this query or for all of them."""
+        return self.record.settings or self.turn.settings
 
     @property
     def slots(self) -> int:
@@ -97,7 +97,7 @@ class Reporting:
         message = reasons.message(
             reason, **{**waits, **numbers, "before": choice.before, "after": choice.after}
         )
-        if self.settings.advise_only and entry.kind in ("start", "rescale_in_place", "rescale_state"):
+        if self.turn.settings.advise_only and entry.kind in ("start", "rescale_in_place", "rescale_state"):
             message = fill(reasons.ADVICE, message=message)
         record.last_decision = self.turn.publish(
             reason,
@@ -125,6 +125,8 @@ class Reporting:
         """Publish how the slots are divided where the query has less than it could use, and that is new."""
         share, before = self.share, self.record.known_share
         if not share.suffices or share.complete or share.slots == share.total:
+            return
+        if self.settings.mode == "off":
             return
         if before.suffices and not before.complete and before.slots == share.slots:
             return

@@ -18,6 +18,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
 
 if TYPE_CHECKING:
+    from spark_elastic.core.query.deciding import Deciding
     from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
     from spark_elastic.core.rescale.concurrency import Candidate
@@ -66,6 +67,9 @@ class State(ABC):
     def due_reached(self, step: Step) -> None:
         """React to the time that `due` has named."""
         raise AssertionError(f"{self.name} is never due")
+
+    def settings_changed(self, step: Deciding) -> None:
+        """Let the waits under way be as long as the settings of now say."""
 
     def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
         """Let other slots pass that make no difference to the query; return whether it has."""

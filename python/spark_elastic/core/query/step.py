@@ -85,8 +85,7 @@ class Step(Deciding):
 
     def wait_for_resources(self) -> None:
         """Go to WaitingForResources."""
-        wait_ms = self.settings.resource_wait_ms
-        deadline = None if wait_ms < 0 else self.now + wait_ms
+        deadline = self.resource_deadline(self.now)
         manager = self.new_submission_manager()
         self._go(WaitingForResources(entered=self.now, deadline=deadline, manager=manager))
 

@@ -12,10 +12,12 @@ from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
 from spark_elastic.core.load.demand import Workload
 from spark_elastic.core.load.pace import Pace
+from spark_elastic.core.own_settings import own_texts
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.rescale.gain import Measurements, Point, fit
 from spark_elastic.core.rescale.history import RescaleRecord
+from spark_elastic.core.settings import CoreSettings
 
 
 @frozen(kw_only=True)
@@ -24,6 +26,7 @@ class QueryView:
 
     `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
     `entered` is when it came to its state (epoch ms), `stayed_ms` how long it was in those that it has left.
+    `settings` are those that count for it, beside those of the `application`.
     `pace` and `points` are what was measured of its micro-batches; one that is `held` waits to be started.
     """
 
@@ -48,6 +51,13 @@ class QueryView:
     exceptions: tuple[RunFailure, ...]
     savepoints: tuple[Savepoint, ...]
     saving: bool
+    settings: CoreSettings
+    application: CoreSettings
+
+    @property
+    def own_settings(self) -> dict[str, str]:
+        """What differs from the application's settings, as text by the name of the setting."""
+        return {} if self.settings is self.application else own_texts(self.settings, self.application)
 
     def workload(self) -> Workload:
         """Return what its load depends on; it is not looked at with each event, and costs a fit."""
@@ -66,6 +76,7 @@ class Queries(Mapping[str, QueryView]):
     """Views of all queries, made when they are asked for."""
 
     _machines: Mapping[str, QueryMachine]
+    _settings: CoreSettings
 
     def __getitem__(self, query: str) -> QueryView:
         machine = self._machines[query]
@@ -92,6 +103,8 @@ class Queries(Mapping[str, QueryView]):
             exceptions=record.exceptions,
             savepoints=record.savepoints,
             saving=any(order.kind == "savepoint" for order in record.orders.values()),
+            settings=record.settings or self._settings,
+            application=self._settings,
         )
 
     def __iter__(self) -> Iterator[str]:

@@ -15,6 +15,7 @@ from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.sentences import fill
 
 if TYPE_CHECKING:
+    from spark_elastic.core.query.deciding import Deciding
     from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
 
@@ -55,6 +56,11 @@ class WaitingForResources(State):
         """Look again, in the history under the new bounds."""
         step.open_rescale_for_bounds()
         self._look(step)
+
+    def settings_changed(self, step: Deciding) -> None:
+        """Count the waits anew, from when they began."""
+        self.deadline = step.resource_deadline(self.entered)
+        self.manager.retime(step.new_submission_manager())
 
     def due_reached(self, step: Step) -> None:
         """Go on, whatever there is by now."""

@@ -174,6 +174,8 @@ def choose_running(now: Situation) -> Choice:
 
 def _untouched(now: Situation) -> str | None:
     """Name the reason for which the count of this query is nobody's business but the user's."""
+    if now.settings.mode == "off":
+        return "untouched_off"
     if now.facts.trigger in _UNTOUCHED_TRIGGERS:
         return "untouched_trigger"
     if now.facts.explicit_partitions is not None and now.settings.explicit_parallelism == "fixed":

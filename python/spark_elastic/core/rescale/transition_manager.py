@@ -128,6 +128,12 @@ class TransitionManager:
                     return self._evaluate(resources)
         return False
 
+    def retime(self, other: TransitionManager) -> None:
+        """Take over the durations of another manager; what has begun is counted from when it began."""
+        self.cooldown_ms = other.cooldown_ms
+        self.stabilization_ms = other.stabilization_ms
+        self.max_delay_ms = other.max_delay_ms
+
     def withdraw(self) -> None:
         """Give up a transition that could not be made yet, and is not wanted any more."""
         assert self.phase == "Transitioning"

@@ -79,7 +79,7 @@ class _Change:
     def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
         query = find(queries, self.query)
         _can_be_changed(query, self.view)
-        known = max_parallelism(query.facts, self.view.settings.core())
+        known = max_parallelism(query.facts, query.settings)
         named = by_name(vertex_ids(query.facts.query, known), self.wanted)
         declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
         if isinstance(declared, Refused):
@@ -100,11 +100,20 @@ def _sources(query: QueryView) -> Mapping[str, WantedBounds]:
 
 
 def _can_be_changed(query: QueryView, view: View) -> None:
-    if view.settings[MODE] == "reactive":
+    mode = query.settings.mode
+    if mode == "reactive" and view.settings[MODE] == mode:
         raise Refusal(
             409,
             "reactive mode uses all slots that are there, bounds are not declared: "
             "set spark.elastic.schedulerMode=adaptive",
+        )
+    if mode != "adaptive":
+        why = "it is left to Spark" if mode == "off" else "it uses all slots that are there"
+        name = query.facts.name or "NAME"
+        raise Refusal(
+            409,
+            f"the {MODE.name} of this query is {mode}: {why}, bounds are not declared: "
+            f"set spark.elastic.query.{name}.{MODE.name}=adaptive and start it again",
         )
     if query.state in (CANCELING, FAILING, FINISHED):
         raise Refusal(409, f"the query is {query.state}, its bounds cannot be changed any more")

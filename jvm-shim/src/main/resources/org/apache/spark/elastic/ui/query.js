@@ -86,13 +86,13 @@ export class Query {
     this.exceptions.show(exceptions.exceptions);
   }
 
-  #show(query, { mayWrite, mode, maxParallelism }) {
+  #show(query, { mayWrite, maxParallelism }) {
     text(this.name, query.name ?? query.id);
     content(this.state, stateBadge(query.state));
     text(this.about, `${query.stateful ? "stateful" : "stateless"}, ${query.id}`);
     this.#tiles(query);
     this.#waiting(query);
-    const may = mayWrite && mode === "adaptive" && !ENDING.includes(query.state);
+    const may = mayWrite && query.mode === "adaptive" && !ENDING.includes(query.state);
     this.bounds.update({
       requirements: query.requirements,
       now: {
@@ -102,7 +102,7 @@ export class Query {
       may,
       most: maxParallelism,
     });
-    text(this.hint, hint(query, mode, may));
+    text(this.hint, hint(query, may));
   }
 
   #tiles({ lastBatch: last, partitions, target, stateful, trigger, triggerMs, restarts, rescales }) {
@@ -134,7 +134,8 @@ export class Query {
   }
 }
 
-function hint({ boundBy }, mode, may) {
+function hint({ boundBy, mode }, may) {
+  if (mode === "off") return "The mode of this query is off: it is left to Spark, and bounds are not declared.";
   if (mode === "reactive") return "Reactive mode uses all slots that are there; bounds are not declared.";
   const how = "+ and − move the bound that is in their way, so the query follows even where that would not pay.";
   return `Bounded by ${boundBy}. ${may ? how : ""}`;

@@ -1,0 +1,135 @@
+"""Queries of one application with settings of their own, beneath the real policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.http import Client
+from integration.streaming.test_failures import Flaky
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+# No number of partitions that the slots of local[2] would bring about.
+OWN_PARTITIONS = 5
+POLICY = """\
+version: 1
+queries:
+  orders-*:
+    restartStrategy.type: fixed-delay
+    restartStrategy.fixedDelay.attempts: {attempts}
+    restartStrategy.fixedDelay.delay: 100ms
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    return tmp_path / "policy.yaml"
+
+
+def allow(policy: Path, attempts: int) -> None:
+    new = policy.with_suffix(".new")
+    new.write_text(POLICY.format(attempts=attempts))
+    new.replace(policy)
+
+
+@pytest.fixture
+def spark(jvm: Driver, policy: Path) -> Iterator[SparkSession]:
+    allow(policy, attempts=2)
+    conf = {
+        **PLUGIN,
+        "spark.ui.enabled": "true",
+        "spark.sql.shuffle.partitions": str(OWN_PARTITIONS),
+        "spark.elastic.policyFile": str(policy),
+        "spark.elastic.query.legacy.schedulerMode": "off",
+    }
+    with jvm.session(conf) as session:
+        yield session
+
+
+def start(spark: SparkSession, inbox: Inbox, name: str, sink: Flaky, folder: Path) -> StreamingQuery:
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
+    totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    writer = totals.writeStream.queryName(name).outputMode("update").foreachBatch(sink)
+    return writer.option("checkpointLocation", str(folder / name)).start()
+
+
+def state_of(query: StreamingQuery) -> tuple[int, str]:
+    """Return the partitions of the state, and the class of the state store's metrics that tells RocksDB."""
+    progress = query.lastProgress
+    assert progress is not None
+    (operator,) = progress["stateOperators"]
+    rocks = any(name.startswith("rocksdb") for name in operator["customMetrics"])
+    return operator["numShufflePartitions"], "rocksdb" if rocks else "hdfs"
+
+
+def test_a_query_that_is_off_runs_as_in_plain_spark_beside_one_that_does_not(
+    spark: SparkSession, inbox: Inbox, tmp_path: Path
+) -> None:
+    inbox.put(2)
+    sinks = {name: Flaky(failures=0) for name in ("legacy", "orders-eu")}
+    queries = {name: start(spark, inbox, name, sink, tmp_path) for name, sink in sinks.items()}
+    for name, query in queries.items():
+        query.processAllAvailable()
+        assert sinks[name].result() == inbox.totals()
+    assert state_of(queries["legacy"]) == (OWN_PARTITIONS, "hdfs")
+    assert state_of(queries["orders-eu"]) == (2, "rocksdb")
+
+    url = spark.sparkContext.uiWebUrl
+    assert url is not None
+    shown = {one["name"]: one for one in Client(url).get("/elastic/api/v1/queries").json["queries"]}
+    assert (shown["legacy"]["mode"], shown["legacy"]["settings"]) == ("off", {"schedulerMode": "off"})
+    assert shown["legacy"]["lastDecision"]["reason"] == "untouched_off"
+    assert shown["orders-eu"]["mode"] == "reactive"
+    assert shown["orders-eu"]["settings"] == {
+        "restartStrategy.type": "fixed-delay",
+        "restartStrategy.fixedDelay.attempts": "2",
+        "restartStrategy.fixedDelay.delay": "100ms",
+    }
+
+
+def test_a_failure_ends_the_query_that_is_off_and_another_one_is_started_again(
+    spark: SparkSession, inbox: Inbox, policy: Path, tmp_path: Path
+) -> None:
+    inbox.put()
+    sick = Flaky(failures=1)
+    legacy = start(spark, inbox, "legacy", sick, tmp_path)
+    with pytest.raises(StreamingQueryException, match="the sink is very ill"):
+        legacy.awaitTermination(60)
+    assert sick.failed == 1
+
+    recovers = Flaky(failures=2)
+    orders = start(spark, inbox, "orders-eu", recovers, tmp_path)
+    run = orders.runId
+    orders.processAllAvailable()
+    assert (recovers.failed, orders.runId) == (2, run)
+    assert recovers.result() == inbox.totals()
+
+    # More attempts, while it runs: the two of before are used up.
+    url = spark.sparkContext.uiWebUrl
+    assert url is not None
+    allow(policy, attempts=4)
+    eventually(
+        lambda: (
+            "4"
+            in [
+                one["settings"].get("restartStrategy.fixedDelay.attempts")
+                for one in Client(url).get("/elastic/api/v1/queries").json["queries"]
+            ]
+        ),
+        "the new settings count",
+    )
+    recovers.left = 3
+    inbox.put()
+    orders.processAllAvailable()
+    assert recovers.failed == 5
+    assert recovers.result() == inbox.totals()

@@ -26,6 +26,9 @@ CONF = {
     **WITH_PLUGIN,
     "spark.ui.enabled": "true",
     "spark.elastic.schedulerMode": "adaptive",
+    # Each may have all slots: their lower bounds do not add up.
+    "spark.elastic.query.counts.slotSharingGroup": "both",
+    "spark.elastic.query.spread.slotSharingGroup": "both",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
     # Where the tests' folders are.
     "spark.elastic.savepoint.allowedPrefixes": "/",

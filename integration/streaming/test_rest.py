@@ -30,6 +30,9 @@ CONF = {
     **WITH_PLUGIN,
     "spark.ui.enabled": "true",
     "spark.elastic.scheduler-mode": "adaptive",
+    # Each may have all slots: their lower bounds do not add up.
+    "spark.elastic.query.counts.slotSharingGroup": "both",
+    "spark.elastic.query.spread.slotSharingGroup": "both",
     **AT_ONCE,
 }
 API = "/elastic/api/v1"

@@ -81,14 +81,20 @@ class SlotGroup:
         return SlotGroup(lower, upper, max(self.weight, other.weight))
 
 
+def add_groups(groups: dict[str, SlotGroup], more: Iterable[tuple[str, SlotGroup]]) -> None:
+    """Add to `groups`, by name: those with one name become one."""
+    for name, wanted in more:
+        known = groups.get(name)
+        groups[name] = wanted if known is None else known.joined(wanted)
+
+
 def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
     """Return the groups of vertices, in the order in which they come up."""
     groups: dict[str, SlotGroup] = {}
     for vertex in vertices:
         bounds = vertex.bounds
-        wanted = SlotGroup(bounds.lower, bounds.upper if vertex.demands else bounds.lower, vertex.weight)
-        known = groups.get(vertex.group)
-        groups[vertex.group] = wanted if known is None else known.joined(wanted)
+        upper = bounds.upper if vertex.demands else bounds.lower
+        add_groups(groups, [(vertex.group, SlotGroup(bounds.lower, upper, vertex.weight))])
     return groups
 
 
@@ -147,7 +153,5 @@ def joined_groups(queries: Iterable[Requirements]) -> dict[str, SlotGroup]:
     """Return the groups of several queries: of those with one name there is one."""
     groups: dict[str, SlotGroup] = {}
     for query in queries:
-        for name, wanted in query.groups.items():
-            known = groups.get(name)
-            groups[name] = wanted if known is None else known.joined(wanted)
+        add_groups(groups, query.groups.items())
     return groups

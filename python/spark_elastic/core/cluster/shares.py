@@ -15,7 +15,7 @@ from typing import Literal
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.bounds.requirements import Requirements, SlotGroup
+from spark_elastic.core.bounds.requirements import Requirements, SlotGroup, add_groups
 from spark_elastic.core.cluster.allocation import allocate
 
 Standing = Literal["running", "recovering", "waiting"]
@@ -84,9 +84,7 @@ class _Book:
 
     def add(self, wanted: Mapping[str, SlotGroup]) -> None:
         self.slots += self.cost(wanted)
-        for name, group in wanted.items():
-            known = self.groups.get(name)
-            self.groups[name] = group if known is None else known.joined(group)
+        add_groups(self.groups, wanted.items())
 
     def shortage(self, wanted: Mapping[str, SlotGroup], total: int) -> Shortage:
         """Say why groups do not fit into `total` slots."""

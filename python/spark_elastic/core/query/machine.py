@@ -94,10 +94,11 @@ class QueryMachine:
                 pass
             case _:
                 self._prepare(event, step)
-                if isinstance(event, inner.Begun | inner.SlotsChanged | inner.BoundsChanged):
+                has_share = isinstance(event, inner.Begun | inner.SlotsChanged | inner.BoundsChanged)
+                if has_share:
                     step.report_share()
                 step.react(event)
-                if isinstance(event, inner.Begun | inner.SlotsChanged | inner.BoundsChanged):
+                if has_share:
                     record.known_share = record.share
         self._keep_timer(turn)
         state = record.state

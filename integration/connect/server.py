@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from attrs import frozen
+from pyspark.sql import SparkSession
 
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN, launched
@@ -42,7 +44,17 @@ def connect_server(folder: Path, conf: Mapping[str, str]) -> Iterator[ConnectSer
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **conf,
     }
-    with launched("connect server", ["--class", _MAIN_CLASS, "spark-internal"], folder, settings) as process:
+    with (
+        launched("connect server", ["--class", _MAIN_CLASS, "spark-internal"], folder, settings) as process,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        # A client's first session sets it for good, and then no other test could have a classic one.
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         ui = process.wait_for_line(r"service 'SparkUI' on port (\d+)", PATIENCE_S)[1]
         address = process.wait_for_line(r"Spark Connect server started at: (\S+:\d+)", PATIENCE_S)[1]
         yield ConnectServer(process, f"sc://{address}", Client(f"http://127.0.0.1:{ui}", "/elastic/api/v1"))
+
+
+def client(server: ConnectServer) -> SparkSession:
+    """Return a session of a client's own."""
+    return SparkSession.builder.remote(server.url).create()

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from integration.connect.listener import Heard
 from integration.connect.sent import FORMAT, reader_jar
-from integration.connect.server import ConnectServer, connect_server
+from integration.connect.server import ConnectServer, client, connect_server
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import AT_ONCE
 from integration.streaming.state_store import REPARTITIONABLE
@@ -37,29 +37,13 @@ CONF = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    with (
-        connect_server(tmp_path_factory.mktemp("connect") / "server", CONF) as started,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        # A client's first session sets it for good, and then no other test could have a classic one.
-        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        yield started
-
-
-@pytest.fixture
-def spark(server: ConnectServer) -> Iterator[SparkSession]:
-    session = client(server)
-    yield session
-    session.stop()
+    with connect_server(tmp_path_factory.mktemp("connect") / "server", CONF) as running:
+        yield running
 
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Inbox:
     return Inbox(tmp_path / "in")
-
-
-def client(server: ConnectServer) -> SparkSession:
-    return SparkSession.builder.remote(server.url).create()
 
 
 def totals_joined(spark: SparkSession, rows: int) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from integration.connect.server import ConnectServer, connect_server
-from integration.connect.test_connect import CONF, client, numbered, started
+from integration.connect.test_connect import CONF, numbered, started
 from integration.streaming.files import Inbox
 from integration.streaming.waiting import PATIENCE_S
 
@@ -23,19 +23,8 @@ STRATEGY = "spark.elastic.restartStrategy"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     conf = {**CONF, f"{STRATEGY}.type": "fixed-delay", f"{STRATEGY}.fixedDelay.delay": "100ms"}
-    with (
-        connect_server(tmp_path_factory.mktemp("retries") / "server", conf) as started_,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        yield started_
-
-
-@pytest.fixture
-def spark(server: ConnectServer) -> Iterator[SparkSession]:
-    session = client(server)
-    yield session
-    session.stop()
+    with connect_server(tmp_path_factory.mktemp("retries") / "server", conf) as running:
+        yield running
 
 
 def test_a_task_that_fails_is_run_again_and_the_clients_handle_sees_one_run(

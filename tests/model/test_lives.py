@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from attrs import evolve
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -584,5 +584,7 @@ Lives.TestCase.settings = settings(
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    # Explaining a failure takes longer than a test may: what is found is printed as soon as it is small.
+    phases=[phase for phase in Phase if phase is not Phase.explain],
 )
 TestLives = Lives.TestCase

@@ -283,6 +283,7 @@ class Lives(RuleBasedStateMachine):
                 self.hears_how_to_begin(order)
                 if well and order.partitions is not None:
                     self.use(query, order.partitions)
+                self.phase[query] = "running"  # and any other order to start it comes too late
                 self.outcome(order, well)
                 self.runs_now(query)
             case Rescale(query=query):

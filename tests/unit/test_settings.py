@@ -204,7 +204,7 @@ def test_the_longest_interval_may_not_be_shorter_than_the_cooldown() -> None:
     assert len(errors_of({longest: "10s", COOLDOWN: "x"})) == 1
 
 
-def test_no_value_can_be_typed_where_that_is_the_default() -> None:
+def test_no_value_can_be_typed() -> None:
     assert load({"spark.elastic.journal.dir": "none"})[records.JOURNAL_DIR] is None
     assert load({"spark.elastic.adaptiveScheduler.rescaleTrigger.maxDelay": "None"}) == Settings()
 

@@ -13,22 +13,21 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import unquote, urlsplit
 
 import attrs
 
 from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
-from spark_elastic.core.flags import is_on
 from spark_elastic.core.keys import records
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.entries import FORMAT, StateEntry
-from spark_elastic.runtime.journal_file import NotOurs, open_to_append
+from spark_elastic.runtime.journal_file import NotOurs, make_own_folder, open_to_append, remove_old
+from spark_elastic.runtime.journal_place import journal_place
 from spark_elastic.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -38,18 +37,15 @@ _STATE_EVERY = 1 << 20
 # A large state is written less often, and one that would take more than this share of a part never is.
 _EVENTS_PER_STATE = 8
 _LARGEST_SHARE = 4
-
-# Spark's own default for spark.eventLog.dir.
-_SPARK_EVENT_LOGS = "/tmp/spark-events"
-# A folder of its own: Spark's history server takes every file beside the event logs for one of them.
-_FOLDER_BESIDE_EVENT_LOGS = "spark-elastic"
+# In the folder that nobody has asked for, a journal stays so long after its last line.
+_KEPT_S = 7 * 24 * 3_600
 
 
 class Journal:
     """Where a run is written down; without a `path` it is not.
 
-    Disk errors never reach the policy: they are said once, the journal ends there, is set aside, and has
-    `failed`.
+    Disk errors never reach the policy: they are said once, the journal ends there, and is set aside. It has
+    `failed` then if it is `required`: if somebody has said that there is to be one.
     """
 
     def __init__(
@@ -59,11 +55,13 @@ class Journal:
         application: str = "",
         settings: Settings | None = None,
         max_size: int = 0,
+        required: bool = True,
     ) -> None:
         self._path = path
         self._application = application
         self._conf = settings.as_conf() if settings is not None else {}
         self._half = max_size // 2
+        self._required = required
         self._part = 0
         self._written = 0
         self._state_due = 0
@@ -176,7 +174,7 @@ class Journal:
 
     def _give_up(self, error: OSError) -> None:
         _log.warning("no decision journal from here on: %s: %s", self._path, error.strerror or error)
-        self.failed = True
+        self.failed = self._required
         file, self._file = self._file, None
         with suppress(OSError):  # said already
             if file is not None:
@@ -212,45 +210,28 @@ def _size(parts: list[Path]) -> int:
 
 
 def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:
-    """Open the journal of an application where its settings say."""
-    path = journal_path(settings, snapshot)
-    if path is None:
+    """Open the journal of an application where its settings say, and remove old ones from our own folder."""
+    place = journal_place(settings, snapshot)
+    if place is None:
         return Journal(None)
-    return Journal(
+    path = place.path
+    if place.own:
+        try:
+            make_own_folder(path.parent)
+            remove_old(path.parent, time.time() - _KEPT_S)
+        except OSError as error:
+            _log.warning("no decision journal: %s: %s", path.parent, error.strerror or error)
+            return Journal(None)
+    journal = Journal(
         path,
         application=snapshot.application,
         settings=settings,
         max_size=settings[records.JOURNAL_MAX_SIZE],
+        required=not place.own,
     )
-
-
-def journal_path(settings: Settings, snapshot: Snapshot) -> Path | None:
-    """Return the journal of an application, None if it has none."""
-    folder = journal_folder(settings, snapshot)
-    return None if folder is None else folder / journal_name(snapshot.application)
-
-
-def journal_name(application: str) -> str:
-    """Return the file name of the journal of an application (its id)."""
-    return f"spark-elastic-{re.sub(r'[^A-Za-z0-9._-]', '_', application)}.jsonl"
-
-
-def journal_folder(settings: Settings, snapshot: Snapshot) -> Path | None:
-    """Return where the journal goes, None for nowhere."""
-    if (folder := settings[records.JOURNAL_DIR]) is not None:
-        return _local(folder)
-    if not is_on(snapshot.conf, "spark.eventLog.enabled"):
-        return None
-    logs = _local(snapshot.conf.get("spark.eventLog.dir", _SPARK_EVENT_LOGS))
-    return logs / _FOLDER_BESIDE_EVENT_LOGS if logs is not None else None
-
-
-def _local(place: str) -> Path | None:
-    """Return the path of a plain path or a file: URI, None for any other file system."""
-    uri = urlsplit(place)
-    if not uri.scheme:
-        return Path(place)
-    return Path(unquote(uri.path)) if uri.scheme == "file" and uri.netloc in ("", "localhost") else None
+    if journal.path is not None:
+        _log.info("each decision is written to %s", path)
+    return journal
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["NotOurs", "open_to_append", "read"]
+__all__ = ["NotOurs", "make_own_folder", "open_to_append", "read", "remove_old"]
 
 # A symbolic link is no journal, and opening a pipe must not wait for its other end.
 _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -40,6 +41,25 @@ def read(path: Path) -> bytes:
     """Return all of a journal. Raises OSError, NotOurs."""
     with os.fdopen(_open(path, os.O_RDONLY), "rb") as file:
         return file.read()
+
+
+def make_own_folder(folder: Path) -> None:
+    """Make a folder among those that everybody can make, for us alone. Raises OSError, NotOurs."""
+    _make_folder(folder)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotOurs("it is a symbolic link: remove it")
+    if found.st_uid != os.geteuid():
+        raise NotOurs(f"it belongs to another user ({found.st_uid}): set spark.elastic.journal.dir")
+    folder.chmod(_FOLDER)
+
+
+def remove_old(folder: Path, before: float) -> None:
+    """Remove the journals that were last written to before a time (s since the epoch). Raises OSError."""
+    for file in folder.glob("spark-elastic-*.jsonl*"):
+        with suppress(FileNotFoundError):  # another application has been faster
+            if file.lstat().st_mtime < before:
+                file.unlink()
 
 
 def _open(path: Path, flags: int) -> int:

@@ -17,8 +17,8 @@ from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import Entry, Header, Unreadable, parse_line
-from spark_elastic.runtime.journal import journal_path
 from spark_elastic.runtime.journal_file import read
+from spark_elastic.runtime.journal_place import journal_place
 from spark_elastic.runtime.loop import Policy, Resumed
 from spark_elastic.runtime.player import Failed, Handled, Player, StateRefused, StateRestored
 from spark_elastic.settings import Settings
@@ -41,9 +41,10 @@ def resume(
 
     `watch` puts something around the scheduler.
     """
-    path = journal_path(settings, snapshot)
-    if path is None or not os.path.lexists(path):
+    place = journal_place(settings, snapshot)
+    if place is None or not os.path.lexists(place.path):
         return None
+    path = place.path
     began = time.monotonic()
     try:
         lines = _since_the_last_state(path)

@@ -21,10 +21,10 @@ from spark_elastic.runtime.entries import (
     Unreadable,
     read_journal,
 )
-from spark_elastic.runtime.journal import Journal, journal_folder, journal_name, open_journal
+from spark_elastic.runtime.journal import Journal, open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
-from spark_elastic.settings import Settings, load
+from spark_elastic.settings import Settings
 from spark_elastic.wire import encode_event
 from tests.unit.runtime.support import START, CountingPolicy, added, snapshot
 
@@ -327,33 +327,6 @@ def test_of_two_that_are_given_up_the_larger_is_kept(tmp_path: Path) -> None:
     give_up(reopened(path))
     assert list(tmp_path.iterdir()) == [ended]
     assert ended.stat().st_size > 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("conf", "folder"),
-    [
-        ({}, None),
-        ({"spark.elastic.journal.dir": "/j"}, "/j"),
-        ({"spark.elastic.journal.dir": "file:///a%20b"}, "/a b"),
-        ({"spark.eventLog.dir": "/logs"}, None),
-        ({"spark.eventLog.enabled": "true"}, "/tmp/spark-events/spark-elastic"),
-        ({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "/logs"}, "/logs/spark-elastic"),
-        ({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "file:/logs"}, "/logs/spark-elastic"),
-        ({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "hdfs://name/logs"}, None),
-        (
-            {"spark.eventLog.enabled": "true", "spark.eventLog.dir": "/l", "spark.elastic.journal.dir": "/j"},
-            "/j",
-        ),
-    ],
-)
-def test_where_the_journal_goes(conf: dict[str, str], folder: str | None) -> None:
-    found = journal_folder(load(conf), snapshot(conf))
-    assert (None if found is None else str(found)) == folder
-
-
-def test_the_name_of_a_journal_is_a_file_name() -> None:
-    assert journal_name("app-20261121-0001") == "spark-elastic-app-20261121-0001.jsonl"
-    assert journal_name("../etc/x y") == "spark-elastic-.._etc_x_y.jsonl"
 
 
 def test_what_was_written_can_be_read_after_each_batch(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def until(driver: Driver, requests: int) -> None:
 
 
 def test_it_ends_with_0_when_the_driver_says_stop_and_has_said_nothing() -> None:
-    with Driver(first()) as driver, started(driver.line) as process:
+    with Driver(first(**{"journal.dir": "none"})) as driver, started(driver.line) as process:
         assert ended(process) == (0, "")
     assert [method for method, _ in driver.requests] == ["hello", "exchange", "exchange"]
     configure, *_ = driver.requests[2][1]["actions"]
@@ -117,7 +117,8 @@ def test_it_ends_with_4_when_nobody_listens() -> None:
 
 
 def test_it_ends_with_4_when_the_connection_breaks() -> None:
-    with Driver(first(), None) as driver, started(driver.line) as process:
+    silent = first(**{"journal.dir": "none"})
+    with Driver(silent, None) as driver, started(driver.line) as process:
         code, said = ended(process)
     assert code == 4
     assert said.count("\n") == 1

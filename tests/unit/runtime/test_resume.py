@@ -18,6 +18,7 @@ from spark_elastic.runtime import journal as journal_module
 from spark_elastic.runtime import resume as resume_module
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, StateEntry, read_journal
 from spark_elastic.runtime.journal import open_journal
+from spark_elastic.runtime.journal_place import Place
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
 from spark_elastic.runtime.resume import resume
@@ -199,7 +200,7 @@ def test_after_a_new_part_the_state_at_its_beginning_is_enough(
     assert whole is not None
     # Between two parts, for a moment, there is only the older one; its end is what counts then.
     application.path.unlink()
-    monkeypatch.setattr(resume_module, "journal_path", lambda *_: application.path)
+    monkeypatch.setattr(resume_module, "journal_place", lambda *_: Place(path=application.path, own=False))
     older.rename(application.path)
     part = resume_of(application)
     assert part is not None
@@ -333,7 +334,7 @@ def test_nobody_goes_on_from_a_journal_that_was_given_up(
 def test_without_a_journal_a_process_begins_anew(tmp_path: Path) -> None:
     application = Application(tmp_path)
     assert resume_of(application) is None
-    application.conf = {}
+    application.conf = {"spark.elastic.journal.dir": "none"}
     assert resume_of(application) is None
 
 

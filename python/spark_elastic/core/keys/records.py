@@ -14,9 +14,10 @@ HISTORY_SIZE = Key(
 JOURNAL_DIR = Key[str | None](
     "journal.dir",
     or_none(any_text("local folder", "/var/log/spark-elastic")),
-    None,
-    "Where the decision journal is written. None: `spark-elastic/` in `spark.eventLog.dir` if event logs "
-    "are on and that is a local folder, else no journal.",
+    "auto",
+    "Where the decision journal is written; none: nowhere. auto: `spark-elastic/` in `spark.eventLog.dir` if "
+    "event logs are on and that is a local folder, else `spark-elastic-USER/` among Spark's temporary files "
+    "(`SPARK_LOCAL_DIRS`, `spark.local.dir`, `/tmp`), from where a journal is removed after seven days.",
 )
 JOURNAL_MAX_SIZE = Key(
     "journal.maxSize",

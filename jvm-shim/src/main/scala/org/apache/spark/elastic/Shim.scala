@@ -50,5 +50,6 @@ private[spark] object Shim {
     "spark.dynamicAllocation.enabled",
     "spark.eventLog.enabled",
     "spark.eventLog.dir",
+    "spark.local.dir",
     "spark.sql.streaming.stateStore.providerClass")
 }

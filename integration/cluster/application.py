@@ -24,7 +24,7 @@ from spark_elastic.demo.delivery import Delivery
 from spark_elastic.demo.feed import Feed
 from spark_elastic.demo.plugin import demo_conf
 from spark_elastic.live.tail import JournalTail
-from spark_elastic.runtime.journal import journal_name
+from spark_elastic.runtime.journal_place import journal_name
 
 PART_INTERVAL_S = 1.0
 # A count is in force once several restarts are over, one after the other on a machine with few cores.

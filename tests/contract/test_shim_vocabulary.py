@@ -20,6 +20,7 @@ ONLY_IN_PYTHON = {
     "SavepointRequested",
     "CancelRequested",
     "RequirementsRequested",
+    "RequirementsDropped",
     "PolicyFileChanged",
     "PolicyFileRefused",
 }

@@ -12,6 +12,7 @@ from spark_elastic.cli.driver import (
     print_json,
     query_argument,
 )
+from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import Refused
 from spark_elastic.client.names import find_at, title
 from spark_elastic.client.source import Json
@@ -27,6 +28,7 @@ from spark_elastic.live.draw import bounds, shown
 @click.option("--parallelism", type=int, metavar="N", help="Exactly so many: both bounds.")
 @click.option("--up", is_flag=True, help="One more than now, whatever that is worth.")
 @click.option("--down", is_flag=True, help="One fewer than now, whatever that is worth.")
+@click.option("--reset", is_flag=True, help="All vertices back to the bounds that are configured.")
 @json_option
 @asks_driver
 def rescale(
@@ -38,19 +40,25 @@ def rescale(
     parallelism: int | None,
     up: bool,
     down: bool,
+    reset: bool,
     as_json: bool,
 ) -> None:
     """Change the bounds of a QUERY (adaptive mode); in force from one of its next micro-batches.
 
     Bounds that somebody else changes at the same moment are left as they are, with an error. --json prints
-    the query after the change, as the API has it.
+    the query after the change, as the API has it. Bounds that were set are kept beside the checkpoint of the
+    query, for the driver after this one as well; --reset ends that.
     """
-    ways = (lower is not None or upper is not None, parallelism is not None, up, down)
+    ways = (lower is not None or upper is not None, parallelism is not None, up, down, reset)
     if sum(ways) != 1:
-        raise click.UsageError("say one of --lower and --upper, --parallelism, --up, --down")
+        raise click.UsageError("say one of --lower and --upper, --parallelism, --up, --down, --reset")
     driver = where.driver()
     found = find_at(driver, query)
     path = f"/queries/{found['id']}/resource-requirements"
+    if reset:
+        driver.delete(path)
+        _show(driver, found, vertex, as_json)
+        return
     wanted, tag = driver.get_tagged(path)
     if vertex not in wanted:
         raise Refused(f"{title(found)} has no vertex '{vertex}': there are {', '.join(wanted)}")
@@ -63,6 +71,11 @@ def rescale(
     changed = {"lowerBound": lower, "upperBound": upper}
     both.update({name: bound for name, bound in changed.items() if bound is not None})
     driver.put(path, wanted, tag)
+    _show(driver, found, vertex, as_json)
+
+
+def _show(driver: Driver, found: Json, vertex: str, as_json: bool) -> None:
+    """Print the query as it is now; it was `found` with other bounds."""
     now = driver.get(f"/queries/{found['id']}")
     if as_json:
         print_json(now)

@@ -48,6 +48,10 @@ class Driver:
         """Replace the document at `path` if it is still the one with the ETag `if_match`. Raises Failure."""
         return self._ask("PUT", path, body, {"If-Match": if_match})[0]
 
+    def delete(self, path: str) -> Json:
+        """Remove the document at `path`. Raises Failure."""
+        return self._ask("DELETE", path)[0]
+
     def order(self, path: str, body: Json) -> Json:
         """Ask for something, by the method that passes YARN's proxy. Raises Failure."""
         return self._ask("PUT", path, body)[0]

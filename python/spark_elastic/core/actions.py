@@ -160,6 +160,17 @@ class BoundSources(QueryOrder):
 
 
 @frozen(kw_only=True)
+class KeepBounds(Action):
+    """Keep a text beside the checkpoint of a query, whichever run it is in; None: remove what is kept.
+
+    Of several the last one counts, whatever their outcomes' order.
+    """
+
+    query: str
+    text: str | None
+
+
+@frozen(kw_only=True)
 class RequestExecutors(Action):
     """Ask the cluster for `total` executors."""
 
@@ -213,6 +224,7 @@ ACTION_TYPES: tuple[type[Action], ...] = (
     TakeSavepoint,
     Rescale,
     BoundSources,
+    KeepBounds,
     RequestExecutors,
     KillExecutors,
     DecommissionExecutors,

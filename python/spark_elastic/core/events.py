@@ -49,6 +49,7 @@ class QueryFacts:
     ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` is None for a
     new checkpoint. One is `pending` if its last batch was started and not committed: that batch has to run
     before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
+    `kept_bounds` is the text that ``KeepBounds`` has left beside the checkpoint.
     """
 
     query: str
@@ -66,6 +67,7 @@ class QueryFacts:
     pending: bool = False
     in_place: bool
     sources: tuple[SourceFacts, ...] = ()
+    kept_bounds: str | None = None
 
 
 @frozen(kw_only=True)
@@ -340,6 +342,14 @@ class RequirementsRequested(Event):
 
 
 @frozen(kw_only=True)
+class RequirementsDropped(Event):
+    """Somebody (`by`) has taken back what was requested: settings and policy file count again."""
+
+    query: str
+    by: str
+
+
+@frozen(kw_only=True)
 class TimerFired(Event):
     """A timer that was set has come due: the one of a `query`, None for that of the executors."""
 
@@ -393,6 +403,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     SavepointRequested,
     CancelRequested,
     RequirementsRequested,
+    RequirementsDropped,
     PolicyFileChanged,
     PolicyFileRefused,
     TimerFired,

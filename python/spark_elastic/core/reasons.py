@@ -322,6 +322,25 @@ REASONS: Mapping[str, Reason] = {
     "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
     # Bounds
     "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
+    "bounds_dropped": Reason(
+        "info", "The bounds that were asked for no longer count, says {by}: what is configured does."
+    ),
+    "bounds_recalled": Reason(
+        "info", "Has the bounds that were asked for before and kept beside its checkpoint: {bounds}."
+    ),
+    "kept_bounds_outdated": Reason(
+        "info",
+        "The bounds that are kept beside its checkpoint, {bounds}, no longer count: the policy file says "
+        "something else about it than at that time.",
+    ),
+    "kept_bounds_unusable": Reason(
+        "failed", "The bounds that are kept beside its checkpoint cannot be read, and do not count: {error}"
+    ),
+    "bounds_not_kept": Reason(
+        "failed",
+        "The bounds that were asked for could not be kept beside its checkpoint, so another driver does not "
+        "begin with them: {error}",
+    ),
     "slots_shared": Reason(
         "info",
         "Can use {slots} of {total_slots:slot}: the lower bounds of all queries take {reserved}, and the "

@@ -32,6 +32,7 @@ from attrs import define, field
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Configure
 from spark_elastic.core.bounds.declarations import Declarations
+from spark_elastic.core.bounds.kept import Keeping, Requested, Unusable, write
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Claim, Share, share_out
 from spark_elastic.core.cluster.slots import SlotPool
@@ -63,6 +64,7 @@ class Scheduler:
     _declarations: Declarations = field(init=False)
     _supply: Supply = field(init=False)
     _moves: MoveQueue = field(init=False)
+    _keeping: Keeping = field(factory=Keeping, init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
     # Whether the last event was a snapshot.
@@ -148,12 +150,15 @@ class Scheduler:
                 self._supply.stale = True
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
+                self._keeping.answered(event, turn)
             case ev.TimerFired():
                 self._supply.timer_fired(event.timer)
             case ev.QuerySubmitted():
                 self._submitted(event, turn)
             case ev.RequirementsRequested():
                 self._bounds_requested(event, turn)
+            case ev.RequirementsDropped():
+                self._bounds_dropped(event, turn)
             case ev.PolicyFileChanged():
                 self._policy_file_changed(event, turn)
             case ev.PolicyFileRefused():
@@ -240,10 +245,23 @@ class Scheduler:
         self._supply.begin(event.conf, task, turn)
         self._share_out()
         shown = {info.facts.query: info for info in event.queries}
+        self._keep_again(shown, turn)
         for query in self._live():
             self._tell(query, inner.Recovered(shown.get(query)), turn)
         live = set(self._live())
         self._take_up([info for query, info in shown.items() if query not in live], turn, found=True)
+
+    def _keep_again(self, shown: Mapping[str, ev.QueryInfo], turn: Turn) -> None:
+        """Order again that bounds are kept which are not: the first order may have got lost."""
+        self._keeping.lose_orders()
+        for query in self._live():
+            requested = self._declarations.request_of(query)
+            if (
+                requested is not None
+                and query in shown
+                and shown[query].facts.kept_bounds != write(requested)
+            ):
+                self._keep(query, requested, turn)
 
     def _configure(self, turn: Turn) -> None:
         """Tell the shim the limits, and whether any query could be started again after a failure."""
@@ -279,6 +297,7 @@ class Scheduler:
             query = info.facts.query
             own, problems = self._declarations.settings_of(info.facts)
             self._report_settings(query, own, problems, turn)
+            self._recall_bounds(info.facts, own, turn)
             requirements = self._requirements(info.facts, own, turn)
             self._machines.pop(query, None)
             self._machines[query] = QueryMachine.found(info, self._now, self.settings, own, requirements)
@@ -305,17 +324,50 @@ class Scheduler:
         return requirements
 
     def _bounds_requested(self, event: ev.RequirementsRequested, turn: Turn) -> None:
-        self._declarations.requested(event.query, event.bounds)
-        asked = ", ".join(f"{vertex} {low} to {high}" for vertex, (low, high) in event.bounds.items())
-        turn.report("bounds_requested", query=event.query, by=event.by, bounds=asked)
+        machine = self._machines.get(event.query)
+        facts = None if machine is None else machine.record.facts
+        requested = self._declarations.requested(event.query, event.bounds, facts)
+        turn.report("bounds_requested", query=event.query, by=event.by, bounds=_shown(requested))
+        if machine is not None and not machine.is_finished:
+            self._keep(event.query, requested, turn)
         self._tell_bounds((event.query,), turn)
+
+    def _bounds_dropped(self, event: ev.RequirementsDropped, turn: Turn) -> None:
+        self._declarations.forget(event.query)
+        turn.report("bounds_dropped", query=event.query, by=event.by)
+        self._keep(event.query, None, turn)
+        self._tell_bounds((event.query,), turn)
+
+    def _keep(self, query: str, requested: Requested | None, turn: Turn) -> None:
+        """Let what was asked for outlive this driver; None: nothing is asked for any more."""
+        if not self.settings.advise_only:
+            self._keeping.order(query, requested, turn)
+
+    def _recall_bounds(self, facts: ev.QueryFacts, own: CoreSettings | None, turn: Turn) -> None:
+        """Take over the bounds that are kept beside a query's checkpoint."""
+        if (own or self.settings).mode != "adaptive":
+            return
+        try:
+            recalled = self._declarations.recall(facts)
+        except Unusable as error:
+            turn.report("kept_bounds_unusable", query=facts.query, error=str(error))
+            return
+        if recalled is not None:
+            kept, counts = recalled
+            reason = "bounds_recalled" if counts else "kept_bounds_outdated"
+            turn.report(reason, query=facts.query, bounds=_shown(kept))
+            if not counts:
+                self._keep(facts.query, None, turn)
 
     def _policy_file_changed(self, event: ev.PolicyFileChanged, turn: Turn) -> None:
         known = {query: machine.record.facts for query, machine in self._machines.items()}
         # What a snapshot has just shown was taken up without the file, which is read right after it.
         first = self._took_over and self._declarations.file is None
-        self._declarations.file_changed(event, known)
+        outdated = self._declarations.file_changed(event, known)
         turn.report("policy_file_read", path=event.path)
+        for query in outdated:
+            if not self._machines[query].is_finished:
+                self._keep(query, None, turn)
         self._tell_settings(turn, first=first)
         self._tell_bounds(known, turn)
 
@@ -380,6 +432,12 @@ class Scheduler:
         )
         self._supply.validate(self._now, self.slots, self._live_requirements())
         assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
+
+
+def _shown(requested: Requested) -> str:
+    return ", ".join(
+        f"{vertex} {bounds.lower} to {bounds.upper}" for vertex, bounds in requested.bounds.items()
+    )
 
 
 @cache

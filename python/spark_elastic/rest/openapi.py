@@ -80,6 +80,13 @@ def _requirements(shown: str) -> Schema:
             parameters=[_IF_MATCH],
             requestBody=_body(ref("WantedRequirements"), required=True),
         ),
+        "delete": _operation(
+            "Take back the bounds that were set: what is configured counts.",
+            "Empty",
+            *(code for code in _WRITE if code not in (408, 413, 415)),
+            412,
+            parameters=[_IF_MATCH],
+        ),
     }
 
 

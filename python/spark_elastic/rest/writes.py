@@ -28,8 +28,11 @@ def may_write(request: falcon.Request, view: View) -> bool:
     return ours.may_modify and not view.settings[REST_READ_ONLY]
 
 
-def guard(request: falcon.Request, view: View) -> None:
-    """Let a write pass only if it is allowed, comes from a page of ours or a program, and is JSON."""
+def guard(request: falcon.Request, view: View, *, has_body: bool = True) -> None:
+    """Let a write pass only if it is allowed, comes from a page of ours or a program, and is JSON.
+
+    One that has no body has no type; no page of another site can send it unasked, as it is no plain request.
+    """
     ours: HttpRequest = request.env[REQUEST]
     if view.settings[REST_READ_ONLY]:
         raise Refusal(403, f"this API only reads: {REST_READ_ONLY.full_name} is true")
@@ -41,6 +44,8 @@ def guard(request: falcon.Request, view: View) -> None:
         )
     _known_host(request, view)
     _same_origin(request)
+    if not has_body:
+        return
     content_type, _, _ = (request.content_type or "").partition(";")
     if content_type.strip().lower() != "application/json":
         raise Refusal(

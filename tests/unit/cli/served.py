@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = call(found.world.application, request)
         self._send(answer.status, answer.headers, answer.body)
 
-    do_GET = do_PUT = do_POST = _serve
+    do_GET = do_PUT = do_POST = do_DELETE = _serve
 
     def _send(self, status: int, headers: Mapping[str, str], body: str) -> None:
         self.send_response(status)

@@ -97,6 +97,15 @@ def test_a_step_of_a_source_counts_from_the_tasks_that_read_it() -> None:
         assert driver.run(*step).stdout.startswith("counts: bounds of source-0 4–32768, before 1–32768\n")
 
 
+def test_rescale_takes_bounds_back(driver: Served) -> None:
+    driver.run("rescale", "counts", "--parallelism", "2")
+    assert driver.world.bounds() == (2, 2)
+    result = driver.run("rescale", "counts", "--reset")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("counts: bounds 1–32768, before 2–2\n")
+    assert driver.world.bounds() == (1, 32_768)
+
+
 def test_rescale_says_what_is_wrong_with_the_bounds(driver: Served) -> None:
     result = driver.run("rescale", "counts", "--lower", "0", "--upper", "-5")
     assert result.exit_code == 1

@@ -139,7 +139,7 @@ def test_other_methods_are_not_allowed_and_the_right_ones_are_named(api: World, 
 def test_head_and_options_are_what_http_says(api: World) -> None:
     assert api.request("HEAD", f"{API}/overview").status == 200
     options = api.request("OPTIONS", f"{API}/queries/{ID}/resource-requirements")
-    assert (options.status, options.headers["allow"]) == (200, "GET, PUT")
+    assert (options.status, options.headers["allow"]) == (200, "DELETE, GET, PUT")
 
 
 def test_a_policy_that_knows_nothing_yet_is_unavailable() -> None:

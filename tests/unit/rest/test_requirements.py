@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -355,3 +356,36 @@ def test_bounds_above_the_applications_maximum_are_refused() -> None:
         reply = running.put(REQUIREMENTS, body(1, 11))
         assert (reply.status, [p["code"] for p in reply.json["problems"]]) == (400, ["above_max_parallelism"])
         assert running.put(REQUIREMENTS, body(1, 10)).status == 200
+
+
+@pytest.mark.parametrize("path", [REQUIREMENTS, FLINK])
+def test_delete_takes_back_what_was_set(api: World, tmp_path: Path, path: str) -> None:
+    api.put(REQUIREMENTS, body(1, 3))
+    tag = api.get(REQUIREMENTS).headers["etag"]
+    assert api.request("DELETE", path, headers={"If-Match": '"another"'}).status == 412
+    assert api.bounds() == (1, 3)
+    reply = api.request("DELETE", path, headers={"If-Match": tag})
+    assert (reply.status, reply.json) == (200, {})
+    assert api.bounds() == (1, 32_768)
+    events = [e.event for _, e in read_journal(tmp_path / "journal") if isinstance(e, EventEntry)]
+    (dropped,) = [event for event in events if isinstance(event, ev.RequirementsDropped)]
+    assert (dropped.query, dropped.by) == (ID, "somebody at 10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"may_modify": False}, 403),
+        ({"headers": {"Sec-Fetch-Site": "cross-site"}}, 403),
+        ({"headers": {"Origin": "http://evil.example"}}, 403),
+    ],
+)
+def test_who_may_not_write_may_not_delete(api: World, more: dict[str, Any], status: int) -> None:
+    api.put(REQUIREMENTS, body(1, 3))
+    assert api.request("DELETE", REQUIREMENTS, **more).status == status
+    assert api.bounds() == (1, 3)
+
+
+def test_in_reactive_mode_there_is_nothing_to_take_back() -> None:
+    with world({}) as running:
+        assert running.request("DELETE", REQUIREMENTS).status == 409

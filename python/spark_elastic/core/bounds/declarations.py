@@ -2,7 +2,7 @@
 
 Bounds come from the application's settings, from the policy file and from requests, in this order: what
 was said later counts. A change of the file that says something about a query takes the place of an earlier
-request. What cannot be applied to a query is left out, and said; the bounds before it stay. How a query
+request; so does one that was kept beside the checkpoint (`kept.py`). What cannot be applied to a query is left out, and said; the bounds before it stay. How a query
 shares slots is not asked for by requests: Flink's form of a request has no place for it.
 """
 
@@ -14,6 +14,7 @@ from attrs import define, field
 
 from spark_elastic.core.bounds import adaptive, reactive
 from spark_elastic.core.bounds.declared import Declared, Refused, WantedBounds, declare_some, unknown_vertex
+from spark_elastic.core.bounds.kept import Requested, read
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
 from spark_elastic.core.bounds.sharing import WantedSharing, sharing_by_name
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
@@ -31,25 +32,53 @@ class Declarations:
 
     settings: CoreSettings
     _file: PolicyFileChanged | None = None
-    _requested: dict[str, Mapping[str, Bounds]] = field(factory=dict)
+    _requested: dict[str, Requested] = field(factory=dict)
 
     @property
     def file(self) -> PolicyFileChanged | None:
         """The policy file that is in force."""
         return self._file
 
-    def file_changed(self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]) -> None:
-        """Take over the policy file; `queries` are those that are known, by id."""
-        self._file = event
-        for query, facts in queries.items():
-            if adaptive.wanted_by_file(facts, event):
-                self._requested.pop(query, None)
+    def file_changed(
+        self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]
+    ) -> dict[str, Requested]:
+        """Take over the policy file; `queries` are those that are known, by id.
 
-    def requested(self, query: str, bounds: Mapping[str, tuple[int, int]]) -> None:
-        """Take over what somebody asked for; it has been checked."""
-        self._requested[query] = {
-            vertex: Bounds(lower=lower, upper=upper) for vertex, (lower, upper) in bounds.items()
-        }
+        Return the requests that no longer count by that.
+        """
+        self._file = event
+        outdated = {}
+        for query, facts in queries.items():
+            requested = self._requested.get(query)
+            if requested is not None and requested.is_older_than(self._from_file(facts)):
+                outdated[query] = self._requested.pop(query)
+        return outdated
+
+    def requested(
+        self, query: str, bounds: Mapping[str, tuple[int, int]], facts: QueryFacts | None
+    ) -> Requested:
+        """Take over what somebody asked for; it has been checked. `facts` None: the query is not known."""
+        wanted = {vertex: Bounds(lower=lower, upper=upper) for vertex, (lower, upper) in bounds.items()}
+        file = {} if facts is None else self._from_file(facts)
+        self._requested[query] = requested = Requested(bounds=wanted, file=file)
+        return requested
+
+    def request_of(self, query: str) -> Requested | None:
+        """Return what somebody has asked for, None if nothing counts."""
+        return self._requested.get(query)
+
+    def recall(self, facts: QueryFacts) -> tuple[Requested, bool] | None:
+        """Take over what is kept beside the checkpoint, unless something was asked for since.
+
+        Return it, and whether it counts; None: nothing is kept, or it is known. Raises Unusable.
+        """
+        if facts.kept_bounds is None or facts.query in self._requested:
+            return None
+        kept = read(facts.kept_bounds)
+        counts = not kept.is_older_than(self._from_file(facts))
+        if counts:
+            self._requested[facts.query] = kept
+        return kept, counts
 
     def settings_of(
         self, facts: QueryFacts, running: CoreSettings | None = None
@@ -58,7 +87,7 @@ class Declarations:
         return settings_of(facts.name, self.settings, self._file, running)
 
     def forget(self, query: str) -> None:
-        """Let go of a query that is long over."""
+        """Let go of what was asked for."""
         self._requested.pop(query, None)
 
     def requirements(
@@ -72,9 +101,10 @@ class Declarations:
         if settings.mode != "adaptive":
             return reactive.requirements(facts, settings), ()
         sharing, problems = self._sharing(facts, settings)
-        bounds: Mapping[str, Bounds] | None = self._requested.get(facts.query)
-        if bounds is not None:
-            return adaptive.requirements(facts, settings, bounds, sharing), ()
+        requested = self._requested.get(facts.query)
+        if requested is not None:
+            return adaptive.requirements(facts, settings, requested.bounds, sharing), ()
+        bounds: Mapping[str, Bounds] | None = None
         for wanted in (self._from_settings(facts), self._from_file(facts)):
             if wanted:
                 vertices = adaptive.requirements(facts, settings, bounds).vertices

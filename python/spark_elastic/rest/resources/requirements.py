@@ -1,8 +1,9 @@
-"""GET and PUT /queries/{id}/resource-requirements, and the same at Flink's path, /jobs/{id}/….
+"""GET, PUT and DELETE /queries/{id}/resource-requirements, and the same at Flink's path, /jobs/{id}/….
 
 GET returns what PUT takes, and its ETag; a PUT with `If-Match` is refused if the bounds are others by then.
 A PUT may call vertices by their names or by their ids. GET gives the names, and at Flink's path the ids,
-since Flink's own clients read no other keys; nor do they read refusals with more than `errors` in them.
+since Flink's own clients read no other keys; nor do they read refusals with more than `errors` in them. DELETE, which
+Flink has not, takes back what was set.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from attrs import frozen
 from spark_elastic.core.bounds.adaptive import max_parallelism
 from spark_elastic.core.bounds.declared import Refused, WantedBounds, declare
 from spark_elastic.core.bounds.requirements import SHUFFLE
-from spark_elastic.core.events import RequirementsRequested
+from spark_elastic.core.events import RequirementsDropped, RequirementsRequested
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.core.query.transitions import CANCELING, FAILING, FINISHED
 from spark_elastic.core.query.view import QueryView
@@ -55,6 +56,15 @@ class ResourceRequirements:
             raise
         response.text = "{}"
 
+    def on_delete(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Take back what was asked for: what is configured counts when the answer comes."""
+        view = current(self.board)
+        guard(request, view, has_body=False)
+        _can_be_changed(find(view.queries, query), view)
+        drop = _Drop(query, request.get_header("If-Match"), asker(request), view)
+        carry_out(self.board, request, view, drop)
+        response.text = "{}"
+
     def _put(self, request: falcon.Request, query: str) -> None:
         view = current(self.board)
         guard(request, view)
@@ -88,6 +98,22 @@ class _Change:
         bounds = {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
         id_ = query.facts.query
         return lambda id, at: RequirementsRequested(id=id, at=at, query=id_, bounds=bounds, by=self.by)
+
+
+@frozen
+class _Drop:
+    """Checks against the queries as they are that bounds are taken back."""
+
+    query: str
+    if_match: str | None
+    by: str
+    view: View
+
+    def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
+        query = find(queries, self.query)
+        _can_be_changed(query, self.view)
+        _match(self.if_match, present.etag(query.requirements))
+        return lambda id, at: RequirementsDropped(id=id, at=at, query=query.facts.query, by=self.by)
 
 
 def _sources(query: QueryView) -> Mapping[str, WantedBounds]:

@@ -39,7 +39,8 @@ private[spark] case class QueryFacts(
     checkpointPartitions: Option[Int],
     pending: Boolean,
     inPlace: Boolean,
-    sources: Seq[SourceFacts])
+    sources: Seq[SourceFacts],
+    keptBounds: Option[String] = None)
 
 /** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */
 private[spark] case class Failure(error: String, errorClass: Option[String], causes: Seq[String], offsets: String)
@@ -166,6 +167,9 @@ private[spark] case class TakeSavepoint(
 private[spark] case class SourceBounds(least: Int, most: Int)
 private[spark] case class BoundSources(id: String, query: String, run: String, sources: Seq[SourceBounds])
     extends QueryOrder
+
+/** Keeps a text of the policy's beside the checkpoint of a query, whichever run it is in. */
+private[spark] case class KeepBounds(id: String, query: String, text: Option[String]) extends Action
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
@@ -261,6 +265,7 @@ private[spark] object Contract {
     classOf[TakeSavepoint],
     classOf[Rescale],
     classOf[BoundSources],
+    classOf[KeepBounds],
     classOf[RequestExecutors],
     classOf[KillExecutors],
     classOf[DecommissionExecutors],

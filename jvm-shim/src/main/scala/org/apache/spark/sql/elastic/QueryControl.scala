@@ -83,6 +83,11 @@ private[spark] final class QueryControl(val events: EventStream) extends Logging
       .getOrElse(throw new IllegalArgumentException(s"there is no run ${order.run} of a query ${order.query}"))
       .order(order)
 
+  def keep(order: KeepBounds): Unit =
+    Option(queries.get(UUID.fromString(order.query)))
+      .getOrElse(throw new IllegalArgumentException(s"there is no query ${order.query}"))
+      .keep(order)
+
   /** Between which numbers of tasks a query's sources are to be read. */
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
     Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)

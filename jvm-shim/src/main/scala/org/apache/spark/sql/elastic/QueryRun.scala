@@ -31,6 +31,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
   @volatile private var hasBoundary = false
   private val copying = new ReentrantLock
+  private val keptBounds = new KeptBounds(execution)
   private var isToldToWait = false // the stream thread's
 
   /** The session that its batches run in. */
@@ -46,7 +47,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     val refusal = Try(start.restoreSavepoint()).failed.toOption
     val found = start.prepare()
     count = found.map(_.partitions)
-    facts = Some(start.facts(found))
+    facts = Some(start.facts(found).copy(keptBounds = keptBounds.read()))
     val answer =
       if (control.add(this) && refusal.isEmpty) ask(QuerySubmitted(facts.get, run), untilHeld = true) else None
     if (answer.exists { case s: StartQuery => s.rescalable; case h: HoldQuery => h.rescalable; case _ => false }) {
@@ -176,14 +177,19 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     } finally copying.unlock()
   }
 
-  private def beside(order: QueryOrder, why: Throwable => String = e => String.valueOf(e.getMessage))(
-      body: => Unit): Unit = Daemon.start("elastic-order") {
-    try {
-      val from = System.nanoTime()
-      body
-      done(order, (System.nanoTime() - from) / 1000000L)
-    } catch { case Harmless(e) => failed(order, why(e)) }
+  def keep(order: KeepBounds): Unit = {
+    keptBounds.wanted = order.text
+    beside(order)(keptBounds.write())
   }
+
+  private def beside(order: Action, why: Throwable => String = e => String.valueOf(e.getMessage))(body: => Unit): Unit =
+    Daemon.start("elastic-order") {
+      try {
+        val from = System.nanoTime()
+        body
+        control.events.offer(order.done((System.nanoTime() - from) / 1000000L))
+      } catch { case Harmless(e) => control.events.offer(order.failed(why(e))) }
+    }
 
   def done(order: QueryOrder, tookMs: Long): Unit = control.events.offer(order.done(tookMs))
   def failed(order: QueryOrder, error: String): Unit = control.events.offer(order.failed(error))
@@ -218,7 +224,9 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** How the policy is told of this query when it reads the world anew; without locks. */
   def view: Option[QueryInfo] =
-    facts.map(QueryInfo(_, run, phase.name, Some(partitions).filter(_ => phase != Held), failure))
+    facts
+      .map(_.copy(keptBounds = keptBounds.kept))
+      .map(QueryInfo(_, run, phase.name, Some(partitions).filter(_ => phase != Held), failure))
 }
 
 private[elastic] object QueryRun {

@@ -1,0 +1,65 @@
+package org.apache.spark.sql.elastic
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.elastic.Harmless
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+/**
+ * What the policy keeps beside a query's checkpoint: a text, replaced as a whole. Spark reads none of it, and a savepoint
+ * is without it.
+ */
+private[elastic] final class KeptBounds(execution: StreamExecution) extends Logging {
+  import KeptBounds._
+
+  private val file = new Path(new Path(execution.resolvedCheckpointRoot, Folder), "bounds.json")
+
+  /** What is to be kept; of two that are written at once the last one wanted stays. */
+  @volatile var wanted: Option[String] = None
+
+  private def files: CheckpointFileManager =
+    CheckpointFileManager.create(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
+
+  /** What is there, as far as it was read or written. */
+  @volatile var kept: Option[String] = None
+
+  /** A query starts without what cannot be read. */
+  def read(): Option[String] = {
+    try {
+      val manager = files
+      kept = Option.when(manager.exists(file)) {
+        val in = manager.open(file)
+        try new String(in.readNBytes(Largest), UTF_8)
+        finally in.close()
+      }
+    } catch {
+      case Harmless(e) =>
+        logWarning(s"spark-elastic: query ${execution.id} begins without the bounds kept in $file: $e")
+    }
+    kept
+  }
+
+  def write(): Unit = synchronized {
+    val manager = files
+    val next = wanted
+    next match {
+      case Some(text) =>
+        manager.mkdirs(file.getParent)
+        val out = manager.createAtomic(file, overwriteIfPossible = true)
+        try out.write(text.getBytes(UTF_8))
+        catch { case e: Throwable => out.cancel(); throw e }
+        out.close()
+      case None => manager.delete(file)
+    }
+    kept = next
+  }
+}
+
+private object KeptBounds {
+  private val Folder = "_elastic"
+  private val Largest = 1 << 20
+}

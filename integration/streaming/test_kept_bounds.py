@@ -55,7 +55,7 @@ class Counts:
 
 def test_bounds_outlive_policy_and_driver_until_they_are_taken_back(jvm: Driver, tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint"
-    kept = folder / "_elastic" / "bounds.json"
+    kept = folder / "_elastic" / "bounds"
     with jvm.session(CONF) as spark:
         counts = Counts(spark, folder)
         counts.runs_in(2)
@@ -88,7 +88,7 @@ def test_bounds_outlive_policy_and_driver_until_they_are_taken_back(jvm: Driver,
 
 def test_what_cannot_be_read_is_said_and_keeps_nothing_from_starting(jvm: Driver, tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint"
-    kept = folder / "_elastic" / "bounds.json"
+    kept = folder / "_elastic" / "bounds"
     kept.parent.mkdir(parents=True)
     kept.write_text("not for us")
     with jvm.session(CONF) as spark:

@@ -1,25 +1,24 @@
 """Bounds that somebody has asked for, as they are kept beside a query's checkpoint.
 
-They outlive the driver, as the resource requirements of a Flink job do in its high-availability store. With
-them goes what the policy file said about the query at that time: if it says something else when they are read,
-the file has been changed since, and what was said later counts.
+They outlive the driver, as the resource requirements of a Flink job do in its high-availability store. What
+the policy file said about the query at that time goes with them: if it says something else when they are
+read, the file has been changed since, and what was said later counts.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from attrs import define, field, frozen
 
 from spark_elastic.core.actions import KeepBounds
-from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds, shortened
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.events import ActionFailed, ActionOutcome
 from spark_elastic.core.turn import Turn
 
-FORMAT = 1
+_FORM = "spark-elastic bounds 1"
+_ASKED, _FILE = "asked", "file"
 
 
 class Unusable(ValueError):
@@ -39,38 +38,33 @@ class Requested:
 
 
 def write(requested: Requested) -> str:
-    """Return the text that is kept."""
-    return json.dumps(
-        {"version": FORMAT, "bounds": _pairs(requested.bounds), "file": _pairs(requested.file)},
-        separators=(",", ":"),
-        sort_keys=True,
-    )
+    """Return the text that is kept: a line of its form, and one for each pair of bounds."""
+    lines = [_FORM]
+    for whose, pairs in ((_ASKED, requested.bounds), (_FILE, requested.file)):
+        lines += (f"{whose} {vertex} {bound.lower} {bound.upper}" for vertex, bound in sorted(pairs.items()))
+    return "\n".join(lines) + "\n"
 
 
 def read(text: str) -> Requested:
     """Read what `write` has written. Raises Unusable."""
-    try:
-        kept = json.loads(text)
-        if kept["version"] != FORMAT:
-            raise Unusable(f"its version is {kept['version']}, this one reads {FORMAT}")
-        bounds = {
-            vertex: Bounds(lower=lower, upper=upper) for vertex, (lower, upper) in kept["bounds"].items()
-        }
-        file = {
-            vertex: WantedBounds(lower=lower, upper=upper) for vertex, (lower, upper) in kept["file"].items()
-        }
-        for vertex, bound in bounds.items():
-            if not 1 <= bound.lower <= bound.upper:
-                raise Unusable(f"{vertex} is bounded from {bound.lower} to {bound.upper}")
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Unusable(f"{type(error).__name__}: {error}") from error
-    except ValueError as error:
-        raise Unusable(str(error)) from error
+    form, *lines = text.splitlines() or [""]
+    if form != _FORM:
+        raise Unusable(f"it begins with {shortened(form)}, not with '{_FORM}'")
+    bounds: dict[str, Bounds] = {}
+    file: dict[str, WantedBounds] = {}
+    for line in lines:
+        match line.split():
+            case [whose, vertex, lower, upper] if whose in (_ASKED, _FILE):
+                try:
+                    if whose == _ASKED:
+                        bounds[vertex] = Bounds(lower=int(lower), upper=int(upper))
+                    else:
+                        file[vertex] = WantedBounds(lower=int(lower), upper=int(upper))
+                except ValueError as error:
+                    raise Unusable(f"{shortened(line)}: {error}") from error
+            case _:
+                raise Unusable(f"{shortened(line)} is no line of it")
     return Requested(bounds=bounds, file=file)
-
-
-def _pairs(bounds: Mapping[str, Any]) -> dict[str, list[int]]:
-    return {vertex: [bound.lower, bound.upper] for vertex, bound in bounds.items()}
 
 
 @define

@@ -2,8 +2,8 @@
 
 GET returns what PUT takes, and its ETag; a PUT with `If-Match` is refused if the bounds are others by then.
 A PUT may call vertices by their names or by their ids. GET gives the names, and at Flink's path the ids,
-since Flink's own clients read no other keys; nor do they read refusals with more than `errors` in them. DELETE, which
-Flink has not, takes back what was set.
+since Flink's own clients read no other keys; nor do they read refusals with more than `errors` in them.
+DELETE, which Flink has not, takes back what was set.
 """
 
 from __future__ import annotations

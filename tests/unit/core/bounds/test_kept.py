@@ -21,7 +21,8 @@ BOUNDS = st.tuples(st.integers(1, 9), st.integers(0, 9)).map(
     lambda pair: Bounds(lower=pair[0], upper=sum(pair))
 )
 WANTED = st.builds(WantedBounds, lower=st.integers(-1, 9), upper=st.integers(-1, 9))
-TEXT = write(Requested(bounds={"shuffle": Bounds(lower=2, upper=3)}))
+FORM = "spark-elastic bounds 1\n"
+TEXT = FORM + "asked shuffle 2 3\n"
 KEPT = evolve(STATEFUL, kept_bounds=TEXT)
 FILE_SAYS = {"counts": {"shuffle": WantedBounds(upper=5)}}
 
@@ -61,15 +62,13 @@ def test_what_is_written_is_read(bounds: dict[str, Bounds], file: dict[str, Want
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "Expecting value"),
-        ("[]", "TypeError"),
-        ("{}", "KeyError: 'version'"),
-        ('{"version": 2}', "its version is 2, this one reads 1"),
-        ('{"version": 1, "bounds": {"shuffle": [3, 2]}, "file": {}}', "lower bound 3 is above upper bound 2"),
-        ('{"version": 1, "bounds": {"shuffle": ["1", "2"]}, "file": {}}', "TypeError"),
-        ('{"version": 1, "bounds": {"shuffle": 3}, "file": {}}', "TypeError"),
-        ('{"version": 1, "bounds": [1], "file": {}}', "AttributeError"),
-        ("[" * 100_000, "RecursionError"),
+        ("", "it begins with '', not with 'spark-elastic bounds 1'"),
+        ("spark-elastic bounds 2\nasked shuffle 1 2\n", "it begins with 'spark-elastic bounds 2', not with"),
+        (FORM + "asked shuffle 3 2\n", "'asked shuffle 3 2': lower bound 3 is above upper bound 2"),
+        (FORM + "asked shuffle 0 2\n", "must be >= 1"),
+        (FORM + "file shuffle x 2\n", "invalid literal for int"),
+        (FORM + "asked shuffle 3\n", "'asked shuffle 3' is no line of it"),
+        (FORM + "said shuffle 3 4\n", "is no line of it"),
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
@@ -118,9 +117,9 @@ def test_what_was_asked_for_in_this_driver_counts_more(scene: Scene) -> None:
 
 
 def test_what_is_kept_and_cannot_be_read_does_not_count_and_stays(scene: Scene) -> None:
-    actions = scene.submit(evolve(STATEFUL, kept_bounds='{"version": 2}'))
+    actions = scene.submit(evolve(STATEFUL, kept_bounds="another form"))
     (refused,) = [decision for decision in decisions(actions) if decision.reason == "kept_bounds_unusable"]
-    assert refused.message.endswith("its version is 2, this one reads 1")
+    assert refused.message.endswith("it begins with 'another form', not with 'spark-elastic bounds 1'")
     assert shuffle(scene) == (1, 32_768)
     assert not [action for action in actions if isinstance(action, KeepBounds)]
 

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 private[elastic] final class KeptBounds(execution: StreamExecution) extends Logging {
   import KeptBounds._
 
-  private val file = new Path(new Path(execution.resolvedCheckpointRoot, Folder), "bounds.json")
+  private val file = new Path(new Path(execution.resolvedCheckpointRoot, Folder), "bounds")
 
   /** What is to be kept; of two that are written at once the last one wanted stays. */
   @volatile var wanted: Option[String] = None

@@ -12,7 +12,9 @@ from integration.spark_suites.suite_runner import run_suite
 
 @pytest.mark.integration
 @pytest.mark.timeout(1900)
-@pytest.mark.parametrize("suite", DEFAULT)
+@pytest.mark.parametrize(
+    "suite", [DEFAULT[0], *(pytest.param(suite, marks=pytest.mark.slow) for suite in DEFAULT[1:])]
+)
 def test_nothing_that_passes_in_plain_spark_breaks(suite: str) -> None:
     outcomes = run_suite(suite, plugin=True, settings={})
     assert outcomes, "the suite gave no results: see target/spark-suites"

@@ -62,8 +62,8 @@ def test_what_needs_a_member_that_is_not_there_is_off(
 @pytest.mark.parametrize(
     ("without", "off"),
     [
-        (None, {}),
-        ([], {}),
+        pytest.param(None, {}, marks=pytest.mark.slow),
+        pytest.param([], {}, marks=pytest.mark.slow),
         (
             ["populateStartOffsets"],
             {STREAMS: "populateStartOffsets("},

@@ -295,4 +295,5 @@ def test_the_policy_ends_with_a_driver_that_is_killed(inbox: Inbox, tmp_path: Pa
         os.kill(process.pid, signal.SIGKILL)
         process.wait(10)
         _, alive = psutil.wait_procs(policies, timeout=2)
-        assert alive == []
+        # Whoever has inherited it may take its time to ask for its exit code.
+        assert [policy for policy in alive if policy.status() != psutil.STATUS_ZOMBIE] == []

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from integration.selected import selected
 from integration.streaming.launch import WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import our_script, program
 from integration.streaming.state_store import REPARTITIONABLE
@@ -47,6 +48,10 @@ JOIN = Application(
     ("offsets", "first_state", "all_state", "metadata", "commits"),
     {"spark.sql.streaming.join.stateFormatVersion": "3"},
 )
+STEPS = [
+    step if step in ("offsets", "all_state") else pytest.param(step, marks=pytest.mark.slow)
+    for step in AGGREGATION.steps
+]
 PARTITIONS = 5
 STATE_FILE = re.compile(r"\d+_.*\.(zip|changelog)")
 # Some steps are a few milliseconds apart: the next one may be done before the signal arrives.
@@ -170,12 +175,13 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Outcome:
     work = Workplace(tmp_path_factory.mktemp("crash"), AGGREGATION)
     work.values.put(2)
     base = work.base()
     work.values.put(2)
-    cases = {step: work.crash(base, step) for step in AGGREGATION.steps}
+    steps = selected(request, "step")
+    cases = {step: work.crash(base, step) for step in AGGREGATION.steps if step in steps}
     plain = {step: case.copy(f"plain-{step}") for step, case in cases.items()}
     again = work.run("driver-again", list(cases.values()), WITH_PLUGIN)
     # Spark refuses at once or not at all: it needs no policy to have its own settings.
@@ -188,14 +194,14 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return Outcome(work, cases, plain)
 
 
-@pytest.mark.parametrize("step", AGGREGATION.steps)
+@pytest.mark.parametrize("step", STEPS)
 def test_nothing_is_lost_or_doubled(outcome: Outcome, step: str) -> None:
     case = outcome.cases[step]
     assert case.error() == ""
     assert last_values(case.output) == outcome.expected
 
 
-@pytest.mark.parametrize("step", AGGREGATION.steps)
+@pytest.mark.parametrize("step", STEPS)
 def test_plain_spark_refuses_a_checkpoint_in_the_middle(outcome: Outcome, step: str) -> None:
     error = outcome.plain[step].error()
     if step == "commits":

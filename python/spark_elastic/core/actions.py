@@ -146,10 +146,14 @@ class Rescale(QueryOrder):
 
 @frozen(kw_only=True)
 class SourceBounds:
-    """The fewest and the most tasks that read a source in a micro-batch."""
+    """The fewest and the most tasks that read a source in a micro-batch.
+
+    Up to `wanted` there are as many as there is enough to read for: 0 wants none beyond what Spark makes.
+    """
 
     least: int
     most: int
+    wanted: int = 0
 
 
 @frozen(kw_only=True)

@@ -33,10 +33,14 @@ class ExecutorInfo:
 
 @frozen(kw_only=True)
 class SourceFacts:
-    """Describe one source of a query; a `divisible` one can be read in more tasks than Spark makes of it."""
+    """Describe one source of a query; a `divisible` one can be read in more tasks than Spark makes of it.
+
+    The records of an `ordered` one have an order within what Spark makes one task of.
+    """
 
     name: str
     divisible: bool = False
+    ordered: bool = False
 
 
 @frozen(kw_only=True)

@@ -211,6 +211,21 @@ REASONS: Mapping[str, Reason] = {
         "rescale_in_place",
         "Goes from {before:partition} to {after:partition} in place: {slots:slot}.",
     ),
+    "sources_follow": Reason(
+        "rescale_in_place",
+        "Has no shuffle, so its sources are read in up to {after:task} from the next micro-batch on, one for "
+        "each of {slots:slot}, as far as there is enough to read.",
+    ),
+    "sources_fit": Reason(
+        "nothing_to_do",
+        "Has no shuffle, and its sources are read in up to {after:task}: they suit {slots:slot}.",
+    ),
+    "sources_stay": Reason(
+        "nothing_to_do",
+        "Has no shuffle, and what reads its sources cannot be divided ({stuck}), so slots beyond that stay "
+        "empty: {help}.",
+        once=True,
+    ),
     "rescale_pays": Reason(
         "rescale_state",
         "Goes from {before:partition} to {after:partition} on {slots:slot}: a batch should take "

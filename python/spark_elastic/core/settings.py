@@ -53,6 +53,7 @@ class CoreSettings:
     explicit_parallelism: ExplicitParallelism = of(rescaling.EXPLICIT_PARALLELISM)
     state_store: StateStore = of(rescaling.STATE_STORE)
     max_parallelism: int = of(rescaling.MAX_PARALLELISM)
+    divide_ordered: bool = of(batch.DIVIDE_ORDERED)
     bounds: Mapping[str, WantedBounds] = field(factory=dict)
     source_bounds: Mapping[str, Mapping[str, WantedBounds]] = field(factory=dict)
     sharing: Mapping[str, WantedSharing] = field(factory=dict)

@@ -3,8 +3,8 @@
 Bounds come from the application's settings, from the policy file and from requests, in this order: what
 was said later counts. A change of the file that says something else about a query takes the place of an
 earlier request; so does one that was made while the request was only kept beside the checkpoint (`kept.py`).
-What cannot be applied to a query is left out, and said; the bounds before it stay. How a query shares slots is not
-asked for by requests: Flink's form of a request has no place for it.
+What cannot be applied to a query is left out, and said; the bounds before it stay. How a query shares slots
+is not asked for by requests: Flink's form of a request has no place for it.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ class Requested:
 
 def write(requested: Requested) -> str:
     """Return the text that is kept: a line of its form, and one for each pair of bounds."""
-    lines = [_FORM]
-    for whose, pairs in ((_ASKED, requested.bounds), (_FILE, requested.file)):
-        lines += (f"{whose} {vertex} {bound.lower} {bound.upper}" for vertex, bound in sorted(pairs.items()))
+    asked = (f"{_ASKED} {name} {it.lower} {it.upper}" for name, it in sorted(requested.bounds.items()))
+    file = (f"{_FILE} {name} {it.lower} {it.upper}" for name, it in sorted(requested.file.items()))
+    lines = (_FORM, *asked, *file)
     return "\n".join(lines) + "\n"
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from spark_elastic.core import reasons
 from spark_elastic.core.actions import BoundSources, SourceBounds
+from spark_elastic.core.bounds.reading import reading
 from spark_elastic.core.bounds.requirements import Bounds, Requirements, source_vertex
-from spark_elastic.core.events import QueryFacts
 from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number, Turn
 
+if TYPE_CHECKING:
+    from spark_elastic.core.query.record import QueryRecord
+
 
 def bound_sources(
-    facts: QueryFacts,
-    run: str,
+    record: QueryRecord,
     before: Requirements | None,
     now: Requirements,
     turn: Turn,
@@ -25,13 +29,14 @@ def bound_sources(
 
     A query that was `found` in a snapshot may have those that a policy process before this one has ordered.
     """
+    facts = record.facts
     old = dict(enumerate(before.sources)) if before else {}
     new = dict(enumerate(now.sources))
     open_ = Bounds(upper=settings.max_parallelism)
     changed = {number: bounds for number, bounds in new.items() if old.get(number, open_) != bounds}
     if not changed:
         if found:
-            repeat_bounds(facts, run, now, turn, settings)
+            repeat_bounds(record, turn, settings)
         return
     shown = ", ".join(
         f"{source_vertex(number)} is read in {bounds.lower} to {bounds.upper} tasks"
@@ -55,22 +60,36 @@ def bound_sources(
             turn.publish(
                 "source_not_divisible", message, query=facts.query, before=None, after=None, numbers=numbers
             )
-    _order(facts, run, now, turn, settings)
+    order_bounds(record, now, turn, settings)
 
 
-def repeat_bounds(facts: QueryFacts, run: str, now: Requirements, turn: Turn, settings: CoreSettings) -> None:
+def repeat_bounds(record: QueryRecord, turn: Turn, settings: CoreSettings) -> None:
     """Order the bounds again where nobody knows which are in force; nothing is said twice.
 
     Open ones, too: they lift what was ordered before.
     """
-    if now.sources:
-        _order(facts, run, now, turn, settings)
+    if record.requirements.sources or record.reads is not None:
+        order_bounds(record, record.requirements, turn, settings)
 
 
-def _order(facts: QueryFacts, run: str, now: Requirements, turn: Turn, settings: CoreSettings) -> None:
-    if not settings.hands_off:
-        sources = tuple(SourceBounds(least=bounds.lower, most=bounds.upper) for bounds in now.sources)
-        order = BoundSources(
-            id=turn.next_action(), cause=turn.cause, query=facts.query, run=run, sources=sources
+def order_bounds(record: QueryRecord, now: Requirements, turn: Turn, settings: CoreSettings) -> None:
+    """Order how each source is read: within its bounds, and where it follows the slots in as many tasks."""
+    if settings.hands_off:
+        return
+    facts = record.facts
+    open_ = Bounds(upper=settings.max_parallelism)
+    bounds = now.sources or (open_,) * len(facts.sources)
+    follow = reading(facts.sources, settings, record.reads).follow
+    sources = tuple(
+        SourceBounds(
+            least=bound.lower,
+            most=bound.upper,
+            wanted=record.reads if follows and record.reads is not None else 0,
         )
-        turn.emit(order)
+        for bound, follows in zip(bounds, follow, strict=True)
+    )
+    turn.emit(
+        BoundSources(
+            id=turn.next_action(), cause=turn.cause, query=facts.query, run=record.run, sources=sources
+        )
+    )

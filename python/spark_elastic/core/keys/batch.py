@@ -83,8 +83,9 @@ DIVIDE_ORDERED = Key(
     "source.divideOrdered",
     BOOL,
     False,
-    "Whether several tasks may share the records of one Kafka partition in a batch query, where there are "
-    "fewer partitions than slots. They may then be processed at once, and written in another order.",
+    "Whether several tasks may share the records of one Kafka partition, in a batch query or in a "
+    "micro-batch without a shuffle, where there are fewer partitions than slots. They may then be processed "
+    "at once, and written in another order.",
 )
 KAFKA_LATEST = Key(
     "batch.sources.kafkaLatest",

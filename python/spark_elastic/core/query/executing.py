@@ -164,6 +164,7 @@ class Executing(State):
         if self.lost_at is not None and event.started >= self.lost_at:
             self.lost_at = None
         if not step.record.facts.stateful:
+            self._watch_shuffles(event, step)
             return
         now = _Running(step, self)
         phase = self.manager.phase
@@ -177,6 +178,18 @@ class Executing(State):
             if self.manager.phase != "Idling":
                 step.open_rescale("load_changed")
             self._say(step, now.choice, aloud=False)
+
+    def _watch_shuffles(self, event: ev.QueryProgress, step: Step) -> None:
+        """Let the sources of a query without a shuffle follow the slots, and leave them once it has one."""
+        record = step.record
+        if record.shuffles.committed(event.input_rows):
+            choice = _Running(step, self).choice
+            if choice.way == "in_place":
+                self._change_in_place(choice, step)
+            else:
+                self._say(step, choice, aloud=True)
+        elif record.shuffles.seen and record.reads is not None:
+            step.read_in(None)
 
     def batch_failed(self, event: ev.QueryFailed, step: Step) -> None:
         """Count it, and start again where the manager is by then, or let the query end.

@@ -72,6 +72,7 @@ class QueryMachine:
         """React to what concerns this query; its timer and its place in the queue are in step afterwards."""
         record = self.record
         if isinstance(event, ev.StageCompleted):
+            record.shuffles.stage_read_shuffle()
             record.measurements.add_stage(event)  # nothing follows from it before its micro-batch is through
             return
         if isinstance(event, inner.SlotsChanged) and record.state.lets_pass(record, turn):
@@ -115,24 +116,14 @@ class QueryMachine:
             case ev.QueryFailed() | ev.QueryTerminated() | inner.Superseded():
                 pass  # What was due is not done any more: the run has ended before.
             case inner.Begun():
-                bound_sources(
-                    record.facts,
-                    record.run,
-                    None,
-                    record.requirements,
-                    turn,
-                    step.settings,
-                    found=event.found,
-                )
+                bound_sources(record, None, record.requirements, turn, step.settings, found=event.found)
             case inner.SlotsChanged():
                 # What has failed before may be tried again.
                 record.failed_target = None
                 record.failed_batches.changed(step.settings.max_checkpoint_failures)
                 step.catch_up()
             case inner.BoundsChanged(requirements=requirements):
-                bound_sources(
-                    record.facts, record.run, record.requirements, requirements, turn, step.settings
-                )
+                bound_sources(record, record.requirements, requirements, turn, step.settings)
                 step.catch_up()
                 record.requirements = requirements
                 record.share = event.share
@@ -173,7 +164,7 @@ class QueryMachine:
             step.react(missed)
         else:
             return step.react(inner.Superseded())
-        repeat_bounds(record.facts, record.run, record.requirements, step.turn, step.settings)
+        repeat_bounds(record, step.turn, step.settings)
 
     def _keep_timer(self, turn: Turn) -> None:
         record = self.record

@@ -15,6 +15,7 @@ from spark_elastic.core.actions import (
     StartQuery,
     TakeSavepoint,
 )
+from spark_elastic.core.bounds.sources import order_bounds
 from spark_elastic.core.query.record import MOST_ORDERS, OrderKind, PendingOrder
 from spark_elastic.core.query.reporting import Reporting
 from spark_elastic.core.rescale.parallelism import Choice, makes_rescalable
@@ -97,7 +98,14 @@ class Ordering(Reporting):
             self.close_rescale("no_resources_or_parallelisms_change")
             return
         assert choice.partitions is not None
+        if choice.reads is not None:
+            self.read_in(choice.reads)
         self.rescale(choice.partitions)
+
+    def read_in(self, tasks: int | None) -> None:
+        """Let the sources that can follow the slots be read in so many tasks; None: as Spark does."""
+        self.record.reads = tasks
+        order_bounds(self.record, self.record.requirements, self.turn, self.settings)
 
     def end_failed(self, message: str | None) -> None:
         """Order the end of a query that has failed, or that cannot be started."""

@@ -7,6 +7,7 @@ from typing import Literal
 from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Decision
+from spark_elastic.core.bounds.reading import ShuffleWatch
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share, Standing
 from spark_elastic.core.events import Failure, Phase, Provider, QueryFacts, QueryProgress
@@ -78,6 +79,8 @@ class QueryRecord:
     `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
     come when it failed, None if it goes on elsewhere. `exceptions` has the newest failure first,
     `savepoints` the newest savepoint.
+    `shuffles` tells whether its micro-batches have one; if not, `reads` is in how many tasks its sources are
+    to be read, None before they follow the slots.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
     `becomes_rescalable` says that its start changes them. `rescale_cost_ms` is what the last rescale took,
@@ -105,6 +108,8 @@ class QueryRecord:
     poison: PoisonWatch = field(factory=PoisonWatch)
     exceptions: tuple[RunFailure, ...] = ()
     savepoints: tuple[Savepoint, ...] = ()
+    shuffles: ShuffleWatch = field(factory=ShuffleWatch)
+    reads: int | None = None
     failed_batches: FailedBatches = field(factory=FailedBatches)
     manager: TransitionManager | None = None
     recovering: bool = False

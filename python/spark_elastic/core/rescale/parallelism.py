@@ -11,6 +11,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Shortage
 from spark_elastic.core.events import Provider, QueryFacts
@@ -47,7 +48,8 @@ class Situation:
     those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
     says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
     `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
-    be carried out by now, `has_room` that its state may be moved beside those that are.
+    be carried out by now, `has_room` that its state may be moved beside those that are. `reading` is there
+    for a query whose micro-batches have no shuffle.
     """
 
     facts: QueryFacts
@@ -67,13 +69,14 @@ class Situation:
     failed_target: int | None = None
     overdue: bool = False
     has_room: bool = True
+    reading: Reading | None = None
 
 
 @frozen(kw_only=True)
 class Choice:
     """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
 
-    `gain` is what was computed for a move.
+    `gain` is what was computed for a move, `reads` in how many tasks sources are to be read.
 
     Most choices are made only to see that nothing has changed, so nothing is put into words here, and
     alternatives are computed when they are asked for.
@@ -86,6 +89,7 @@ class Choice:
     after: int | None = None
     numbers: Mapping[str, float | int | str] = field(factory=dict)
     gain: Gain | None = None
+    reads: int | None = None
     _compared: tuple[Situation, int] | None = field(default=None, alias="compared", repr=False)
 
     @property
@@ -215,6 +219,8 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
     numbers = {"slots": now.slots}
     if not now.facts.in_place:
         return _nothing(now, "untouched_stateless")
+    if now.reading is not None:
+        return _choose_reading(now, now.reading, possible)
     if possible == now.partitions:
         return _nothing(now, "parallelism_fits", after=possible)
     return Choice(
@@ -224,6 +230,24 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
         before=now.partitions,
         after=possible,
         numbers=numbers,
+    )
+
+
+def _choose_reading(now: Situation, reading: Reading, possible: int) -> Choice:
+    """Choose in how many tasks the sources of a query without a shuffle are read."""
+    if not reading.can_follow:
+        return _nothing(now, "sources_stay", numbers={"stuck": reading.stuck, "help": reading.help})
+    tasks = min(now.slots, now.settings.max_parallelism)
+    if tasks == reading.tasks:
+        return _nothing(now, "sources_fit", after=tasks)
+    return Choice(
+        way="in_place",
+        reason="sources_follow",
+        partitions=possible,
+        before=reading.tasks,
+        after=tasks,
+        numbers={"slots": now.slots},
+        reads=tasks,
     )
 
 

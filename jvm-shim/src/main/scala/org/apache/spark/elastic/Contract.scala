@@ -21,8 +21,8 @@ private[spark] case class ExecutorInfo(
     excluded: Boolean = false,
     decommissioning: Boolean = false)
 
-/** A source of a query; one that is divisible can be read in more tasks than Spark makes of it. */
-private[spark] case class SourceFacts(name: String, divisible: Boolean)
+/** A source of a query; one that is divisible can be read in more tasks than Spark makes of it, though not in order. */
+private[spark] case class SourceFacts(name: String, divisible: Boolean, ordered: Boolean = false)
 
 private[spark] case class QueryFacts(
     query: String,
@@ -163,8 +163,8 @@ private[spark] case class TakeSavepoint(
     stop: Boolean)
     extends QueryOrder
 
-/** The fewest and the most tasks that read a source in a micro-batch. */
-private[spark] case class SourceBounds(least: Int, most: Int)
+/** The fewest and the most tasks that read a source in a micro-batch; up to `wanted` where there is enough to read. */
+private[spark] case class SourceBounds(least: Int, most: Int, wanted: Int = 0)
 private[spark] case class BoundSources(id: String, query: String, run: String, sources: Seq[SourceBounds])
     extends QueryOrder
 

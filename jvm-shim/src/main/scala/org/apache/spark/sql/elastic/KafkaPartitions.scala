@@ -12,6 +12,9 @@ private[elastic] object KafkaPartitions {
   /** Whether it is of a class of the connector. */
   def isKafka(value: Any, name: String): Boolean = value != null && value.getClass.getName == Package + name
 
+  /** How many records there are to read, as far as that can be told. */
+  def records(partitions: Seq[Any]): Long = partitions.flatMap(Range.of).map(_.records).sum
+
   /**
    * Divides the largest until there are `least`, or each is one record.
    *

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.SourceBounds
+import org.apache.spark.elastic.{SourceBounds, SplitSize}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.InternalRow
@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV
  */
 private[elastic] final case class SourceBoundsRule(session: SparkSession, control: Option[QueryControl])
     extends ColumnarRule {
+  import SourceBoundsRule._
 
   override def preColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
     CurrentExecution
@@ -33,10 +34,11 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
 
   private def bound(scan: SparkPlan, bounds: SourceBounds): SparkPlan = scan match {
     case files: FileSourceScanExec =>
-      def within(planned: Int) = math.min(math.max(planned, bounds.least), bounds.most)
-      new SharedOutScan(files, opening = 0, asked => Some(within(asked.planned)).filter(_ != asked.planned))
+      def within(asked: SplitSize) =
+        math.min(math.max(asked.planned, least(bounds, asked.bytes / WorthBytes)), bounds.most)
+      new SharedOutScan(files, opening = 0, asked => Some(within(asked)).filter(_ != asked.planned))
     case stream: MicroBatchScanExec =>
-      joined(if (bounds.least > 1) DividedScan(stream, bounds.least) else stream, bounds.most)
+      joined(if (math.max(bounds.least, bounds.wanted) > 1) DividedScan(stream, bounds) else stream, bounds.most)
     case other => joined(other, bounds.most)
   }
 
@@ -49,6 +51,14 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
 private[elastic] object SourceBoundsRule {
   import ElasticExtensions._
 
+  /** So much is worth a task of its own, which takes some 10 ms: a fraction of what it takes to read and parse that. */
+  private val WorthBytes = 1L << 20
+  val WorthRecords = 1000L
+
+  /** In how many tasks to read at least where so many would have enough to read. */
+  def least(bounds: SourceBounds, worth: Long): Int =
+    math.max(bounds.least, math.min(bounds.wanted.toLong, worth).toInt)
+
   def inject(extensions: SparkSessionExtensions): Unit =
     extensions.injectColumnar(session => SourceBoundsRule(classic(session), controlOf(session.sparkContext)))
 }
@@ -57,7 +67,7 @@ private[elastic] object SourceBoundsRule {
  * A scan of which Kafka's partitions are divided. It is no kind of Spark's own, which equals all that have its stream,
  * so that a plan with this one in its place would count as unchanged.
  */
-private final case class DividedScan(original: MicroBatchScanExec, least: Int)
+private final case class DividedScan(original: MicroBatchScanExec, bounds: SourceBounds)
     extends DataSourceV2ScanExecBase
     with StreamSourceAwareSparkPlan {
   override def output: Seq[Attribute] = original.output
@@ -67,7 +77,10 @@ private final case class DividedScan(original: MicroBatchScanExec, least: Int)
   override def getStream: Option[SparkDataStream] = original.getStream
 
   override lazy val inputPartitions: Seq[InputPartition] =
-    UnlessItFails(original.inputPartitions)(KafkaPartitions.divide(original.inputPartitions, least))
+    UnlessItFails(original.inputPartitions) {
+      val worth = KafkaPartitions.records(original.inputPartitions) / SourceBoundsRule.WorthRecords
+      KafkaPartitions.divide(original.inputPartitions, SourceBoundsRule.least(bounds, worth))
+    }
   override lazy val readerFactory: PartitionReaderFactory = original.readerFactory
   override lazy val inputRDD: RDD[InternalRow] = {
     postDriverMetrics(scan.reportDriverMetrics())

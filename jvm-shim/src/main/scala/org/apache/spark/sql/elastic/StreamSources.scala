@@ -27,7 +27,8 @@ private[elastic] object StreamSources extends Logging {
         case (files: StreamingRelation, name) =>
           SourceFacts(name, classOf[FileFormat].isAssignableFrom(files.dataSource.providingClass))
         case (other: StreamingRelationV2, name) =>
-          SourceFacts(name, other.source.exists(KafkaPartitions.isKafka(_, "KafkaSourceProvider")))
+          val isKafka = other.source.exists(KafkaPartitions.isKafka(_, "KafkaSourceProvider"))
+          SourceFacts(name, divisible = isKafka, ordered = isKafka)
         case (_, name) => SourceFacts(name, divisible = false)
       }
 

@@ -1,0 +1,105 @@
+"""A query without a shuffle has the parallelism of its sources: these follow the slots, or it is said why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.cluster.executors import Executors, with_executors
+from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.http import Client
+from integration.streaming.waiting import eventually
+from spark_elastic.core.bounds.reading import BATCHES
+from spark_elastic.demo.cluster import Cluster
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+# One file of so many rows has some 6 MB, of which Spark makes two tasks: to open a file counts as 4 MB.
+ROWS = 230_000
+
+
+@pytest.fixture
+def executors(master: Cluster, jvm: Driver) -> Iterator[Executors]:
+    conf = {**PLUGIN, "spark.elastic.python": sys.executable, "spark.ui.enabled": "true"}
+    with with_executors(master, jvm, 1, conf) as found:
+        yield found
+
+
+def shown(executors: Executors, query: StreamingQuery) -> tuple[Any, list[str]]:
+    """Return the query as the API has it, and the reasons of its decisions, the first one first."""
+    url = executors.spark.sparkContext.uiWebUrl
+    assert url is not None
+    api = Client(url, "/elastic/api/v1")
+    decisions = api.get(f"/decisions?query={query.id}").json["decisions"]
+    return api.get(f"/queries/{query.id}").json, [decision["reason"] for decision in reversed(decisions)]
+
+
+def test_files_are_read_on_all_executors(executors: Executors, tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "in")
+    rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+    out = rows.withColumn("task", F.spark_partition_id()).writeStream.format("parquet").queryName("copy")
+    query = out.option("checkpointLocation", str(tmp_path / "checkpoint")).start(str(tmp_path / "out"))
+
+    def read_in() -> int:
+        """Return in how many tasks another file is read."""
+        inbox.put(rows=ROWS)
+        query.processAllAvailable()
+        last = [p for p in query.recentProgress if p["numInputRows"]][-1]["batchId"]
+        eventually(lambda: shown(executors, query)[0]["lastBatch"]["batch"] == last, "the policy knows it")
+        (source,) = shown(executors, query)[0]["lastBatch"]["sources"]
+        return int(source["tasks"])
+
+    try:
+        assert [read_in() for _ in range(BATCHES)] == [2] * BATCHES
+        eventually(lambda: "sources_follow" in shown(executors, query)[1], "it is seen to have no shuffle")
+        assert read_in() == 2
+        executors.add()
+        executors.add()
+        said = ["sources_follow"] * 3
+        eventually(lambda: shown(executors, query)[1][-3:] == said, "its sources follow the slots")
+        before = executors.tasks()
+        assert read_in() == 3
+        after = executors.tasks()
+        assert all(after[executor] > before[executor] for executor in after), (before, after)
+        executors.kill()
+        eventually(lambda: shown(executors, query)[1][-4:] == [*said, "sources_follow"], "also when they go")
+        assert read_in() == 2
+        written = (
+            executors.spark.read.parquet(str(tmp_path / "out")).select(F.sum("value"), F.count("*")).first()
+        )
+        assert written is not None
+        assert tuple(written) == (sum(inbox.values()), inbox.rows)
+    finally:
+        query.stop()
+
+
+def test_what_cannot_be_divided_is_said_and_a_shuffle_in_foreach_batch_is_seen(
+    executors: Executors, tmp_path: Path
+) -> None:
+    def count(batch: DataFrame, _: int) -> None:
+        batch.groupBy(F.col("value") % 7).count().collect()
+
+    rates = executors.spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+    plain = rates.writeStream.format("noop").queryName("plain").start()
+    counted = rates.writeStream.foreachBatch(count).queryName("counted").start()
+    try:
+        eventually(lambda: shown(executors, plain)[1][-1:] == ["sources_stay"], "it is said of the one")
+        eventually(
+            lambda: (shown(executors, counted)[0]["lastBatch"] or {"batch": 0})["batch"] > 2 * BATCHES,
+            "the other one has had its chance",
+        )
+        executors.add()
+        eventually(lambda: shown(executors, counted)[1][-1:] == ["in_place"], "its shuffles follow the slots")
+        assert "sources_stay" not in shown(executors, counted)[1]
+        assert shown(executors, plain)[1][-1:] == ["sources_stay"]
+    finally:
+        plain.stop()
+        counted.stop()

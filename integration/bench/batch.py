@@ -26,7 +26,7 @@ from integration.batch.skewed import skew
 from integration.batch.tpch import generate, queries
 from integration.bench.batch_driver import BatchDriver, Run, batch_driver
 from integration.bench.batch_picture import draw
-from integration.bench.batch_summary import summary
+from integration.bench.batch_summary import machine, summary
 from integration.streaming.launch import WITH_PLUGIN
 
 # The first to be tried meets a cold JVM, so it is the one that is seldom the best.
@@ -68,6 +68,7 @@ def main() -> int:
         tries = [_work(fixed, dict.fromkeys(texts, count)) for count in FIXED]
         _say("warm")
         chosen = candidates(tries)
+        before = [driver.cost() for driver in (shipped, fixed, elastic)]
         runs: dict[BatchDriver, list[Run]] = {driver: [] for driver in (shipped, fixed, elastic)}
         for number in range(arguments.rounds):
             counts = {shipped: nothing_set, fixed: chosen[number % len(chosen)], elastic: nothing_set}
@@ -76,11 +77,13 @@ def main() -> int:
                 for driver in _turned([*runs], number + place):
                     runs[driver].append(driver.run(query, counts[driver][query]))
             _say(f"round {number + 1} done")
+        after = [driver.cost() for driver in runs]
         for driver in runs:
             driver.end()
         decided = [entry.written for entry in decisions(journal)]
         scale = {"sf": arguments.sf, "skew": arguments.skew}
-        result = {**scale, **summary(runs[shipped], runs[fixed], runs[elastic], decided)}
+        measured = summary(runs[shipped], runs[fixed], runs[elastic], decided)
+        result = {**scale, **measured, "machine": machine(before, after)}
     if not arguments.quick:
         file = _RESULTS / ("batch-skewed.json" if arguments.skew else "batch.json")
         file.parent.mkdir(exist_ok=True)

@@ -3,7 +3,8 @@
 usage: batch_app.py TABLES QUERIES SOCKET
 
 TABLES is a folder of parquet files, QUERIES a JSON file of SQL by name. SOCKET is where the application
-listens for orders: a query and a number of initial shuffle partitions (None: none set); None ends it.
+listens for orders: a query and a number of initial shuffle partitions (None: none set); None ends it. The
+order "cost" asks what all stages have cost so far.
 """
 
 import json
@@ -19,8 +20,26 @@ spark = SparkSession.builder.appName("batch").getOrCreate()
 for table in Path(tables).glob("*.parquet"):
     spark.read.parquet(str(table)).createOrReplaceTempView(table.stem)
 texts = json.loads(Path(queries).read_text(encoding="utf-8"))
+
+
+def cost() -> dict[str, int]:
+    stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)
+    total = dict.fromkeys(("cpu_ns", "slots_ms", "shuffle_written_bytes", "spilled_bytes", "tasks"), 0)
+    for number in range(stages.size()):
+        stage = stages.apply(number)
+        total["cpu_ns"] += stage.executorCpuTime()
+        total["slots_ms"] += stage.executorRunTime()
+        total["shuffle_written_bytes"] += stage.shuffleWriteBytes()
+        total["spilled_bytes"] += stage.diskBytesSpilled()
+        total["tasks"] += stage.numCompleteTasks()
+    return total
+
+
 with Listener(socket, family="AF_UNIX") as listener, listener.accept() as orders:
     while order := orders.recv():
+        if order == "cost":
+            orders.send(cost())
+            continue
         query, count = order
         if count is None:
             spark.conf.unset("spark.sql.shuffle.partitions")

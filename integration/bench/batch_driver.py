@@ -49,6 +49,17 @@ class BatchDriver:
             pass
         raise ProcessFailure(f"{query} has no end\n{self._process.log_tail()}")
 
+    def cost(self) -> Mapping[str, int]:
+        """Return what all stages have cost the machine so far. Raises ProcessFailure."""
+        try:
+            self._orders.send("cost")
+            if self._orders.poll(_START_TIMEOUT_S):
+                found: Mapping[str, int] = self._orders.recv()
+                return found
+        except (OSError, EOFError):
+            pass
+        raise ProcessFailure(f"it does not say what it has cost\n{self._process.log_tail()}")
+
     def end(self) -> None:
         """Let the application end by itself, and write all that it has to. Raises ProcessFailure."""
         self._orders.send(None)
@@ -62,7 +73,13 @@ def batch_driver(folder: Path, data: Path, conf: Mapping[str, str]) -> Iterator[
     # The path of a socket is short; that of a temporary folder is too.
     address = folder.with_suffix(".socket")
     # Compiled and collected as Spark's users have it.
-    settings = {"spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "", **conf}
+    settings = {
+        "spark.driver.memory": "4g",
+        "spark.driver.extraJavaOptions": "",
+        # What stages have cost is added up from Spark's own records of them.
+        "spark.ui.retainedStages": "1000000",
+        **conf,
+    }
     arguments = [str(data / "tables"), str(data / "queries.json"), str(address)]
     with submitted(str(_APPLICATION), arguments, folder, settings) as process:
 

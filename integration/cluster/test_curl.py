@@ -57,7 +57,8 @@ def test_a_query_follows_the_bounds_that_the_script_puts(app: Application) -> No
         done = rescale(app, str(upper))
         assert (done.returncode, done.stdout) == (0, "{}"), done.stderr
         app.wait_in_force(upper, ["totals"], asked)
-        assert "rescale_into_bounds" in app.story.reasons("totals", asked) or upper == 2
+        expected = "rescale_into_bounds" if upper == 1 else "rescale_pays"
+        assert expected in app.story.reasons("totals", asked)
 
 
 def test_bounds_that_make_no_sense_change_nothing_and_say_why(app: Application) -> None:

@@ -13,7 +13,7 @@ import time
 from integration.spark_suites import baseline
 from integration.spark_suites.differences import differences
 from integration.spark_suites.suite_jars import JarFailure
-from integration.spark_suites.suite_runner import run_suite
+from integration.spark_suites.suite_runner import NotAnsweredError, run_suite
 from spark_elastic.jar import JarNotFoundError
 
 _STREAMING = "org.apache.spark.sql.streaming."
@@ -51,7 +51,7 @@ def main() -> int:
     print(f"{'suite':<46}{'tests':>6}{'passed':>8}{'differ':>8}{'broken':>8}{'s':>6}", flush=True)
     try:
         good = [_run(suite, settings, make_baseline=arguments.baseline) for suite in suites]
-    except (JarFailure, JarNotFoundError, baseline.NoResultsError) as failure:
+    except (JarFailure, JarNotFoundError, NotAnsweredError, baseline.NoResultsError) as failure:
         print(f"spark-suites: {failure}", file=sys.stderr)
         return 2
     return 0 if all(good) else 1

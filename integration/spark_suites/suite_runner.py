@@ -51,6 +51,10 @@ _PLUGIN_SETTINGS = {
 }
 
 
+class NotAnsweredError(Exception):
+    """A suite has run without the policy, and so says nothing."""
+
+
 #: By the name of the test: why it failed, None if it passed.
 Outcomes = dict[str, str | None]
 
@@ -60,7 +64,8 @@ def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> Outcomes
 
     `settings` (spark.* keys) override the plugin's. Tests that the suite itself ignores are left out.
     An empty answer means that the suite was aborted, hung or crashed: its log says why
-    (target/spark-suites/NAME-*/suite.log). Raises JarFailure if the jars cannot be had.
+    (target/spark-suites/NAME-*/suite.log). Raises JarFailure if the jars cannot be had, and NotAnsweredError
+    if the policy has decided nothing in all of the suite: a plugin that was not loaded breaks nothing.
     """
     folder = (
         REPOSITORY
@@ -70,9 +75,12 @@ def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> Outcomes
     )
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "home").mkdir(parents=True)
-    _execute(
-        _command(suite, folder, {**_PLUGIN_SETTINGS, **settings} if plugin else settings, plugin), folder
-    )
+    journals = folder / "journals"
+    if plugin:
+        settings = {**_PLUGIN_SETTINGS, "spark.elastic.journal.dir": str(journals), **settings}
+    _execute(_command(suite, folder, settings, plugin), folder)
+    if plugin and not _has_answered(journals):
+        raise NotAnsweredError(f"the policy has decided nothing in {suite}: see {folder / 'suite.log'}")
     return _outcomes(folder / "reports" / f"TEST-{suite}.xml")
 
 
@@ -108,6 +116,11 @@ def _execute(command: list[str], folder: Path) -> None:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+
+
+def _has_answered(journals: Path) -> bool:
+    """Say whether a policy process has decided anything, in one of the applications of a suite."""
+    return any('"actions":' in journal.read_text() for journal in journals.glob("*.jsonl"))
 
 
 def _outcomes(report: Path) -> Outcomes:

@@ -23,17 +23,20 @@ def own(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--vectors", default=OWN).resolve() == OWN)
 
 
+@pytest.fixture
+def groups(pytestconfig: pytest.Config) -> set[str]:
+    """Give the groups of all vectors."""
+    return {read(file)["group"] for file in pytestconfig.getoption("--vectors", default=OWN).glob("*.json")}
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each vector, and one of each group that nothing runs yet."""
+    """Make one test of each vector."""
     # The option is not known where another folder's tests are run as well.
     folder = metafunc.config.getoption("--vectors", default=OWN)
     files = sorted(folder.glob("*.json"))
     if "vector" in metafunc.fixturenames:
         cases = [case for file in files for case in vectors_of(file)]
         metafunc.parametrize(("group", "vector"), cases, ids=[case[1]["id"] for case in cases])
-    elif "group_without_adapter" in metafunc.fixturenames:
-        groups = [name for file in files if (name := read(file)["group"]) not in ADAPTERS]
-        metafunc.parametrize("group_without_adapter", groups)
 
 
 def read(file: Path) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from spark_elastic.core.events import Snapshot
 from spark_elastic.core.flags import is_on
 from spark_elastic.core.keys import records
 from spark_elastic.gateway.port import JsonObject
+from spark_elastic.runtime.clock import Reading
 from spark_elastic.runtime.entries import FORMAT, StateEntry
 from spark_elastic.runtime.journal_file import NotOurs, open_to_append
 from spark_elastic.settings import Settings
@@ -46,7 +47,7 @@ _FOLDER_BESIDE_EVENT_LOGS = "spark-elastic"
 
 
 class Journal:
-    """Where a run is written down; without a `path` it is not.
+    """Where a run is written down; without a `path` it is not. `reading` reads the clock that it goes by.
 
     Disk errors never reach the policy: they are said once, the journal ends there, is set aside, and has
     `failed`.
@@ -59,11 +60,13 @@ class Journal:
         application: str = "",
         settings: Settings | None = None,
         max_size: int = 0,
+        reading: Callable[[], Reading] | None = None,
     ) -> None:
         self._path = path
         self._application = application
         self._conf = settings.as_conf() if settings is not None else {}
         self._half = max_size // 2
+        self._reading = reading
         self._part = 0
         self._written = 0
         self._state_due = 0
@@ -150,15 +153,16 @@ class Journal:
         self._state_due = self._written + _STATE_EVERY
         if self._written and os.pread(self._file.fileno(), 1, self._written - 1) != b"\n":
             self._file.write(b"\n")
-        self._write(
-            {
-                "journal": FORMAT,
-                "version": __version__,
-                "application": self._application,
-                "part": self._part,
-                "settings": self._conf,
-            }
-        )
+        header: dict[str, Any] = {
+            "journal": FORMAT,
+            "version": __version__,
+            "application": self._application,
+            "part": self._part,
+            "settings": self._conf,
+        }
+        if self._reading is not None:
+            header["clock"] = attrs.asdict(self._reading())
+        self._write(header)
 
     def _write(self, value: dict[str, Any]) -> None:
         if self._file is not None:
@@ -211,8 +215,10 @@ def _size(parts: list[Path]) -> int:
     return sum(part.stat().st_size for part in parts)
 
 
-def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:
-    """Open the journal of an application where its settings say."""
+def open_journal(
+    settings: Settings, snapshot: Snapshot, reading: Callable[[], Reading] | None = None
+) -> Journal:
+    """Open the journal of an application where its settings say; `reading` reads the loop's clock."""
     path = journal_path(settings, snapshot)
     if path is None:
         return Journal(None)
@@ -221,6 +227,7 @@ def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:
         application=snapshot.application,
         settings=settings,
         max_size=settings[records.JOURNAL_MAX_SIZE],
+        reading=reading,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attrs import frozen
+
+from spark_elastic.demo.delivery import Steady
 
 ROWS_PER_FILE = 60
 # Spark takes what is of second 0 for late.
@@ -20,35 +21,20 @@ QUERIES = ("copies", "totals", "firsts", "pairs", "memories")
 STATEFUL = ("totals", "firsts", "pairs", "memories")
 
 
-class Feeder:
-    """A thread that puts a file into a folder at a steady pace, each at once and whole.
+class Feeder(Steady):
+    """Puts a file into a folder at a steady rate, each whole.
 
     File f has the values from f × `ROWS_PER_FILE` on, all of one second, so what came of all is known.
     """
 
     def __init__(self, folder: Path, interval_s: float = 1.0) -> None:
+        super().__init__(interval_s=interval_s)
         folder.mkdir(parents=True)
         self._folder = folder
-        self._interval_s = interval_s
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self.files = 0
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Put in nothing more; returns once the last file is there."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._interval_s):
-            self._put()
-
-    def _put(self) -> None:
+    def deliver(self) -> None:
+        """Put in the next file."""
         first = self.files * ROWS_PER_FILE
         rows = (
             {"key": value % KEYS, "value": value, "second": FIRST_SECOND + self.files}

@@ -30,8 +30,8 @@ from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE
 from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing, read, what_is_allowed
 from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.keys import PER_QUERY, called
-from spark_elastic.core.keys.contradictions import contradictions
 from spark_elastic.policy_file_tree import LONGEST_TEXT, MAX_SIZE, VERSION, Errors, Node, member, parse
+from spark_elastic.query_keys import OwnSettings
 from spark_elastic.settings_errors import usual
 
 __all__ = ["MAX_SIZE", "PolicyFile", "PolicyFileError", "load_policy"]
@@ -156,37 +156,33 @@ def _says_something(node: Node | None) -> bool:
 
 def _settings(path: str, node: Node, errors: Errors) -> tuple[Mapping[str, str], Node | None]:
     """Read the settings of a query, and return what else is said there; None: nothing else is."""
-    ours = {name: inner for name, inner in node.entries.items() if called(name) is not None}
-    found: dict[str, str] = {}
-    for name, inner in ours.items():
+    own = OwnSettings()
+    rest: dict[str, Node] = {}
+    for name, inner in node.entries.items():
         key = called(name)
-        assert key is not None
+        if key is None:
+            rest[name] = inner
+            continue
         where = member(path, name)
-        if key.per_query is None:
-            message = (
-                f"{where} is of one query, allowed is {key.name} for the whole application only: "
-                f"set {key.full_name} in the application's settings, and remove it here"
-            )
-            errors.add(inner.line, message)
-            continue
-        try:
-            if inner.kind != "value" or inner.is_empty:
-                raise ValueError(inner.shown())
-            value = key.format(key.kind.parse(inner.text.strip()))
-        except (ValueError, KeyError):
-            allowed = f"allowed is {key.kind.allowed}"
-            errors.add(inner.line, f"{where} is {inner.shown()}, {allowed}: write {key.name}: {usual(key)}")
-            continue
-        if found.setdefault(key.name, value) != value:
-            message = (
-                f"{where} is {inner.shown()}, before it is {found[key.name]}, allowed is one value: keep one"
-            )
-            errors.add(inner.line, message)
-    values = {PER_QUERY[name]: PER_QUERY[name].kind.parse(text) for name, text in found.items()}
-    for problem in contradictions(values, prefix=f"{path}."):
+        text = inner.text.strip() if inner.kind == "value" and not inner.is_empty else None
+        match own.add(key, where, text):
+            case "of_application":
+                message = (
+                    f"{where} is of one query, allowed is {key.name} for the whole application only: "
+                    f"set {key.full_name} in the application's settings, and remove it here"
+                )
+            case "refused":
+                allowed = f"allowed is {key.kind.allowed}"
+                message = f"{where} is {inner.shown()}, {allowed}: write {key.name}: {usual(key)}"
+            case "said_twice":
+                before = own.texts[key.name]
+                message = f"{where} is {inner.shown()}, before it is {before}, allowed is one value: keep one"
+            case None:
+                continue
+        errors.add(inner.line, message)
+    for problem in own.contradictions(prefix=f"{path}."):
         errors.add(node.line, problem)
-    rest = {name: inner for name, inner in node.entries.items() if name not in ours}
-    return found, None if ours and not rest else evolve(node, entries=rest)
+    return own.texts, None if node.entries and not rest else evolve(node, entries=rest)
 
 
 def _query(

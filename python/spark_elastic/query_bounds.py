@@ -12,7 +12,7 @@ names; only what follows it, and the vertex before that, is a key.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, field, frozen
@@ -21,10 +21,10 @@ from spark_elastic import query_keys
 from spark_elastic.core.bounds import sharing
 from spark_elastic.core.bounds.declared import NO_BOUND, WantedBounds
 from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
-from spark_elastic.core.keys import PER_QUERY, key
-from spark_elastic.core.keys.contradictions import contradictions
+from spark_elastic.core.keys import key
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.name_patterns import is_pattern
+from spark_elastic.query_keys import OwnSettings
 from spark_elastic.settings_errors import refused_value
 
 PREFIX = f"{key.PREFIX}query."
@@ -97,107 +97,119 @@ def is_one(name: str) -> bool:
 
 def read(conf: Mapping[str, str]) -> tuple[QuerySettings, tuple[str, ...]]:
     """Return what is set for queries, and all that is wrong."""
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    shares: dict[str, WantedSharing] = {}
-    own = _Own()
-    errors: list[str] = []
+    found = _Found()
     for name, text in sorted(conf.items()):
-        if not is_one(name):
-            continue
-        if (divided := query_keys.split(name.removeprefix(PREFIX))) is not None:
-            own.add(name, *divided, text.strip())
-            continue
-        query, _, end = name.removeprefix(PREFIX).rpartition(".")
-        if query and end == _SAVEPOINT:
-            if not text.strip():
-                errors.append(f"{name} is empty, allowed is the folder of a savepoint: set it or remove it")
-            elif is_pattern(query):
-                errors.append(
-                    f"{name} is for a pattern of names, allowed is one name, since a savepoint is of one "
-                    f"query: set {PREFIX}NAME.{_SAVEPOINT}={text.strip()}"
-                )
-            continue
-        if not query or (end not in _ENDS and end not in _SHARING):
-            known = {*_ENDS, *_SHARING}
-            near = query_keys.nearest(name.removeprefix(PREFIX))
-            example = f"{PREFIX}{query or (end if end not in known else 'NAME')}.upperBound"
-            example = example if near is None else f"{PREFIX}{near[0]}.{near[1]}"
-            errors.append(f"{name} is no setting, those of a query are {_ALLOWED}: set {example}")
-            continue
-        if end in _SHARING:
-            try:
-                of_query, share = _read_sharing(query, _SHARING[end], text.strip())
-                shares[of_query] = share.over(shares.get(of_query, NOTHING_WANTED))
-            except ValueError as error:
-                errors.append(f"{name} {error}")
-            continue
-        bound = _read(text.strip())
-        if bound is None:
-            errors.append(
-                f"{name} is '{text}', allowed is a whole number from 1 up, or -1 for no bound: set {name}=1"
-            )
-            continue
-        of_source = _SOURCE.fullmatch(query)
-        vertex = (query, "") if of_source is None else (of_source[1], of_source[2])
-        found.setdefault(vertex, {})[_ENDS[end]] = bound
-    bounds: dict[str, WantedBounds] = {}
-    sources: dict[str, dict[str, WantedBounds]] = {}
-    for (query, source), values in found.items():
-        wanted = WantedBounds(**values)
-        if source:
-            sources.setdefault(query, {})[source] = wanted
-        else:
-            bounds[query] = wanted
-        if NO_BOUND < wanted.upper < wanted.lower:
-            name = _name(query, source)
-            errors.append(
-                f"{name}.lowerBound is '{wanted.lower}', allowed is at most the upper bound, "
-                f"'{wanted.upper}': set {name}.lowerBound={wanted.upper}"
-            )
-    errors += own.problems()
-    return QuerySettings(bounds, sources, shares, own.texts), tuple(errors)
+        if is_one(name):
+            found.add(name, text.strip())
+    return found.together()
 
 
 @define
-class _Own:
-    """The settings of queries that are found, as text by query and key; what is wrong is left out."""
+class _Found:
+    """What is found name by name; what is wrong is left out, and said."""
 
-    texts: dict[str, dict[str, str]] = field(factory=dict)
-    errors: list[str] = field(factory=list)
-    _typed: dict[tuple[str, str], tuple[str, str]] = field(factory=dict)
+    _ends: dict[tuple[str, str], dict[str, int]] = field(factory=dict)
+    _shares: dict[str, WantedSharing] = field(factory=dict)
+    _own: dict[str, OwnSettings] = field(factory=dict)
+    _errors: list[str] = field(factory=list)
+    _errors_of_own: list[str] = field(factory=list)
 
-    def add(self, name: str, query: str, key: Key[Any], text: str) -> None:
-        of_source = _SOURCE.fullmatch(query)
-        if key.per_query is None:
-            self.errors.append(
-                f"{name} is for one query, allowed is {key.name} for the whole application only: "
-                f"set {key.full_name}={text}"
-            )
+    def add(self, name: str, text: str) -> None:
+        """Take in one setting."""
+        rest = name.removeprefix(PREFIX)
+        if (divided := query_keys.split(rest)) is not None:
+            self._setting(name, *divided, text)
             return
-        if of_source is not None:
+        query, _, end = rest.rpartition(".")
+        if query and end == _SAVEPOINT:
+            self._savepoint(name, query, text)
+        elif query and end in _SHARING:
+            self._sharing(name, query, _SHARING[end], text)
+        elif query and end in _ENDS:
+            self._bound(name, query, _ENDS[end], text)
+        else:
+            self._unknown(name, query, end)
+
+    def _setting(self, name: str, query: str, key: Key[Any], text: str) -> None:
+        of_source = _SOURCE.fullmatch(query)
+        if of_source is not None and key.per_query is not None:
             meant = f"{_name(of_source[1])}.{key.name}"
-            self.errors.append(
+            self._errors_of_own.append(
                 f"{name} is of a source, allowed is one for the whole query: set {meant}={text}"
             )
             return
-        try:
-            value = key.format(key.kind.parse(text))
-        except (ValueError, KeyError):
-            self.errors.append(refused_value(key, name, text, prefix=f"{_name(query)}."))
-            return
-        first, before = self._typed.setdefault((query, key.name), (name, text))
-        if self.texts.setdefault(query, {}).setdefault(key.name, value) != value:
-            self.errors.append(
-                f"{first} is '{before}' and {name} is '{text}', but they are one setting: "
-                f"keep only {_name(query)}.{key.name}={before}"
+        own = self._own.setdefault(query, OwnSettings())
+        match own.add(key, name, text):
+            case "of_application":
+                self._errors_of_own.append(
+                    f"{name} is for one query, allowed is {key.name} for the whole application only: "
+                    f"set {key.full_name}={text}"
+                )
+            case "refused":
+                self._errors_of_own.append(refused_value(key, name, text, prefix=f"{_name(query)}."))
+            case "said_twice":
+                first, before = own.first[key.name]
+                self._errors_of_own.append(
+                    f"{first} is '{before}' and {name} is '{text}', but they are one setting: "
+                    f"keep only {_name(query)}.{key.name}={before}"
+                )
+
+    def _savepoint(self, name: str, query: str, text: str) -> None:
+        if not text:
+            self._errors.append(f"{name} is empty, allowed is the folder of a savepoint: set it or remove it")
+        elif is_pattern(query):
+            self._errors.append(
+                f"{name} is for a pattern of names, allowed is one name, since a savepoint is of one "
+                f"query: set {PREFIX}NAME.{_SAVEPOINT}={text}"
             )
 
-    def problems(self) -> Sequence[str]:
-        """Return all that is wrong, with what contradicts within one name."""
-        for query, texts in self.texts.items():
-            values = {PER_QUERY[name]: PER_QUERY[name].kind.parse(text) for name, text in texts.items()}
-            self.errors += contradictions(values, prefix=f"{_name(query)}.")
-        return self.errors
+    def _sharing(self, name: str, query: str, end: str, text: str) -> None:
+        try:
+            of_query, share = _read_sharing(query, end, text)
+        except ValueError as error:
+            self._errors.append(f"{name} {error}")
+        else:
+            self._shares[of_query] = share.over(self._shares.get(of_query, NOTHING_WANTED))
+
+    def _bound(self, name: str, query: str, end: str, text: str) -> None:
+        bound = _read(text)
+        if bound is None:
+            self._errors.append(
+                f"{name} is '{text}', allowed is a whole number from 1 up, or -1 for no bound: set {name}=1"
+            )
+            return
+        of_source = _SOURCE.fullmatch(query)
+        vertex = (query, "") if of_source is None else (of_source[1], of_source[2])
+        self._ends.setdefault(vertex, {})[end] = bound
+
+    def _unknown(self, name: str, query: str, end: str) -> None:
+        known = {*_ENDS, *_SHARING}
+        near = query_keys.nearest(name.removeprefix(PREFIX))
+        example = f"{PREFIX}{query or (end if end not in known else 'NAME')}.upperBound"
+        example = example if near is None else f"{PREFIX}{near[0]}.{near[1]}"
+        self._errors.append(f"{name} is no setting, those of a query are {_ALLOWED}: set {example}")
+
+    def together(self) -> tuple[QuerySettings, tuple[str, ...]]:
+        """Return all that was found, and all that is wrong, with what does not go together."""
+        bounds: dict[str, WantedBounds] = {}
+        sources: dict[str, dict[str, WantedBounds]] = {}
+        for (query, source), ends in self._ends.items():
+            wanted = WantedBounds(**ends)
+            if source:
+                sources.setdefault(query, {})[source] = wanted
+            else:
+                bounds[query] = wanted
+            if NO_BOUND < wanted.upper < wanted.lower:
+                name = _name(query, source)
+                self._errors.append(
+                    f"{name}.lowerBound is '{wanted.lower}', allowed is at most the upper bound, "
+                    f"'{wanted.upper}': set {name}.lowerBound={wanted.upper}"
+                )
+        self._errors += self._errors_of_own
+        for query, own in self._own.items():
+            self._errors += own.contradictions(prefix=f"{_name(query)}.")
+        texts = {query: own.texts for query, own in self._own.items() if own.texts}
+        return QuerySettings(bounds, sources, self._shares, texts), tuple(self._errors)
 
 
 def _read_sharing(query: str, end: str, text: str) -> tuple[str, WantedSharing]:

@@ -93,6 +93,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         resources.SAVEPOINT_DIR: "/s",
         resources.SAVEPOINTS_KEPT: 16,
         batch.DECISION_WAIT_MS: 14,
+        batch.DIVIDE_ORDERED: True,
         records.HISTORY_SIZE: 15,
         records.ADVISE_ONLY: True,
     }

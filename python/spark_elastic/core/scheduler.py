@@ -44,6 +44,7 @@ from spark_elastic.core.keys.key import PREFIX
 from spark_elastic.core.own_settings import may_restart, own_texts
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.machine import QueryMachine
+from spark_elastic.core.query.record import standing
 from spark_elastic.core.query.view import Queries, QueryView
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
@@ -71,10 +72,11 @@ class Scheduler:
     _took_over: bool = field(default=False, init=False)
     # Whether the shim asks what is to become of a query that has failed.
     _asks_of_failures: bool = field(default=False, init=False)
-    # Who wants slots, or how many, is not what it was when they were last shared out, with so many of them.
-    _claims_changed: bool = field(default=False, init=False)
+    # The slots, or who wants how many, are not those that were last shared out.
+    _shares_stale: bool = field(default=False, init=False)
+    # Somebody has other slots than he was told of.
+    _untold: bool = field(default=False, init=False)
     _divisions: int = field(default=0, init=False)
-    _shared_out: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._declarations = Declarations(self.settings)
@@ -146,8 +148,10 @@ class Scheduler:
                 self._tell(query, event, turn)
             case ev.ExecutorEvent():
                 self.slots.apply(event)
-                turn.slots = self.slots.total
                 self._supply.stale = True
+                if self.slots.total != turn.slots:
+                    turn.slots = self.slots.total
+                    self._shares_stale = True
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
                 self._keeping.answered(event, turn)
@@ -179,10 +183,11 @@ class Scheduler:
         """Hand over to the machine of a query; one that is not known concerns nobody."""
         machine = self._machines.get(query)
         if machine is not None:
-            standing = machine.record.standing
+            record = machine.record
+            state, gate = record.state, record.gate
             machine.handle(event, turn)
-            if machine.record.standing != standing:
-                self._claims_changed = True
+            if record.state is not state or record.gate != gate:
+                self._shares_stale |= record.standing != standing(state, gate)
             if machine.is_finished:
                 self._supply.stale = True
                 self._forget_finished()
@@ -192,9 +197,10 @@ class Scheduler:
 
         What is told leads to starts and rescales only, and a query starts once: that comes to an end.
         """
-        while self._claims_changed or self.slots.total != self._shared_out:
-            self._share_out()
-            self._claims_changed = False
+        while self._shares_stale or self._untold:
+            if self._shares_stale:
+                self._share_out()
+            self._untold = False
             for query in self._live():
                 record = self._machines[query].record
                 if record.share != record.known_share:
@@ -202,13 +208,16 @@ class Scheduler:
 
     def _share_out(self) -> None:
         """Give every query its share of the slots; it is told of it before the turn ends."""
-        self._claims_changed = True
-        self._shared_out = self.slots.total
-        for query, share in self._shares({}).items():
+        self._shares_stale = False
+        self._give(self._shares({}))
+
+    def _give(self, shares: Mapping[str, Share]) -> None:
+        for query, share in shares.items():
             record = self._machines[query].record
             if record.share != share:
                 record.share = share
                 self._divisions += 1
+                self._untold = True
 
     def _shares(self, changed: Mapping[str, Requirements]) -> Mapping[str, Share]:
         """Compute the shares of the queries, some of which have other requirements from now on."""
@@ -399,8 +408,9 @@ class Scheduler:
                 changed[query] = requirements
         if not changed:
             return
-        self._supply.stale = self._claims_changed = True
+        self._supply.stale = True
         shares = self._shares(changed)
+        self._give({query: share for query, share in shares.items() if query not in changed})
         for query, requirements in changed.items():
             share = shares.get(query, self._machines[query].record.share)
             self._tell(query, inner.BoundsChanged(requirements, share), turn)
@@ -430,6 +440,8 @@ class Scheduler:
             {query for query, state in states.items() if state.moving_until is not None},
             {query: candidate for query, candidate in candidates.items() if candidate is not None},
         )
+        assert not self._shares_stale
+        assert not self._untold
         self._supply.validate(self._now, self.slots, self._live_requirements())
         assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
 

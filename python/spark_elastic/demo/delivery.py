@@ -1,4 +1,4 @@
-"""Parts of a table that are delivered at a steady rate, as from an upstream system."""
+"""What is delivered at a steady rate, as from an upstream system; parts of a table above all."""
 
 from __future__ import annotations
 
@@ -12,8 +12,38 @@ from pathlib import Path
 _LAST_ARRIVAL_AHEAD_S = 3600.0
 
 
-class Delivery(ABC):
-    """A thread that delivers `parts` one by one, over and over, until it is finished.
+class Steady(ABC):
+    """A thread that delivers something every `interval_s` seconds, until it is stopped."""
+
+    def __init__(self, *, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+
+    def start(self) -> None:
+        """Begin to deliver; the first time at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Deliver nothing more; returns once all has arrived, and leaves no sign of an end."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @abstractmethod
+    def deliver(self) -> None:
+        """Deliver the next one."""
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._ended.wait(max(0.0, due - time.monotonic())):
+            self.deliver()
+            # After a stall the rate goes on from now: a burst would hide what the stall did.
+            due = max(due + self._interval_s, time.monotonic())
+
+
+class Delivery(Steady):
+    """Delivers `parts` one by one, over and over, until it is finished.
 
     Others may deliver too meanwhile: parts get their numbers, and times of arrival, one after the other.
     """
@@ -21,22 +51,10 @@ class Delivery(ABC):
     def __init__(self, parts: Sequence[Path], *, interval_s: float) -> None:
         if not parts:
             raise ValueError("there are no files to feed")
+        super().__init__(interval_s=interval_s)
         self._parts = parts
-        self._interval_s = interval_s
-        self._ended = threading.Event()
         self._one = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self.delivered = 0
-
-    def start(self) -> None:
-        """Begin to deliver; the first part arrives at once."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Deliver nothing more; no sign of an end is left."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
 
     def finish(self) -> None:
         """Deliver one last part with a late time of arrival; returns once all has arrived."""
@@ -53,10 +71,3 @@ class Delivery(ABC):
     @abstractmethod
     def _deliver(self, part: Path, number: int, arrival_s: float) -> None:
         """Deliver a part under a number that no other has."""
-
-    def _run(self) -> None:
-        due = time.monotonic()
-        while not self._ended.wait(max(0.0, due - time.monotonic())):
-            self.deliver()
-            # After a stall the rate goes on from now: a burst would hide what the stall did.
-            due = max(due + self._interval_s, time.monotonic())

@@ -27,6 +27,9 @@ class SteppedClock:
         """Jump to `at`; a time that has passed changes nothing."""
         self._now = max(self._now, at)
 
+    def follow(self, earlier: object) -> None:
+        """Change nothing: there is one clock for all processes."""
+
     def shifted(self, event: Event) -> Event:
         """Return an event as it is: the whole world goes by this clock."""
         return event

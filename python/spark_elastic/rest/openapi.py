@@ -6,6 +6,7 @@ from typing import Any
 
 from spark_elastic import __version__
 from spark_elastic.core.actions import DecisionKind
+from spark_elastic.core.query.record import SAVEPOINTS_KEPT
 from spark_elastic.rest.parameters import LARGEST, LATEST
 from spark_elastic.rest.schemas import INT, SCHEMAS, TEXT, TIME, WHOLE, Schema, one_of, ref
 from spark_elastic.runtime.decided_stages import STAGES_KEPT
@@ -23,6 +24,10 @@ _REFUSALS = {
     500: "It cannot be journaled, so it was not done.",
     503: "The policy is busy, just starting, or gone: try again after the seconds in Retry-After.",
 }
+_SAVEPOINTS = (
+    f"List the last {SAVEPOINTS_KEPT} savepoints of a query that were completed, the newest first; one that "
+    "has been removed since stays in the list."
+)
 _WRITE = (403, 404, 408, 409, 413, 415, 500)
 
 
@@ -125,7 +130,7 @@ def document() -> Schema:
             },
             "/queries/{query}/savepoints": {
                 "parameters": [_ID],
-                "get": _operation("List the savepoints of a query, the newest first.", "Savepoints", 404),
+                "get": _operation(_SAVEPOINTS, "Savepoints", 404),
                 **_order("Take a savepoint of a query", "SavepointRequest"),
             },
             "/queries/{query}/rescales": {

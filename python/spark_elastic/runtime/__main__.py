@@ -72,7 +72,9 @@ def main() -> int:
 def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
     board = Board(handshake.restarts)
     goes_on = partial(resume, watch=board.watch)
-    loop = Loop(gateway, SteadyClock(), board.scheduler, open_journal, board, goes_on)
+    clock = SteadyClock()
+    opened = partial(open_journal, reading=clock.reading)
+    loop = Loop(gateway, clock, board.scheduler, opened, board, goes_on)
     if not handshake.requests:
         loop.run()
         return

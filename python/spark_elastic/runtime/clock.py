@@ -5,6 +5,9 @@ every timer up for that hour, and one that leaps forward would end every wait at
 clock against the machine's monotonic one is taken off again, from the time and from the driver's events,
 which have its wall time. The monotonic clock is CLOCK_MONOTONIC, which stands while the machine sleeps, and
 not CLOCK_BOOTTIME: in that time no executor could come and no batch could run, so nobody has waited for one.
+
+That clock is one for all processes of a machine. So a process that goes on where another one has died takes
+its time up by a reading of both (`Reading`), and has no part in a leap from before it began.
 """
 
 from __future__ import annotations
@@ -13,12 +16,20 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from spark_elastic.core.events import Event, QueryProgress
 
 # Less is what a clock that is kept right, and a reading of two clocks, are off.
 _TOLERANCE_MS = 1_000
+
+
+@frozen(kw_only=True)
+class Reading:
+    """The time `at` (epoch ms) that was taken for now when the machine's clock was at `monotonic` (ms)."""
+
+    at: int
+    monotonic: int
 
 
 class Clock(Protocol):
@@ -30,6 +41,10 @@ class Clock(Protocol):
 
     def advance_to(self, at: int) -> None:
         """Go on from `at`; a time that has passed changes nothing."""
+        ...
+
+    def follow(self, earlier: Reading) -> None:
+        """Take up the time of the process before this one, before anybody has asked for the time."""
         ...
 
     def shifted(self, event: Event) -> Event:
@@ -73,6 +88,20 @@ class SteadyClock:
         """Go on from `at`; a time that has passed changes nothing."""
         self._ahead += max(0, at - self.now())
         self._now = max(self._now, at)
+
+    def reading(self) -> Reading:
+        """Read both clocks, for a process that is to go on from here."""
+        return Reading(at=self.now(), monotonic=self._monotonic)
+
+    def follow(self, earlier: Reading) -> None:
+        """Take up the time of the process before this one, before anybody has asked for the time."""
+        passed = self._monotonic - earlier.monotonic
+        ahead = earlier.at + passed - self._wall
+        if passed < 0 or abs(ahead) <= _TOLERANCE_MS:
+            return  # of another boot, or without a leap
+        self._ahead = ahead
+        self._now = self._wall + ahead
+        self._leapt_at = earlier.at
 
     def shifted(self, event: Event) -> Event:
         """Return an event of the driver with its times by this clock.

@@ -2,7 +2,8 @@
 
 A journal is a text file with one JSON object a line:
 
-    {"journal": 1, "version": "0.1.0", "application": "app-1", "part": 0, "settings": {"spark.…": "…"}}
+    {"journal": 1, "version": "0.1.0", "application": "app-1", "part": 0, "settings": {"spark.…": "…"},
+     "clock": {"at": 1700000000000, "monotonic": 86400000}}
     {"event": {"type": "Snapshot", "id": "s1", "at": 1700000000000, …}}
     {"actions": [{"type": "Configure", "id": "a1", "cause": "s1", …}, …]}
     {"state": {…}, "own_events": 3, "last_event": "s17"}
@@ -13,7 +14,8 @@ follows, one that goes on from there. A higher part goes on where the part befor
 scheduler, whose state follows. Further states stand between the others, so that not much has to be read to
 have a scheduler as it was. Each event is followed by the actions that it caused, unless there were none.
 Questions about batch stages stand by themselves with their answers, in the order of the answers, a moment
-later than those. A process that was killed may leave a cut line, then the next run begins.
+later than those. A process that was killed may leave a cut line, then the next run begins. What a header says
+of the clock is for a process that goes on from there.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from attrs import field, frozen
 from spark_elastic.core.actions import Action
 from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
+from spark_elastic.runtime.clock import Reading
 from spark_elastic.wire import WireError, decode_action, decode_event, decode_question
 
 FORMAT = 1
@@ -45,6 +48,7 @@ class Header:
     application: str
     part: int
     settings: Mapping[str, str] = field(factory=dict)
+    clock: Reading | None = None
 
 
 @frozen(kw_only=True)
@@ -109,6 +113,7 @@ def parse_line(line: str) -> Entry:
             application=value["application"],
             part=value["part"],
             settings=value["settings"],
+            clock=Reading(**value["clock"]) if "clock" in value else None,
         )
     except Unreadable:
         raise

@@ -25,6 +25,7 @@ from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.keys import records
 from spark_elastic.gateway.port import JsonObject
+from spark_elastic.runtime.clock import Reading
 from spark_elastic.runtime.entries import FORMAT, StateEntry
 from spark_elastic.runtime.journal_file import NotOurs, make_own_folder, open_to_append, remove_old
 from spark_elastic.runtime.journal_place import journal_place
@@ -42,7 +43,7 @@ _KEPT_S = 7 * 24 * 3_600
 
 
 class Journal:
-    """Where a run is written down; without a `path` it is not.
+    """Where a run is written down; without a `path` it is not. `reading` reads the clock that it goes by.
 
     Disk errors never reach the policy: they are said once, the journal ends there, and is set aside. It has
     `failed` then if it is `required`: if somebody has said that there is to be one.
@@ -56,12 +57,14 @@ class Journal:
         settings: Settings | None = None,
         max_size: int = 0,
         required: bool = True,
+        reading: Callable[[], Reading] | None = None,
     ) -> None:
         self._path = path
         self._application = application
         self._conf = settings.as_conf() if settings is not None else {}
         self._half = max_size // 2
         self._required = required
+        self._reading = reading
         self._part = 0
         self._written = 0
         self._state_due = 0
@@ -148,15 +151,16 @@ class Journal:
         self._state_due = self._written + _STATE_EVERY
         if self._written and os.pread(self._file.fileno(), 1, self._written - 1) != b"\n":
             self._file.write(b"\n")
-        self._write(
-            {
-                "journal": FORMAT,
-                "version": __version__,
-                "application": self._application,
-                "part": self._part,
-                "settings": self._conf,
-            }
-        )
+        header: dict[str, Any] = {
+            "journal": FORMAT,
+            "version": __version__,
+            "application": self._application,
+            "part": self._part,
+            "settings": self._conf,
+        }
+        if self._reading is not None:
+            header["clock"] = attrs.asdict(self._reading())
+        self._write(header)
 
     def _write(self, value: dict[str, Any]) -> None:
         if self._file is not None:
@@ -209,8 +213,13 @@ def _size(parts: list[Path]) -> int:
     return sum(part.stat().st_size for part in parts)
 
 
-def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:
-    """Open the journal of an application where its settings say, and remove old ones from our own folder."""
+def open_journal(
+    settings: Settings, snapshot: Snapshot, reading: Callable[[], Reading] | None = None
+) -> Journal:
+    """Open the journal of an application where its settings say, and remove old ones from our own folder.
+
+    `reading` reads the loop's clock.
+    """
     place = journal_place(settings, snapshot)
     if place is None:
         return Journal(None)
@@ -228,6 +237,7 @@ def open_journal(settings: Settings, snapshot: Snapshot) -> Journal:
         settings=settings,
         max_size=settings[records.JOURNAL_MAX_SIZE],
         required=not place.own,
+        reading=reading,
     )
     if journal.path is not None:
         _log.info("each decision is written to %s", path)

@@ -14,7 +14,7 @@ from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerF
 from spark_elastic.core.keys import rescaling, resources
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
-from spark_elastic.runtime.clock import Clock
+from spark_elastic.runtime.clock import Clock, Reading
 from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.timers import Timers
@@ -48,13 +48,15 @@ class Resumed:
     """What a policy process that has died has left: its policy, as it was, and what goes on with it.
 
     `own_events` counts the events that came from the runtime, `last_event` is the last one's id, `last_at`
-    its time (epoch ms), `file` what the policy file said when it was last right.
+    its time (epoch ms), `clock` an earlier reading of its clock, `file` what the policy file said when it was
+    last right.
     """
 
     policy: Policy
     own_events: int
     last_event: str
     last_at: int
+    clock: Reading | None
     file: PolicyFileChanged | None
 
 
@@ -155,6 +157,8 @@ class Loop:
             self._policy = self._make_policy(settings.core())
         else:
             self._policy = resumed.policy
+            if resumed.clock is not None:
+                self._clock.follow(resumed.clock)
             self._clock.advance_to(resumed.last_at)
             self._own_events, self._last_event = resumed.own_events, resumed.last_event
             self._journal.goes_on_from(self._state())

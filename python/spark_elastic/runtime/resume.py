@@ -117,7 +117,9 @@ def _read(
     deadline: float,
     watch: Callable[[Scheduler], Policy],
 ) -> tuple[Resumed, int]:
-    _check(_parse(lines[0]), settings.as_conf(), snapshot)
+    header = _parse(lines[0])
+    assert isinstance(header, Header)
+    _check(header, settings.as_conf(), snapshot)
     player, own_events, last_event, driver_event = Player(Scheduler), 0, "", 0
     events = 0
     for entry in _entries(lines):
@@ -145,6 +147,7 @@ def _read(
         own_events=own_events,
         last_event=last_event,
         last_at=player.policy.now,
+        clock=header.clock,
         file=player.policy.policy_file,
     )
     return resumed, events
@@ -156,8 +159,7 @@ def _entries(lines: list[bytes]) -> Iterator[Entry]:
             yield _parse(line)
 
 
-def _check(header: Entry, conf: Mapping[str, str], snapshot: Snapshot) -> None:
-    assert isinstance(header, Header)
+def _check(header: Header, conf: Mapping[str, str], snapshot: Snapshot) -> None:
     if header.application != snapshot.application:
         raise Unreadable(f"it is that of application {header.application}")
     if header.version != __version__:

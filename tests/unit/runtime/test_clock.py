@@ -17,6 +17,13 @@ class Machine:
         self.monotonic = 7_000
         self.clock = SteadyClock(lambda: self.wall, lambda: self.monotonic)
 
+    def next_process(self) -> None:
+        """Let another process go on, in whose place this one was."""
+        reading = self.clock.reading()
+        self.wall, self.monotonic = self.wall + 50, self.monotonic + 50
+        self.clock = SteadyClock(lambda: self.wall, lambda: self.monotonic)
+        self.clock.follow(reading)
+
     def passes(self, ms: int) -> int:
         """Let time pass, and return what the loop takes for the time."""
         self.wall += ms
@@ -122,3 +129,45 @@ def test_it_goes_on_from_a_later_time() -> None:
     machine.clock.advance_to(START)
     assert machine.passes(500) == START + HOUR_MS + 1_000
     assert machine.clock.shifted(added(1, machine.wall)).at == START + HOUR_MS + 1_000
+
+
+def test_the_next_process_has_no_part_in_a_leap_before_it() -> None:
+    for leap in (HOUR_MS, -HOUR_MS):
+        machine = Machine()
+        machine.passes(10_000)
+        machine.wall += leap
+        machine.next_process()
+        assert machine.passes(0) == START + 10_050
+        assert machine.clock.shifted(added(1, machine.wall - 5)).at == START + 10_045
+        machine.next_process()
+        assert machine.passes(500) == START + 10_600
+        machine.wall -= leap
+        assert machine.passes(500) == START + 11_100 == machine.wall
+
+
+def test_an_event_from_before_a_leap_that_the_next_process_reads_is_as_old_as_it_was() -> None:
+    machine = Machine()
+    machine.passes(10_000)
+    event = added(1, machine.wall + 20)
+    machine.passes(20)
+    machine.wall += HOUR_MS
+    machine.next_process()
+    assert machine.clock.shifted(event) is event
+
+
+def test_without_a_leap_the_next_process_goes_by_the_wall_clock() -> None:
+    machine = Machine()
+    machine.passes(10_000)
+    machine.wall += 900
+    machine.next_process()
+    assert machine.passes(0) == machine.wall
+
+
+def test_another_start_of_the_machine_tells_nothing() -> None:
+    machine = Machine()
+    machine.passes(10_000)
+    reading = machine.clock.reading()
+    machine.wall, machine.monotonic = machine.wall + HOUR_MS, 3_000
+    machine.clock = SteadyClock(lambda: machine.wall, lambda: machine.monotonic)
+    machine.clock.follow(reading)
+    assert machine.passes(0) == machine.wall

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime import journal as journal_module
 from spark_elastic.runtime import resume as resume_module
+from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, StateEntry, read_journal
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.journal_place import Place
@@ -72,12 +74,18 @@ class Application:
             for at in range(begin, end, 500)
         ]
 
-    def process(self, *events: ev.Event, until: int, resumes: Callable[..., Any] = resume) -> list[Action]:
-        """Run a policy process that is killed at `until`, and return what it has ordered."""
-        clock = SteppedClock(events[0].at)
-        gateway = MemoryGateway(clock, end=until)
+    def process(
+        self, *events: ev.Event, until: int, resumes: Callable[..., Any] = resume, leapt: int = 0
+    ) -> list[Action]:
+        """Run a policy process that is killed at `until`, and return what it has ordered.
+
+        By the wall clock, which has `leapt` so many ms before that.
+        """
+        wall = SteppedClock(events[0].at)
+        gateway = MemoryGateway(wall, end=until)
         gateway.offer(*events)
-        Loop(gateway, clock, Scheduler, open_journal, resume=resumes).run()
+        clock = SteadyClock(wall.now, lambda: wall.now() - leapt)
+        Loop(gateway, clock, Scheduler, partial(open_journal, reading=clock.reading), resume=resumes).run()
         return self.written()
 
     def written(self) -> list[Action]:
@@ -119,6 +127,15 @@ def test_a_cooldown_ends_when_it_would_have_ended(tmp_path: Path) -> None:
     batches = anew.batches(START + 12_100, START + 80_000)
     anew.process(again, *batches, until=START + 80_000, resumes=lambda *_: None)
     assert anew.rescale_ordered() > alone.rescale_ordered() + 6_000
+
+
+@pytest.mark.parametrize("leap", [3_600_000, -3_600_000])
+def test_a_leap_of_the_clock_before_it_began_counts_as_no_time(tmp_path: Path, leap: int) -> None:
+    application = in_cooldown(tmp_path)
+    begin, end = START + 12_000 + leap, START + 60_000 + leap
+    again = application.goes_on(begin, cores=4)
+    application.process(again, *application.batches(begin + 100, end), until=end, leapt=leap)
+    assert START + 20_000 < application.rescale_ordered() < START + 60_000
 
 
 def test_a_clock_that_was_set_back_meanwhile_does_not_hold_it_up(tmp_path: Path) -> None:

@@ -77,15 +77,20 @@ class SlotGroup:
 
     def joined(self, other: SlotGroup) -> SlotGroup:
         """Return the group with the vertices of both."""
+        if other.lower <= self.lower and other.upper <= self.upper and other.weight <= self.weight:
+            return self  # as most that share a group are alike
         lower, upper = max(self.lower, other.lower), max(self.upper, other.upper)
         return SlotGroup(lower, upper, max(self.weight, other.weight))
 
 
-def add_groups(groups: dict[str, SlotGroup], more: Iterable[tuple[str, SlotGroup]]) -> None:
-    """Add to `groups`, by name: those with one name become one."""
+def add_groups(groups: dict[str, SlotGroup], more: Iterable[tuple[str, SlotGroup]]) -> int:
+    """Add to `groups`, by name: those with one name become one. Return how many more slots they need."""
+    added = 0
     for name, wanted in more:
         known = groups.get(name)
-        groups[name] = wanted if known is None else known.joined(wanted)
+        groups[name] = joined = wanted if known is None else known.joined(wanted)
+        added += joined.lower - (0 if known is None else known.lower)
+    return added
 
 
 def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
@@ -100,8 +105,9 @@ def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
 
 @frozen(kw_only=True)
 class Requirements:
-    """The vertices of one query; `bound_by` names the setting that an upper bound comes from.
+    """The vertices of one query, its shuffle first.
 
+    `bound_by` names the setting that an upper bound comes from.
     `lower` and `upper` are the fewest and the most partitions that the query may run with, so the bounds of
     its shuffle; `needed` are the slots for all of its lower bounds. `groups` are those of its vertices, with
     what these want of them. Of queries that need more slots than there are, those of a higher `priority` come
@@ -120,12 +126,12 @@ class Requirements:
     @property
     def shuffle(self) -> Vertex:
         """The vertex of its stateful operators."""
-        return next(vertex for vertex in self.vertices if vertex.id == SHUFFLE)
+        return self.vertices[0]
 
     @property
     def sources(self) -> tuple[Bounds, ...]:
         """The bounds of the sources, in their order."""
-        return tuple(vertex.bounds for vertex in self.vertices if vertex.id != SHUFFLE)
+        return tuple(vertex.bounds for vertex in self.vertices[1:])
 
     @lower.default
     def _lower(self) -> int:
@@ -144,7 +150,8 @@ class Requirements:
         return slot_groups(self.vertices)
 
     def validate(self) -> None:
-        """Check that what is derived is right. Raises AssertionError."""
+        """Check the order of the vertices, and that what is derived is right. Raises AssertionError."""
+        assert [vertex.id == SHUFFLE for vertex in self.vertices] == [True] + [False] * len(self.sources)
         assert (self.lower, self.upper) == (self._lower(), self._upper())
         assert (self.needed, self.groups) == (self._needed(), self._groups())
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
+from collections.abc import Iterable, Mapping
 
 from spark_elastic.core.bounds.requirements import SlotGroup
 
@@ -20,8 +19,11 @@ def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] |
     left = slots - sum(given.values())
     if left < 0:
         return None
-    weights = {name: Fraction(group.weight) for name, group in groups.items()}
-    waiting = sorted(groups, key=lambda name: groups[name].width / weights[name])
+    # Each change of the slots divides them anew: whole numbers are as exact as fractions, and quick.
+    weights = dict(zip(groups, _whole(group.weight for group in groups.values()), strict=True))
+    # Two widths by weight that are not equal are by then at least 1 apart.
+    scale = max(weights.values(), default=1) ** 2
+    waiting = sorted(groups, key=lambda name: groups[name].width * scale // weights[name])
     total = sum(weights.values())
     served = 0
     for name in waiting:
@@ -31,11 +33,21 @@ def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] |
         left -= groups[name].width
         total -= weights[name]
         served += 1
-    shares = [(name, left * weights[name] / total) for name in waiting[served:]]
-    for name, share in shares:
-        given[name] += int(share)
-    left -= sum(int(share) for _, share in shares)
-    ranked = sorted(enumerate(shares), key=lambda ranked: (ranked[1][1] % 1, ranked[0]), reverse=True)
-    for _, (name, _) in ranked[:left]:
+    divided = left
+    ranked: list[tuple[int, int, str]] = []
+    for place, name in enumerate(waiting[served:]):
+        share, remainder = divmod(divided * weights[name], total)
+        given[name] += share
+        left -= share
+        ranked.append((remainder, place, name))
+    for _, _, name in sorted(ranked, reverse=True)[:left]:
         given[name] += 1
     return given
+
+
+def _whole(weights: Iterable[float]) -> list[int]:
+    """Return whole numbers that are in the same ratio as the weights, exactly."""
+    ratios = [weight.as_integer_ratio() for weight in weights]
+    # Those of floats are all powers of two.
+    denominator = max((below for _, below in ratios), default=1)
+    return [above * (denominator // below) for above, below in ratios]

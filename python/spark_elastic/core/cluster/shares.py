@@ -76,15 +76,17 @@ class _Book:
 
     def cost(self, wanted: Mapping[str, SlotGroup]) -> int:
         """Count the slots that have to be added for groups."""
-        known = self.groups
-        return sum(
-            max(0, group.lower - (known[name].lower if name in known else 0))
-            for name, group in wanted.items()
-        )
+        slots = 0
+        for name, group in wanted.items():
+            known = self.groups.get(name)
+            if known is None:
+                slots += group.lower
+            elif group.lower > known.lower:
+                slots += group.lower - known.lower
+        return slots
 
     def add(self, wanted: Mapping[str, SlotGroup]) -> None:
-        self.slots += self.cost(wanted)
-        add_groups(self.groups, wanted.items())
+        self.slots += add_groups(self.groups, wanted.items())
 
     def shortage(self, wanted: Mapping[str, SlotGroup], total: int) -> Shortage:
         """Say why groups do not fit into `total` slots."""

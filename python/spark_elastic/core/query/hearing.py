@@ -36,9 +36,9 @@ class Hearing(Ordering):
 
     def measured(self, event: ev.QueryProgress, *, warm: bool) -> None:
         """Take in a committed batch; only the duration of a warm one counts."""
-        record = self.record
+        record, slots = self.record, self.slots
         record.last_progress = event
-        record.pace = record.pace.after(event, self.slots)
+        record.pace = record.pace.after(event, slots)
         if event.partitions < 1:
             return  # The count is not known to the sender, so there is nothing to learn about it.
         if not record.facts.stateful:
@@ -46,11 +46,11 @@ class Hearing(Ordering):
         if event.partitions == record.partitions:
             record.moved = False
         record.partitions = event.partitions
-        if warm and self.slots > 0:
+        if warm and slots > 0:
             record.measurements.add(
                 batch=event.batch,
                 partitions=event.partitions,
-                slots=self.slots,
+                slots=slots,
                 duration_ms=event.duration_ms,
                 rows=event.input_rows,
             )

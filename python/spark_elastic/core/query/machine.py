@@ -19,6 +19,8 @@ from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
 
+_WITH_A_SHARE = (inner.Begun, inner.SlotsChanged, inner.BoundsChanged)
+
 
 @define
 class QueryMachine:
@@ -95,7 +97,7 @@ class QueryMachine:
                 pass
             case _:
                 self._prepare(event, step)
-                has_share = isinstance(event, inner.Begun | inner.SlotsChanged | inner.BoundsChanged)
+                has_share = isinstance(event, _WITH_A_SHARE)
                 if has_share:
                     step.report_share()
                 step.react(event)

@@ -68,6 +68,17 @@ class Savepoint:
     bytes: int
 
 
+def standing(state: State, gate: Phase) -> Standing | None:
+    """Say what a query in such a state is to those who want slots as well, None: it wants none any more."""
+    if state.final:
+        return None
+    if gate == "running" or state.starting:
+        return "running"
+    if state.ending:
+        return None
+    return "recovering" if gate == "failed" else "waiting"
+
+
 @define(kw_only=True)
 class QueryRecord:
     """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
@@ -134,13 +145,7 @@ class QueryRecord:
     @property
     def standing(self) -> Standing | None:
         """What the query is to those who want slots as well, None: it wants none any more."""
-        if self.state.final:
-            return None
-        if self.gate == "running" or self.state.starting:
-            return "running"
-        if self.state.ending:
-            return None
-        return "recovering" if self.gate == "failed" else "waiting"
+        return standing(self.state, self.gate)
 
     def note_rescalable(self) -> None:
         """Note that the checkpoint was begun as one that can be re-partitioned."""

@@ -144,7 +144,13 @@ class BatchModel:
         # The best for another number of slots fills them some whole times, or is one of the ends.
         aligned = {fastest // other * other for other in others}
         candidates = {smallest, fastest, *(count for count in aligned if count >= smallest)}
-        return min(candidates, key=lambda count: (sum(self.batch_ms(count, s) for s in others), count))
+
+        def fit_of(count: int) -> tuple[float, int]:
+            # Their base is the same for each count.
+            together = sum(waves(count, other) for other in others)
+            return together * (self.overhead_ms + self.work_ms / count), count
+
+        return min(candidates, key=fit_of)
 
 
 def waves(partitions: int, slots: int) -> int:

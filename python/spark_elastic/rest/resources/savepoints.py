@@ -30,7 +30,10 @@ class Savepoints:
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """List the savepoints that were completed, the newest first."""
+        """List the last savepoints that were completed, the newest first.
+
+        What has become of them since is not looked at: one may have been removed.
+        """
         found = find(current(self.board).queries, query)
         response.text = as_json({"savepoints": [present.savepoint(taken) for taken in found.savepoints]})
 

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
+from spark_elastic.core import scheduler
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import Bounds, Requirements, Vertex
 from spark_elastic.core.bounds.sharing import WantedSharing
@@ -353,3 +354,33 @@ def test_without_any_slot_everybody_waits_for_executors(stage: Stage, mode: str)
         assert "waiting_for_resources" in reasons(submit(scene, query))
     scene.executor("0")
     assert set(states(scene).values()) == {"CreatingExecutionGraph"}
+
+
+def test_slots_are_shared_out_as_often_as_who_wants_them_changes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[int] = []
+
+    def counted(claims: list[Claim], total: int) -> dict[str, Share]:
+        times.append(total)
+        return share_out(claims, total)
+
+    def shared_out(act: Callable[[], object]) -> int:
+        times.clear()
+        act()
+        return len(times)
+
+    monkeypatch.setattr(scheduler, "share_out", counted)
+    scene = world(stage, a=(2, 4), b=(1, 4), c=(4, 4))
+    scene.start(4)
+    run(scene, "a")
+    usage = {"executor": "0", "cached_bytes": 0, "shuffle_bytes": 1}
+    assert shared_out(lambda: scene.send(ev.ExecutorUsage, **usage)) == 0
+    assert shared_out(lambda: scene.batch(100, partitions=4, query="a")) == 0
+    assert shared_out(lambda: scene.send(ev.ExecutorAdded, executor="0", host="h", cores=4)) == 0
+    assert shared_out(lambda: submit(scene, "c")) == 1  # it has to wait
+    assert shared_out(lambda: submit(scene, "b")) == 2  # as one that waits, and as one that runs
+    bounds = {"shuffle": (1, 3)}
+    assert shared_out(lambda: scene.send(ev.RequirementsRequested, query="a", bounds=bounds, by="x")) == 1
+    assert slots(scene) == {"a": 2, "c": 2, "b": 2}
+    assert shared_out(lambda: scene.lose("0")) == 1

@@ -1,0 +1,200 @@
+"""What always holds of the policy in random lives, and what each of its orders has to be."""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from hypothesis.stateful import invariant
+
+from spark_elastic.core.actions import (
+    Action,
+    CancelQuery,
+    HoldQuery,
+    Report,
+    Rescale,
+    StartQuery,
+)
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS
+from tests.model.stand_in import StandIn
+from tests.unit.runtime.seen import seen
+
+
+class Checked(StandIn):
+    """Checks every order as it comes, and between two events what always holds.
+
+    `moves_since` is when the first of the open orders to move a query's state was given.
+    """
+
+    forgets = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moves_since: dict[str, int] = {}
+
+    def see(self, actions: tuple[Action, ...]) -> None:
+        self.check_reasons(actions)
+        super().see(actions)
+        # Whatever an event leads to, once it is through.
+        self.check_moves_at_once()
+
+    def take(self, action: Action) -> None:
+        match action:
+            case StartQuery():
+                self.check_bounds(action)
+            case Rescale():
+                self.check_bounds(action)
+                self.check_rescale(action)
+        super().take(action)
+
+    # Orders
+
+    def check_reasons(self, actions: tuple[Action, ...]) -> None:
+        reported: set[str | None] = set()
+        settled: set[str | None] = set()
+        slots = self.scene.scheduler.slots.total
+        for action in actions:
+            match action:
+                case Report(decision=decision):
+                    assert decision.message
+                    if decision.kind in ("rescale_state", "rescale_in_place"):
+                        reported.add(decision.query)
+                    if decision.reason in ("rescale_called_off", "rescaled_again"):
+                        # Nothing is moved, or once more what was decided when there were slots.
+                        reported.add(decision.query)
+                        settled.add(decision.query)
+                case Rescale():
+                    assert action.query in reported, "a rescale without a reason"
+                    assert action.query in settled or slots > 0, "rescaled without a slot to do it on"
+                case HoldQuery():
+                    assert action.message
+
+    def check_moves_at_once(self) -> None:
+        """Count the queries whose state what is ordered may move; each of them counts for ten minutes."""
+        stopped = {order.query for order in self.open if isinstance(order, CancelQuery)}
+        moving = {order.query for order in self.open if self.moves_state(order)} - stopped
+        now = self.scene.now
+        self.moves_since = {query: self.moves_since.get(query, now) for query in moving}
+        recent = [query for query, since in self.moves_since.items() if now < since + PATIENCE_MS]
+        assert len(recent) <= self.scene.settings.max_concurrent_rescales, "too many move at once"
+
+    def moves_state(self, order: Action) -> TypeGuard[StartQuery | Rescale]:
+        if not isinstance(order, StartQuery | Rescale) or order.query not in self.phase:
+            return False
+        if isinstance(order, StartQuery) and self.phase[order.query] != "held":
+            return False  # what runs waits for no start, and after a failure nothing is moved
+        facts = self.facts[order.query]
+        in_force = self.partitions.get(order.query, facts.checkpoint_partitions)
+        return facts.stateful and order.partitions is not None and in_force not in (None, order.partitions)
+
+    def check_rescale(self, order: Rescale) -> None:
+        facts = self.facts[order.query]
+        assert order.cause in self.changes or not self.given_to(order.query).hands_off
+        assert self.phase[order.query] == "running", "rescaled while it stands still"
+        if facts.stateful:
+            assert (facts.provider, facts.checkpoint_format) == ("rocksdb", 2)
+            in_force = self.partitions[order.query]
+            assert order.query not in self.fresh or order.partitions == in_force, "moved without a batch"
+
+    def check_bounds(self, action: StartQuery | Rescale) -> None:
+        given = self.given_to(action.query)
+        # What was due before the bounds changed is done first, by the old ones.
+        held = given.mode == "adaptive" and not given.hands_off
+        if held and isinstance(action, StartQuery) and action.cause not in self.changes:
+            lower = self.needed_by("running", also=action.query)
+            total = self.scene.scheduler.slots.total
+            assert self.excused or total >= lower, "started below the lower bounds"
+        if action.partitions is not None:
+            facts = self.facts[action.query]
+            # After a failure it starts with what it had.
+            if action.partitions == self.partitions.get(action.query):
+                return
+            assert action.cause in self.changes or 1 <= action.partitions <= given.max_parallelism
+            assert action.partitions <= self.scene.scheduler.slots.total
+            adaptive = given.mode == "adaptive"
+            if action.cause in self.changes:
+                return
+            if adaptive and action.query in self.bounds and facts.query in self.scene.scheduler.queries:
+                assert action.partitions <= self.bounds[action.query][1]
+            elif facts.explicit_partitions is not None:
+                assert given.explicit_parallelism != "fixed"
+                if given.explicit_parallelism == "upperBound":
+                    assert action.partitions <= facts.explicit_partitions
+
+    def needed_by(self, *standings: str, also: str) -> int:
+        """Add up the lower bounds of queries with some standing, and of one more."""
+        machines = self.scene.scheduler._machines
+        return self.needed([q for q, m in machines.items() if m.record.standing in standings or q == also])
+
+    def needed(self, queries: list[str]) -> int:
+        """Add up the lower bounds of queries: within a group the largest counts."""
+        groups: dict[str, int] = {}
+        for query in queries:
+            for vertex in self.scene.scheduler._machines[query].record.requirements.vertices:
+                groups[vertex.group] = max(groups.get(vertex.group, 0), vertex.bounds.lower)
+        return sum(groups.values())
+
+    def nobody_waits_in_vain(self) -> None:
+        for query, phase in self.phase.items():
+            record = self.scene.scheduler._machines[query].record
+            short = self.scene.scheduler.slots.total < self.needed_by("running", also=query)
+            waits = short and record.state.name == "WaitingForResources"
+            assert waits or (phase == "running" and record.state.name == "Executing"), record.state
+            # A copy of which nobody has heard the end keeps nothing from happening.
+            orders = {order.kind for order in record.orders.values()} - {"savepoint"}
+            in_force = record.target is None and not orders
+            assert waits or in_force, record
+
+    # What always holds
+
+    @invariant()
+    def all_is_sound(self) -> None:
+        self.scene.scheduler.validate()
+
+    @invariant()
+    def no_move_is_forgotten(self) -> None:
+        """While the state of a query may be moved, it does not count as one that merely runs."""
+        for query in () if self.forgets else self.phase:
+            machine = self.scene.scheduler._machines[query]
+            if machine.record.state.name == "Executing" and machine.record.facts.stateful:
+                assert not self.rescales(query)
+
+    @invariant()
+    def nobody_waits_for_what_is_there(self) -> None:
+        for query in self.phase:
+            given = self.given_to(query)
+            if given.submission_stabilization_ms > 0 and not given.hands_off:
+                continue
+            machine = self.scene.scheduler._machines[query]
+            needed = self.needed_by("running", "recovering", also=query)
+            due = machine.record.state.due
+            if due is not None and due <= self.scene.now:
+                continue  # a wait that has become shorter ends with its timer, which fires next
+            if given.hands_off or self.scene.scheduler.slots.total >= needed:
+                assert machine.record.state.name != "WaitingForResources"
+
+    @invariant()
+    def what_is_declared_adds_up(self) -> None:
+        """The lower bounds of what runs fit into the slots, unless these were lost meanwhile."""
+        total = self.scene.scheduler.slots.total
+        all_given = [self.scene.settings, *map(self.given_to, self.scene.scheduler._machines)]
+        if self.needed_by("running", also="") <= total:
+            self.excused = False
+        else:
+            assert self.excused or any(one.hands_off or one.mode == "reactive" for one in all_given)
+
+    @invariant()
+    def shares_add_up_to_no_more_than_there_is(self) -> None:
+        used: dict[str, int] = {}
+        total = self.scene.scheduler.slots.total
+        for machine in self.scene.scheduler._machines.values():
+            record = machine.record
+            if record.standing is not None and record.share.suffices:
+                assert record.requirements.lower <= record.share.slots <= total
+                vertex = record.requirements.shuffle
+                most = vertex.parallelism(record.share.slots)
+                used[vertex.group] = max(used.get(vertex.group, 0), most)
+        assert sum(used.values()) <= total
+
+    def teardown(self) -> None:
+        self.scene.check()
+        seen(self.scene)

@@ -20,7 +20,8 @@ from cattrs.v import format_exception
 
 from spark_elastic.core.actions import ACTION_TYPES, Action
 from spark_elastic.core.batch.questions import ANSWER_TYPES, QUESTION_TYPES, Answer, Question
-from spark_elastic.core.events import EVENT_TYPES, Event
+from spark_elastic.core.event_types import EVENT_TYPES
+from spark_elastic.core.events import Event
 from spark_elastic.redaction import redacted
 
 __all__ = [

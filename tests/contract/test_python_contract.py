@@ -10,7 +10,8 @@ import pytest
 
 from spark_elastic import wire
 from spark_elastic.core.actions import ACTION_TYPES
-from spark_elastic.core.events import EVENT_TYPES, Event, QueryProgress
+from spark_elastic.core.event_types import EVENT_TYPES
+from spark_elastic.core.events import Event, QueryProgress
 from spark_elastic.rest.messages import HttpAnswer, decode_request, encode_answer
 from spark_elastic.rest.metrics import flat
 from tests.unit.rest.world import world

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from spark_elastic.core import actions, events
+from spark_elastic.core.event_types import EVENT_TYPES
 
 CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
 
@@ -49,7 +50,7 @@ def of_the_shim() -> dict[str, set[str]]:
 
 
 def of_the_core() -> dict[str, set[str]]:
-    kinds = (*events.EVENT_TYPES, *actions.ACTION_TYPES, *PARTS)
+    kinds = (*EVENT_TYPES, *actions.ACTION_TYPES, *PARTS)
     return {cls.__name__: {field.name for field in attrs.fields(cls)} for cls in kinds}
 
 
@@ -61,5 +62,5 @@ def test_the_shim_has_it_with_the_same_fields(name: str) -> None:
 def test_the_shim_has_no_other_event_or_action() -> None:
     text = CONTRACT.read_text(encoding="utf-8")
     kinds = re.findall(r"case class (\w+)\([^)]*\)\s+extends (?:Event|Action|QueryOrder)\b", text)
-    known = {cls.__name__ for cls in (*events.EVENT_TYPES, *actions.ACTION_TYPES)}
+    known = {cls.__name__ for cls in (*EVENT_TYPES, *actions.ACTION_TYPES)}
     assert set(kinds) == known - ONLY_IN_PYTHON

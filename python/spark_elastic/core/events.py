@@ -384,31 +384,3 @@ class PolicyFileRefused(Event):
 
     path: str
     errors: tuple[str, ...]
-
-
-EVENT_TYPES: tuple[type[Event], ...] = (
-    Snapshot,
-    ExecutorAdded,
-    ExecutorRemoved,
-    ExecutorExcluded,
-    ExecutorUnexcluded,
-    ExecutorDecommissioning,
-    ExecutorUsage,
-    QuerySubmitted,
-    QueryStarted,
-    QueryProgress,
-    QueryIdle,
-    QueryFailed,
-    QueryTerminated,
-    StageCompleted,
-    ActionDone,
-    ActionFailed,
-    SavepointTaken,
-    SavepointRequested,
-    CancelRequested,
-    RequirementsRequested,
-    RequirementsDropped,
-    PolicyFileChanged,
-    PolicyFileRefused,
-    TimerFired,
-)

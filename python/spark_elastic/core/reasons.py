@@ -1,27 +1,16 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
 Logs, history, UI and ``explain`` show these sentences and make up none of their own. Those about batch
-stages stand in `batch/reasons.py`. `sentences.py` says what a sentence may have in it.
+stages stand in `batch/reasons.py`, those about bounds in `bounds/reasons.py`. `sentences.py` says what a
+sentence may have in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
-
-from spark_elastic.core.actions import DecisionKind
-from spark_elastic.core.sentences import fill
-
-
-@frozen
-class Reason:
-    """One entry: the kind of its decisions, its sentence, and whether a query hears it only once."""
-
-    kind: DecisionKind
-    sentence: str
-    once: bool = False
-
+from spark_elastic.core.bounds.reasons import BOUNDS_REASONS
+from spark_elastic.core.sentences import Reason, fill
 
 REASONS: Mapping[str, Reason] = {
     # Starts
@@ -335,49 +324,6 @@ REASONS: Mapping[str, Reason] = {
         "Takes no savepoint: nobody said where to. Name a folder, or set spark.elastic.savepointDir.",
     ),
     "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
-    # Bounds
-    "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
-    "bounds_dropped": Reason(
-        "info", "The bounds that were asked for no longer count, says {by}: what is configured does."
-    ),
-    "bounds_recalled": Reason(
-        "info", "Has the bounds that were asked for before and kept beside its checkpoint: {bounds}."
-    ),
-    "kept_bounds_outdated": Reason(
-        "info",
-        "The bounds that are kept beside its checkpoint, {bounds}, no longer count: the policy file says "
-        "something else about it than at that time.",
-    ),
-    "kept_bounds_unusable": Reason(
-        "failed", "The bounds that are kept beside its checkpoint cannot be read, and do not count: {error}"
-    ),
-    "bounds_not_kept": Reason(
-        "failed",
-        "The bounds that were asked for could not be kept beside its checkpoint, so another driver does not "
-        "begin with them: {error}",
-    ),
-    "slots_shared": Reason(
-        "info",
-        "Can use {slots} of {total_slots:slot}: the lower bounds of all queries take {reserved}, and the "
-        "rest is divided by weight, {weight} of {weights} being its own.",
-    ),
-    "source_bounds": Reason("info", "From the next micro-batch on: {bounds}."),
-    "source_not_divisible": Reason(
-        "info",
-        "Cannot read {source} ({what}) in {least:task} at least: what Spark makes of it cannot be divided.",
-    ),
-    "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
-    "policy_file_refused": Reason(
-        "failed", "The policy file {path} is left out, what counted before still does: {errors}"
-    ),
-    "own_settings": Reason("info", "Has settings of its own: {settings}."),
-    "no_own_settings": Reason("info", "Has the settings of the application from now on."),
-    "own_settings_refused": Reason(
-        "failed", "The settings that are said for this query cannot be used, and are left out: {errors}"
-    ),
-    "bounds_refused": Reason(
-        "failed", "The bounds that are declared for this query cannot be used: {errors}"
-    ),
     # Executors
     "executors_requested": Reason(
         "info",
@@ -413,6 +359,7 @@ REASONS: Mapping[str, Reason] = {
     "unexpected": Reason(
         "info", "Left out a {event} event, which makes no sense while the query is {state}."
     ),
+    **BOUNDS_REASONS,
 }
 
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."

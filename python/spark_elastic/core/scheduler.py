@@ -23,7 +23,7 @@ of them have been told of the event (`rescale/concurrency.py`). This file knows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -32,17 +32,18 @@ from attrs import define, field
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Configure
 from spark_elastic.core.bounds.declarations import Declarations
-from spark_elastic.core.bounds.kept import Keeping, Requested, Unusable, write
+from spark_elastic.core.bounds.keeping import Keeping
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.shares import Claim, Share, share_out
+from spark_elastic.core.cluster.shares import Share, share_out
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.failures.exponential_delay import SeededJitter
-from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, NoRestart, RestartStrategy
+from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, RestartStrategy
 from spark_elastic.core.keys.key import PREFIX
 from spark_elastic.core.own_settings import may_restart, own_texts
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query import machines
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import standing
 from spark_elastic.core.query.view import Queries, QueryView
@@ -176,7 +177,7 @@ class Scheduler:
         if self._moves.stale:
             self._let_move(turn)
         if self._supply.has_to_look(self._now):
-            self._supply.reconcile(self.slots, self._live_requirements(), turn)
+            self._supply.reconcile(self.slots, machines.live_requirements(self._machines), turn)
         return tuple(turn.actions)
 
     def _tell(self, query: str, event: inner.QueryInput, turn: Turn) -> None:
@@ -190,7 +191,9 @@ class Scheduler:
                 self._shares_stale |= record.standing != standing(state, gate)
             if machine.is_finished:
                 self._supply.stale = True
-                self._forget_finished()
+                for over in machines.oldest_finished(self._machines, _FINISHED_KEPT):
+                    del self._machines[over]
+                    self._declarations.forget(over)
 
     def _tell_shares(self, turn: Turn) -> None:
         """Share the slots out again until nobody has others than he was told of.
@@ -201,7 +204,7 @@ class Scheduler:
             if self._shares_stale:
                 self._share_out()
             self._untold = False
-            for query in self._live():
+            for query in machines.live(self._machines):
                 record = self._machines[query].record
                 if record.share != record.known_share:
                     self._tell(query, inner.SlotsChanged(), turn)
@@ -221,13 +224,7 @@ class Scheduler:
 
     def _shares(self, changed: Mapping[str, Requirements]) -> Mapping[str, Share]:
         """Compute the shares of the queries, some of which have other requirements from now on."""
-        claims = []
-        for query, machine in self._machines.items():
-            standing = machine.record.standing
-            if standing is not None:
-                wanted = changed.get(query, machine.record.requirements)
-                claims.append(Claim(query=query, requirements=wanted, standing=standing))
-        return share_out(claims, self.slots.total)
+        return share_out(machines.claims(self._machines, changed), self.slots.total)
 
     def _let_move(self, turn: Turn) -> None:
         """Let the next queries move their state, if they still want to; tell the others that they wait."""
@@ -235,12 +232,6 @@ class Scheduler:
             self._tell(query, inner.MoveGranted(), turn)
         for query in self._moves.settle():
             self._tell(query, inner.MoveQueued(), turn)
-
-    def _live(self) -> tuple[str, ...]:
-        return tuple(query for query, machine in self._machines.items() if not machine.is_finished)
-
-    def _live_requirements(self) -> Iterator[Requirements]:
-        return (machine.record.requirements for machine in self._machines.values() if not machine.is_finished)
 
     def _take_over(self, event: ev.Snapshot, turn: Turn) -> None:
         """Answer with the limits and take the world as it is; what was known and still holds goes on."""
@@ -254,31 +245,16 @@ class Scheduler:
         self._supply.begin(event.conf, task, turn)
         self._share_out()
         shown = {info.facts.query: info for info in event.queries}
-        self._keep_again(shown, turn)
-        for query in self._live():
+        self._keeping.took_over(machines.live(self._machines), shown, self._declarations, turn)
+        for query in machines.live(self._machines):
             self._tell(query, inner.Recovered(shown.get(query)), turn)
-        live = set(self._live())
+        live = set(machines.live(self._machines))
         self._take_up([info for query, info in shown.items() if query not in live], turn, found=True)
-
-    def _keep_again(self, shown: Mapping[str, ev.QueryInfo], turn: Turn) -> None:
-        """Order again that bounds are kept which are not: the first order may have got lost."""
-        self._keeping.lose_orders()
-        for query in self._live():
-            requested = self._declarations.request_of(query)
-            if (
-                requested is not None
-                and query in shown
-                and shown[query].facts.kept_bounds != write(requested)
-            ):
-                self._keep(query, requested, turn)
 
     def _configure(self, turn: Turn) -> None:
         """Tell the shim the limits, and whether any query could be started again after a failure."""
         settings = self.settings
-        running = (machine.record.settings for machine in self._machines.values() if not machine.is_finished)
-        restarts = may_restart(settings, self._declarations.file) or any(
-            own is not None and not isinstance(own.restart, NoRestart) for own in running
-        )
+        restarts = may_restart(settings, self._declarations.file) or machines.restarts(self._machines)
         self._asks_of_failures = restarts and not settings.advise_only
         turn.emit(
             Configure(
@@ -306,7 +282,8 @@ class Scheduler:
             query = info.facts.query
             own, problems = self._declarations.settings_of(info.facts)
             self._report_settings(query, own, problems, turn)
-            self._recall_bounds(info.facts, own, turn)
+            if (own or self.settings).mode == "adaptive":
+                self._keeping.recall(info.facts, self._declarations, turn)
             requirements = self._requirements(info.facts, own, turn)
             self._machines.pop(query, None)
             self._machines[query] = QueryMachine.found(info, self._now, self.settings, own, requirements)
@@ -336,37 +313,16 @@ class Scheduler:
         machine = self._machines.get(event.query)
         facts = None if machine is None else machine.record.facts
         requested = self._declarations.requested(event.query, event.bounds, facts)
-        turn.report("bounds_requested", query=event.query, by=event.by, bounds=_shown(requested))
+        turn.report("bounds_requested", query=event.query, by=event.by, bounds=requested.shown)
         if machine is not None and not machine.is_finished:
-            self._keep(event.query, requested, turn)
+            self._keeping.keep(event.query, requested, turn)
         self._tell_bounds((event.query,), turn)
 
     def _bounds_dropped(self, event: ev.RequirementsDropped, turn: Turn) -> None:
         self._declarations.forget(event.query)
         turn.report("bounds_dropped", query=event.query, by=event.by)
-        self._keep(event.query, None, turn)
+        self._keeping.keep(event.query, None, turn)
         self._tell_bounds((event.query,), turn)
-
-    def _keep(self, query: str, requested: Requested | None, turn: Turn) -> None:
-        """Let what was asked for outlive this driver; None: nothing is asked for any more."""
-        if not self.settings.advise_only:
-            self._keeping.order(query, requested, turn)
-
-    def _recall_bounds(self, facts: ev.QueryFacts, own: CoreSettings | None, turn: Turn) -> None:
-        """Take over the bounds that are kept beside a query's checkpoint."""
-        if (own or self.settings).mode != "adaptive":
-            return
-        try:
-            recalled = self._declarations.recall(facts)
-        except Unusable as error:
-            turn.report("kept_bounds_unusable", query=facts.query, error=str(error))
-            return
-        if recalled is not None:
-            kept, counts = recalled
-            reason = "bounds_recalled" if counts else "kept_bounds_outdated"
-            turn.report(reason, query=facts.query, bounds=_shown(kept))
-            if not counts:
-                self._keep(facts.query, None, turn)
 
     def _policy_file_changed(self, event: ev.PolicyFileChanged, turn: Turn) -> None:
         known = {query: machine.record.facts for query, machine in self._machines.items()}
@@ -376,13 +332,13 @@ class Scheduler:
         turn.report("policy_file_read", path=event.path)
         for query in outdated:
             if not self._machines[query].is_finished:
-                self._keep(query, None, turn)
+                self._keeping.keep(query, None, turn)
         self._tell_settings(turn, first=first)
         self._tell_bounds(known, turn)
 
     def _tell_settings(self, turn: Turn, *, first: bool) -> None:
         """Give the queries the settings that they have from now on; some of a query that runs stay."""
-        for query in self._live():
+        for query in machines.live(self._machines):
             record = self._machines[query].record
             running = None if first else record.settings or self.settings
             own, problems = self._declarations.settings_of(record.facts, running)
@@ -415,41 +371,17 @@ class Scheduler:
             share = shares.get(query, self._machines[query].record.share)
             self._tell(query, inner.BoundsChanged(requirements, share), turn)
 
-    def _forget_finished(self) -> None:
-        finished = [query for query, machine in self._machines.items() if machine.is_finished]
-        if len(finished) <= _FINISHED_KEPT:
-            return
-        # By when they finished: one that began long ago may be the one that is looked for.
-        finished.sort(key=lambda query: self._machines[query].record.state.entered)
-        for query in finished[:-_FINISHED_KEPT]:
-            del self._machines[query]
-            self._declarations.forget(query)
-
     def validate(self) -> None:
         """Check every invariant. Raises AssertionError."""
         self.slots.validate()
-        for query, machine in self._machines.items():
-            assert machine.record.facts.query == query
-            machine.record.validate()
+        machines.validate(self._machines, self._moves)
         for query, share in self._shares({}).items():
             record = self._machines[query].record
             assert share == record.share == record.known_share
-        states = {query: machine.record.state for query, machine in self._machines.items()}
-        candidates = {query: state.candidate(self._machines[query].record) for query, state in states.items()}
-        self._moves.validate(
-            {query for query, state in states.items() if state.moving_until is not None},
-            {query: candidate for query, candidate in candidates.items() if candidate is not None},
-        )
         assert not self._shares_stale
         assert not self._untold
-        self._supply.validate(self._now, self.slots, self._live_requirements())
+        self._supply.validate(self._now, self.slots, machines.live_requirements(self._machines))
         assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
-
-
-def _shown(requested: Requested) -> str:
-    return ", ".join(
-        f"{vertex} {bounds.lower} to {bounds.upper}" for vertex, bounds in requested.bounds.items()
-    )
 
 
 @cache

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
-from spark_elastic.core.actions import KeepBounds
 from spark_elastic.core.bounds.declared import WantedBounds, shortened
 from spark_elastic.core.bounds.requirements import Bounds
-from spark_elastic.core.events import ActionFailed, ActionOutcome
-from spark_elastic.core.turn import Turn
 
 _FORM = "spark-elastic bounds 1"
 _ASKED, _FILE = "asked", "file"
@@ -31,6 +28,11 @@ class Requested:
 
     bounds: Mapping[str, Bounds]
     file: Mapping[str, WantedBounds] = field(factory=dict)
+
+    @property
+    def shown(self) -> str:
+        """The bounds in words."""
+        return ", ".join(f"{name} {bound.lower} to {bound.upper}" for name, bound in self.bounds.items())
 
     def is_older_than(self, file: Mapping[str, WantedBounds]) -> bool:
         """Say whether the policy file, which says this of the query, was changed after the request."""
@@ -65,27 +67,3 @@ def read(text: str) -> Requested:
             case _:
                 raise Unusable(f"{shortened(line)} is no line of it")
     return Requested(bounds=bounds, file=file)
-
-
-@define
-class Keeping:
-    """The orders to keep bounds, with the query that each is about. Who fails to is only reported."""
-
-    _orders: dict[str, str] = field(factory=dict)
-
-    def order(self, query: str, requested: Requested | None, turn: Turn) -> None:
-        """Order that these bounds are kept, None: that none are any more."""
-        text = None if requested is None else write(requested)
-        action = KeepBounds(id=turn.next_action(), cause=turn.cause, query=query, text=text)
-        self._orders[action.id] = query
-        turn.emit(action)
-
-    def answered(self, event: ActionOutcome, turn: Turn) -> None:
-        """Take in what became of an order, if it is one of these."""
-        query = self._orders.pop(event.action, None)
-        if query is not None and isinstance(event, ActionFailed):
-            turn.report("bounds_not_kept", query=query, error=event.error)
-
-    def lose_orders(self) -> None:
-        """Wait for no outcome any more: who owed it is gone."""
-        self._orders.clear()

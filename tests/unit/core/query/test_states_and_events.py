@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.event_types import EVENT_TYPES
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.canceling import Canceling
@@ -185,7 +186,7 @@ OUTCOMES: dict[type[ev.Event], str] = {
 LETTERS = dict(zip("WCESRANF", REACH, strict=True))
 
 
-@pytest.mark.parametrize("kind", ev.EVENT_TYPES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("state", REACH)
 def test_what_an_event_does_in_a_state(scene: Scene, state: str, kind: type[ev.Event]) -> None:
     REACH[state](scene)
@@ -205,7 +206,7 @@ def test_what_a_state_does_not_expect_is_said_once(monkeypatch: pytest.MonkeyPat
 
 
 ABOUT_QUERIES = {
-    *(kind for kind in ev.EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome | ev.TimerFired)),
+    *(kind for kind in EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome | ev.TimerFired)),
     *(ev.QuerySubmitted, ev.CancelRequested, ev.SavepointRequested),
     *(inner.SlotsChanged, inner.BoundsChanged, inner.Recovered, inner.Superseded),
     *(inner.MoveGranted, inner.MoveQueued),

@@ -1,0 +1,60 @@
+"""Has bounds that somebody asked for kept beside the checkpoints of queries, and takes them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import define, field
+
+from spark_elastic.core import events as ev
+from spark_elastic.core.actions import KeepBounds
+from spark_elastic.core.bounds.declarations import Declarations
+from spark_elastic.core.bounds.kept import Requested, Unusable, write
+from spark_elastic.core.turn import Turn
+
+
+@define
+class Keeping:
+    """The orders to keep bounds, with the query that each is about. Who fails to is only reported."""
+
+    _orders: dict[str, str] = field(factory=dict)
+
+    def keep(self, query: str, requested: Requested | None, turn: Turn) -> None:
+        """Order that these bounds outlive the driver, None: that none do; who only advises keeps nothing."""
+        if turn.settings.advise_only:
+            return
+        text = None if requested is None else write(requested)
+        action = KeepBounds(id=turn.next_action(), cause=turn.cause, query=query, text=text)
+        self._orders[action.id] = query
+        turn.emit(action)
+
+    def answered(self, event: ev.ActionOutcome, turn: Turn) -> None:
+        """Take in what became of an order, if it is one of these."""
+        query = self._orders.pop(event.action, None)
+        if query is not None and isinstance(event, ev.ActionFailed):
+            turn.report("bounds_not_kept", query=query, error=event.error)
+
+    def recall(self, facts: ev.QueryFacts, declarations: Declarations, turn: Turn) -> None:
+        """Take up the bounds that are kept beside a query's checkpoint."""
+        try:
+            recalled = declarations.recall(facts)
+        except Unusable as error:
+            turn.report("kept_bounds_unusable", query=facts.query, error=str(error))
+            return
+        if recalled is not None:
+            kept, counts = recalled
+            reason = "bounds_recalled" if counts else "kept_bounds_outdated"
+            turn.report(reason, query=facts.query, bounds=kept.shown)
+            if not counts:
+                self.keep(facts.query, None, turn)
+
+    def took_over(
+        self, live: Iterable[str], shown: Mapping[str, ev.QueryInfo], declarations: Declarations, turn: Turn
+    ) -> None:
+        """Order again that bounds are kept which a snapshot does not show: the first order may be lost."""
+        self._orders.clear()
+        for query in live:
+            requested = declarations.request_of(query)
+            info = shown.get(query)
+            if requested is not None and info is not None and info.facts.kept_bounds != write(requested):
+                self.keep(query, requested, turn)

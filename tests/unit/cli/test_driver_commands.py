@@ -226,7 +226,12 @@ def test_what_is_not_allowed_ends_with_4(driver: Served) -> None:
         assert "spark.elastic.rest.readOnly is true" in result.stderr
 
 
-def test_names_complete_if_the_driver_answers(driver: Served, tmp_path: Path) -> None:
+def test_names_complete_if_the_driver_answers(
+    driver: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Who types is not kept waiting; a busy machine may be slower than that.
+    monkeypatch.setattr("spark_elastic.cli.driver._COMPLETION_S", 30.0)
+
     def complete(line: str, **environment: str) -> list[str]:
         words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
         result = run(**{"_SPARK_ELASTIC_COMPLETE": "bash_complete", **words, **environment})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_a_killed_policy_leaves_the_numbers_to_spark_and_the_next_one_decides_ag
         # The one that is started in its place may have been quick.
         assert written(final_plan(result)) in ([200], [4], [2])
         eventually(lambda: asked(spark), "the new policy decides")
+
+
+def test_a_plan_asks_once_about_all_of_its_shuffles(jvm: Driver, tmp_path: Path) -> None:
+    notes, many = tmp_path / "notes", 12
+    policy = program(tmp_path / "policy", [sys.executable, str(STRANGE), str(notes)])
+    with jvm.session({**PLUGIN, **PLAIN, "spark.elastic.python": policy}) as spark:
+        eventually(lambda: notes.exists() and asked(spark), "the policy answers")
+        parts = [spark.range(1_000).groupBy((F.col("id") % n).alias("k")).count() for n in range(2, 2 + many)]
+        result = reduce(DataFrame.union, parts)
+        before = len(notes.read_text().splitlines())
+        assert len(rows(result)) == sum(range(2, 2 + many))
+        asked_about = [line.split() for line in notes.read_text().splitlines()[before:]]
+    assert [int(count) for count, kind in asked_about if kind == "InitialCount"] == [many]
 
 
 @pytest.mark.parametrize(

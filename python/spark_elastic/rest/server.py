@@ -169,5 +169,5 @@ def _spare(queue: QueueName, request: JsonObject) -> JsonObject | None:
     if not isinstance(name, str):
         return None
     if queue == "stages":
-        return {"id": name, "answer": {}}
+        return {"id": name, "answers": []}
     return encode_answer(_failed(name, "the request failed in the policy process: see the driver's log"))

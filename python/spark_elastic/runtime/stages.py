@@ -43,22 +43,32 @@ class Stages:
                 _decide(decider, {**question, "slots": 2})
 
     def answer(self, request: JsonObject) -> JsonObject:
-        """Answer a request of the queue for stages."""
+        """Answer a request of the queue for stages, each of its questions for itself."""
+        questions = request.get("questions")
+        if not isinstance(questions, list):
+            _log.warning("a request about batch stages has no list of questions")
+            questions = []
+        answers = [self._answer_one(question, request) for question in questions]
+        return {"id": request.get("id"), "answers": answers}
+
+    def _answer_one(self, question: Any, request: JsonObject) -> JsonObject:
         try:
-            return {"id": request["id"], "answer": self._answer(request)}
+            return self._answer(question, request)
         except WireError as error:
             _log.warning("a question about a batch stage cannot be read: %s", error)
         except Exception:
             _log.exception("a question about a batch stage failed")
-        return {"id": request.get("id"), "answer": {}}
+        return {}
 
-    def _answer(self, request: JsonObject) -> JsonObject:
+    def _answer(self, given: Any, request: JsonObject) -> JsonObject:
+        if not isinstance(given, dict):
+            raise WireError("a question is no object")
         view = self._board.view
         if view is None:
             raise WireError("it came before the settings")
         if self._decider is None:
             self._decider = BatchDecider(settings=view.settings.batch())
-        question = {**request["question"], "slots": view.slots}
+        question = {**given, "slots": view.slots}
         began = time.perf_counter_ns()
         answer = _decide(self._decider, question)
         # The shim warms up with questions about nothing.

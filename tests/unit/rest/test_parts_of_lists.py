@@ -96,7 +96,7 @@ def test_decisions_about_stages_have_numbers_and_sizes_of_tasks(api: World) -> N
     for number in range(3):
         exchange = {"id": f"e{number}", "bytes": [10, 20, 30]}
         stages.answer(
-            {"id": "h1", "question": {"type": "Ranges", "group": f"g{number}", "exchanges": [exchange]}}
+            {"id": "h1", "questions": [{"type": "Ranges", "group": f"g{number}", "exchanges": [exchange]}]}
         )
     every = api.get(f"{API}/stages").json["stages"]
     assert [stage["group"] for stage in every] == ["g2", "g1", "g0"]

@@ -87,9 +87,9 @@ def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> 
         driver.queues["writes"].put(message("PUT", REQUIREMENTS, body(1, 2)))
         assert driver.woken.wait(20)
         question = {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}
-        driver.queues["stages"].put({"id": "s1", "question": question})
+        driver.queues["stages"].put({"id": "s1", "questions": [question]})
         decided = driver.answer()
-        assert (decided["id"], decided["answer"]["type"]) == ("s1", "RangesAnswer")
+        assert (decided["id"], decided["answers"][0]["type"]) == ("s1", "RangesAnswer")
         driver.queues["reads"].put(message("GET", REQUIREMENTS))
         read = driver.answer()
         assert (read["status"], json.loads(read["body"])) == (200, body(1, 32_768))
@@ -143,7 +143,7 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
 def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is_answered(
     queue: QueueName, caplog: pytest.LogCaptureFixture
 ) -> None:
-    question = {"question": {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}}
+    question = {"questions": [{"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}]}
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
         driver = Driver()
         driver.fails = lambda sent: sent is not None and len(json.dumps(sent)) > 200
@@ -154,7 +154,7 @@ def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is
             driver.queues[queue].put({**asked, "id": request})
             answer = driver.answer()
             assert answer["id"] == request
-            assert answer["answer"] == {} if queue == "stages" else answer["status"] == 500
+            assert answer["answers"] == [] if queue == "stages" else answer["status"] == 500
         driver.stop = True
         server.stop()
     assert f"a request of the queue '{queue}' was not answered: it is too large" in caplog.text
@@ -168,7 +168,7 @@ def test_a_queue_outlives_what_is_no_request(queue: QueueName, request_: Any) ->
         server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
         driver.queues[queue].put(request_)
-        asked = {"question": {}} if queue == "stages" else message("GET", f"{API}/overview")
+        asked = {"questions": [{}]} if queue == "stages" else message("GET", f"{API}/overview")
         driver.queues[queue].put({**asked, "id": "h2"})
         answers = iter(driver.answer, None)
         assert next(answer for answer in answers if answer["id"] == "h2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,25 @@ GIB = 1 << 30
 def count(expected: int = 4 * GIB, exchange: str = "1:a", **more: Any) -> dict[str, Any]:
     exchanges = [{"id": exchange, "bytes": expected, "source": "a"}]
     question = {"type": "InitialCount", "group": exchange, "planned": 200, "slots": 0, "exchanges": exchanges}
-    return {"id": "h1", "question": {**question, **more}, "unanswered": 3, "last_us": 1200}
+    return {"id": "h1", "questions": [{**question, **more}], "unanswered": 3, "last_us": 1200}
 
 
 def scan(size: int = GIB, name: str = "1:t") -> dict[str, Any]:
     question = {"type": "SplitSize", "scan": name, "bytes": size, "planned": 8, "slots": 0}
-    return {"id": "h3", "question": {**question, "smallest": 4 << 20, "largest": 128 << 20}}
+    return {"id": "h3", "questions": [{**question, "smallest": 4 << 20, "largest": 128 << 20}]}
 
 
 def ranges(*sizes: int, exchange: str = "1:a") -> dict[str, Any]:
     exchanges = [{"id": exchange, "bytes": list(sizes)}]
-    return {"id": "h2", "question": {"type": "Ranges", "group": exchange, "slots": 0, "exchanges": exchanges}}
+    question = {"type": "Ranges", "group": exchange, "slots": 0, "exchanges": exchanges}
+    return {"id": "h2", "questions": [question]}
+
+
+def only(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the one answer to the one question."""
+    (found,) = answer["answers"]
+    assert isinstance(found, dict)
+    return found
 
 
 def test_the_slots_and_settings_are_those_of_now() -> None:
@@ -44,17 +53,18 @@ def test_the_slots_and_settings_are_those_of_now() -> None:
         answer = stages.answer(count())
         assert answer["id"] == "h1"
         # 64 tasks of 64 MiB, and two partitions for each of them.
-        assert (answer["answer"]["partitions"], answer["answer"]["record"]["numbers"]["slots"]) == (128, 4)
+        found = only(answer)
+        assert (found["partitions"], found["record"]["numbers"]["slots"]) == (128, 4)
     with world({"spark.elastic.batch.autoParallelism.maxParallelism": "5"}) as running:
-        assert Stages(running.board).answer(count())["answer"]["partitions"] == 5
+        assert only(Stages(running.board).answer(count()))["partitions"] == 5
 
 
 def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> None:
     with world({"spark.elastic.adviseOnly": "true"}) as running:
         stages = Stages(running.board)
-        assert stages.answer(count())["answer"]["partitions"] is None
-        assert stages.answer(ranges(1, 2, 3))["answer"]["specs"] is None
-        assert stages.answer(scan())["answer"]["tasks"] is None
+        assert only(stages.answer(count()))["partitions"] is None
+        assert only(stages.answer(ranges(1, 2, 3)))["specs"] is None
+        assert only(stages.answer(scan()))["tasks"] is None
         scanned, read, counted = running.board.stages
         assert counted.stage["answer"]["partitions"] == 128
         assert scanned.stage["answer"]["tasks"] == 8
@@ -67,12 +77,16 @@ def test_what_cannot_be_read_gets_an_empty_answer_and_the_next_is_answered(
 ) -> None:
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
         stages = Stages(running.board)
-        assert stages.answer({"id": "h1", "question": {"type": "Sizes"}}) == {"id": "h1", "answer": {}}
-        assert stages.answer({"id": "h2"}) == {"id": "h2", "answer": {}}
-        assert stages.answer(ranges(1, 2))["answer"]["specs"]
-    assert Stages(Board()).answer(count()) == {"id": "h1", "answer": {}}
+        assert stages.answer({"id": "h2"}) == {"id": "h2", "answers": []}
+        (good,) = ranges(1, 2)["questions"]
+        mixed = stages.answer({"id": "h1", "questions": [{"type": "Sizes"}, good, 7]})
+        assert (mixed["answers"][0], mixed["answers"][2]) == ({}, {})
+        assert mixed["answers"][1]["specs"]
+        assert only(stages.answer(ranges(1, 2)))["specs"]
+    assert Stages(Board()).answer(count()) == {"id": "h1", "answers": [{}]}
     assert "unknown question type 'Sizes'" in caplog.text
-    assert "KeyError" in caplog.text
+    assert "no list of questions" in caplog.text
+    assert "a question is no object" in caplog.text
 
 
 def test_warming_up_teaches_nothing_and_leaves_nothing_behind() -> None:
@@ -105,11 +119,11 @@ def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tm
     path = tmp_path / "journal.jsonl"
     with world({}, journal=lambda: Journal(path, settings=load({}), max_size=1 << 20)) as running:
         stages = Stages(running.board)
-        first = stages.answer(count())
+        first = only(stages.answer(count()))
         stages.answer(ranges(*[1 << 20] * 64))
         # What was written is a 64th of what was expected; the next time that is known.
-        second = stages.answer(count(exchange="2:a"))
-        assert second["answer"]["partitions"] < first["answer"]["partitions"]
+        second = only(stages.answer(count(exchange="2:a")))
+        assert second["partitions"] < first["partitions"]
         running.shim.settle()
     entries = [entry for _, entry in read_journal(path)]
     assert isinstance(entries[0], Header)
@@ -119,13 +133,13 @@ def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tm
     result = replay(read_journal(path), Scheduler)
     assert (result.stages, result.difference) == (3, None)
 
-    other = path.read_text().replace(f'"partitions":{second["answer"]["partitions"]}', '"partitions":7')
+    other = path.read_text().replace(f'"partitions":{second["partitions"]}', '"partitions":7')
     path.write_text(other)
     difference = replay(read_journal(path), Scheduler).difference
     assert difference is not None
     assert isinstance(difference.recorded, dict)
     assert difference.recorded["partitions"] == 7
-    assert difference.replayed == second["answer"]
+    assert difference.replayed == second
 
 
 def test_the_last_decisions_can_be_asked_for() -> None:

@@ -1,7 +1,6 @@
 package org.apache.spark.elastic
 
 import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.ObjectNode
 
 import scala.jdk.CollectionConverters._
 
@@ -24,61 +23,58 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
     waitMs = decisionWaitMs
     if (waitMs > 0) {
       // The first questions through a connection take long.
-      Daemon.start("elastic-warm-up") { Iterator.fill(WarmUp)(Empty).flatten.forall(send(_, WarmUpMs).isDefined) }
+      Daemon.start("elastic-warm-up") { Iterator.fill(WarmUp)(Empty).forall(send(_, WarmUpMs).isDefined) }
     }
   }
 
   /** Whether asking makes sense: a policy process is there, and has not just let somebody wait in vain. */
   def isThere: Boolean = waitMs > 0 && requests.isServed && System.nanoTime() - silentUntil >= 0
 
-  /** How many partitions to write; none: as Spark has planned. */
-  def count(question: InitialCount): Option[Int] = number(question, "partitions")
+  /** How many partitions each is to write; none: as Spark has planned. */
+  def counts(questions: Seq[InitialCount]): Seq[Option[Int]] = ask(questions, "partitions")(number)
 
   /** How many tasks read a source; none: as Spark would have them. */
-  def tasks(question: Question): Option[Int] = number(question, "tasks")
+  def tasks(question: Question): Option[Int] = ask(Seq(question), "tasks")(number).head
 
   /** The ranges `[start, end)` of so many partitions that each task is to read; none: as Spark would. */
   def ranges(question: Ranges, partitions: Int): Option[Seq[(Int, Int)]] =
-    ask(question, "specs") { specs =>
+    ask(Seq(question), "specs") { specs =>
       val found = specs.elements.asScala.map(spec => (spec.path("start").asInt(-1), spec.path("end").asInt(-1))).toSeq
       val starts = found.map(_._1)
       val ends = found.map(_._2)
       Option.when(
         found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
           found.forall { case (start, end) => start < end })(found)
-    }
+    }.head
 
-  private def number(question: Question, field: String): Option[Int] =
-    ask(question, field) { n =>
-      Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
-    }
+  private def number(n: JsonNode): Option[Int] =
+    Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
 
-  private def ask[T](question: Question, field: String)(read: JsonNode => Option[T]): Option[T] = {
+  /** Asks all at once, and waits once; gives an answer for each. */
+  private def ask[T](questions: Seq[Question], field: String)(read: JsonNode => Option[T]): Seq[Option[T]] = {
     val began = System.nanoTime()
-    val answer = send(question, waitMs)
+    val answers = send(questions, waitMs)
     lastUs = (System.nanoTime() - began) / 1000L
-    answer match {
-      case Some(found) if found.path("answer").has(field) =>
-        val value = found.path("answer").path(field)
-        if (value.isNull) None
-        else
-          read(value).orElse {
-            missed(s"the answer makes no sense: ${value.toString.take(200)}")
-            None
-          }
-      case Some(_) =>
-        missed("the policy process could not read the question")
-        None
-      case None =>
-        silentUntil = System.nanoTime() + PauseMs * 1000000L
-        missed(s"no answer within $waitMs ms")
-        None
+    if (answers.isEmpty) {
+      silentUntil = System.nanoTime() + PauseMs * 1000000L
+      missed(s"no answer within $waitMs ms")
+    }
+    questions.indices.map { place =>
+      answers.flatMap { found =>
+        val value = found.path("answers").path(place).path(field)
+        if (value.isMissingNode) missed("the policy process could not read the question")
+        val answer = if (value.isMissingNode || value.isNull) None else read(value)
+        if (answer.isEmpty && !value.isMissingNode && !value.isNull)
+          missed(s"the answer makes no sense: ${value.toString.take(200)}")
+        answer
+      }
     }
   }
 
-  private def send(question: Question, waitMs: Long): Option[JsonNode] = {
+  private def send(questions: Seq[Question], waitMs: Long): Option[JsonNode] = {
     val message = Contract.mapper.createObjectNode()
-    message.set[ObjectNode]("question", Contract.write(question))
+    val list = message.putArray("questions")
+    questions.foreach(question => list.add(Contract.write(question)))
     requests.ask("stages", message.put("unanswered", unanswered).put("last_us", lastUs), waitMs)
   }
 

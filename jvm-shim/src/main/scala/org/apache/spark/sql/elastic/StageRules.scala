@@ -142,8 +142,13 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
       val wanted =
         if (plan.exists(MarkExplicitNumbers.isMarked)) Map.empty[Int, Int]
-        else
-          joined(stages.flatMap(groups)).flatMap(group => count(group).toSeq.flatMap(n => group.map(_.id -> n))).toMap
+        else {
+          val found = joined(stages.flatMap(groups))
+          found
+            .zip(counts(found))
+            .flatMap { case (group, number) => number.toSeq.flatMap(n => group.map(_.id -> n)) }
+            .toMap
+        }
       val changed = plan.transformDown {
         case e: ShuffleExchangeExec if wanted.get(e.id).exists(_ != planned(e)) =>
           e.copy(outputPartitioning = withNumber(e).get(wanted(e.id)))
@@ -179,13 +184,20 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     case _ => None
   }
 
-  private def count(group: Seq[ShuffleExchangeExec]): Option[Int] = {
+  /** A number for each group. What is not known yet is asked with one question: its answer is waited for once. */
+  private def counts(groups: Seq[Seq[ShuffleExchangeExec]]): Seq[Option[Int]] = {
     // Without an execution another run of the same plan, over other data by then, could not be told from this one.
-    val keys = for (id <- CurrentExecution.id(session).toSeq; e <- group) yield id -> e.canonicalized.hashCode
-    val known = keys.filter(answered.containsKey).map(answered.get)
-    val number = if (known.nonEmpty) known.max else advice.count(question(group))
-    keys.foreach(answered.put(_, number))
-    number
+    val id = CurrentExecution.id(session).toSeq
+    val keys = groups.map(group => for (id <- id; e <- group) yield id -> e.canonicalized.hashCode)
+    def known(place: Int) = keys(place).filter(answered.containsKey).map(answered.get)
+    val asked = groups.indices.filter(known(_).isEmpty)
+    val answers = if (asked.isEmpty) Nil else advice.counts(asked.map(place => question(groups(place))))
+    val fresh = asked.zip(answers).toMap
+    groups.indices.map { place =>
+      val number = fresh.getOrElse(place, known(place).max)
+      keys(place).foreach(answered.put(_, number))
+      number
+    }
   }
 
   private def question(group: Seq[ShuffleExchangeExec]): InitialCount = {

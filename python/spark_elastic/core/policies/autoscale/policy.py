@@ -72,7 +72,8 @@ class _Weighing:
             if reason == "autoscale_keeps":
                 reason = "autoscale_up" if found.drain is None else "autoscale_up_backlog"
             return self._wish(slots, reason, numbers)
-        if found.falls_behind and limit is None and self._is_settled:
+        has_all = self._is_settled and self.query.slots >= self.current
+        if found.falls_behind and limit is None and has_all:
             more = max(self.current + 1, math.ceil(self.current * _STEP_BEHIND))
             return self._wish(more, "autoscale_falls_behind", {})
         if slots == self.current:

@@ -8,6 +8,8 @@ read with a limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 
 from attrs import frozen
 
@@ -15,6 +17,8 @@ from spark_elastic.core.policies.view import Sample
 
 _RECENT_MS = 30_000
 _LEAST_BATCHES = 3
+_MOST_AT_ONCE = 3.0
+"""So many times the usual rate of a batch counts at most: more is one burst, or is seen again in the next."""
 
 
 @frozen(kw_only=True)
@@ -46,25 +50,43 @@ def inflow(samples: Sequence[Sample]) -> Inflow | None:
     It is not known before there are two batches with a time between them.
     """
     recent = _recent(samples)
-    gaps = [sample.gap_ms for sample in recent if sample.gap_ms is not None]
-    if not recent or not gaps:
+    came = [pair for pair in pairwise(samples[-len(recent) - 1 :]) if pair[1].gap_ms is not None]
+    if not came:
         return None
-    timed = [sample for sample in recent if sample.gap_ms is not None]
-    rows = sum(sample.input_rows for sample in timed)
-    first = samples[samples.index(timed[0]) - 1] if timed[0] is not samples[0] else None
-    last = timed[-1]
-    if first is not None and first.behind is not None and last.behind is not None:
-        rows += last.behind - first.behind
+    last = samples[-1]
+    gaps = [after.gap_ms or 0 for _, after in came]
+    rows = [_arrived(before, after) for before, after in came]
     waits = [sample.behind for sample in samples[-_LEAST_BATCHES:]]
     known = [behind for behind in waits if behind is not None]
     complete = len(known) == _LEAST_BATCHES
+    limited = len(known) >= 2 and min(known[-2:]) > 0
     return Inflow(
-        rows_per_ms=max(0.0, rows / sum(gaps)),
+        rows_per_ms=_steady_rate(rows, gaps),
         behind=last.behind,
         grows=complete and known[0] < known[1] < known[2],
-        limited=len(known) >= 2 and min(known[-2:]) > 0,
+        limited=limited,
         batch_rows=last.rows_per_batch,
     )
+
+
+def _steady_rate(rows: Sequence[int], gaps: Sequence[int]) -> float:
+    """Compute the mean rate in rows per ms, without what came all at once.
+
+    That is a backlog and no rate: it shows as what is behind, or has been read with one batch. Where rows
+    come with some batches only, as files do, those are compared with each other.
+    """
+    usual = [came / gap for came, gap in zip(rows, gaps, strict=True) if came > 0]
+    if not usual:
+        return 0.0
+    most = _MOST_AT_ONCE * median(usual)
+    return sum(min(came, most * gap) for came, gap in zip(rows, gaps, strict=True) if came > 0) / sum(gaps)
+
+
+def _arrived(before: Sample, after: Sample) -> int:
+    """Count the rows that the sources had more of when `after` was planned than when `before` was."""
+    if before.behind is None or after.behind is None:
+        return after.input_rows
+    return after.input_rows + after.behind - before.behind
 
 
 def _recent(samples: Sequence[Sample]) -> Sequence[Sample]:

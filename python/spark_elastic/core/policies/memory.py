@@ -40,6 +40,7 @@ class QueryMemory:
     paused: int = 0
     unsteady: int = 0
     granted: int | None = None
+    granted_at: int = 0
     told: tuple[str, int, str] | None = None
     told_at: int = 0
     until: int | None = None
@@ -68,7 +69,7 @@ class QueryMemory:
         last = self.applied[-1] if self.applied else None
         if last is not None and (last.slots, last.partitions) == (slots, partitions):
             return
-        if last is not None:
+        if last is not None and self.samples:
             self.unsteady = _UNSTEADY
         self.applied = (*self.applied, Applied(at=at, slots=slots, partitions=partitions))[-_APPLIED:]
 

@@ -177,7 +177,7 @@ class Planner:
         self._tell(query, memory, granted, before, turn)
         if self.settings.advise_only or granted.slots == memory.granted:
             return False
-        memory.granted = granted.slots
+        memory.granted, memory.granted_at = granted.slots, turn.now
         return True
 
     def _tell(self, query: str, memory: QueryMemory, granted: Granted, before: int, turn: Turn) -> None:

@@ -96,8 +96,8 @@ class QueryFigures:
     for a while, one that is `moving` has a rescale ordered. `movable` says that its count can be changed at
     all. `samples` are its last micro-batches, `earlier` a few from before that ran with other slots or other
     loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest last.
-    `granted` are the slots that the policy has been granted, None before that. `pauses_ms` are what its last
-    rescales took. `state_bytes` is the size of its state.
+    `granted` are the slots that the policy has been granted, None before that, and `granted_at` since when
+    (epoch ms). `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
     """
 
     query: str
@@ -115,6 +115,7 @@ class QueryFigures:
     applied: tuple[Applied, ...] = ()
     wanted: tuple[Wanted, ...] = ()
     granted: int | None = None
+    granted_at: int = 0
     pauses_ms: tuple[int, ...] = ()
     state_bytes: int = 0
 

@@ -56,11 +56,11 @@ class BatchTime:
 
 def fit(samples: Sequence[Sample]) -> BatchTime | None:
     """Fit the line to micro-batches, the newest last; None without one that has read rows."""
-    used = [
-        sample for sample in samples if sample.steady and sample.input_rows > 0 and sample.duration_ms > 0
-    ]
-    if not used:
+    read = [sample for sample in samples if sample.input_rows > 0 and sample.duration_ms > 0]
+    if not read:
         return None
+    # While slots change with each batch, those that did not run with the same ones all the time have to do.
+    used = [sample for sample in read if sample.steady] or read
     points = [(sample.rows_per_batch / sample.parallelism, float(sample.duration_ms)) for sample in used]
     line = _line(sorted(points))
     fixed, row = _guessed(points[-_LATEST:]) if line is None else line

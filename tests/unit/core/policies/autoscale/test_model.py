@@ -14,7 +14,17 @@ from tests.unit.core.policies.seen import batches, sample
 
 def test_without_a_batch_that_has_read_rows_nothing_is_known() -> None:
     assert fit(()) is None
-    assert fit([sample(input_rows=0), sample(steady=False)]) is None
+    assert fit([sample(input_rows=0), sample(duration_ms=0)]) is None
+
+
+def test_batches_in_which_slots_changed_count_where_there_are_no_others() -> None:
+    odd = sample(duration_ms=9_000, steady=False)
+    found = fit([odd, *batches(3, 1_000, 4)])
+    assert found is not None
+    assert found.batch_ms(1_000, 4) == pytest.approx(350)
+    alone = fit([odd])
+    assert alone is not None
+    assert alone.batch_ms(1_000, 4) == pytest.approx(9_000)
 
 
 @given(

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.policies.autoscale.rate import inflow
+from spark_elastic.core.policies.autoscale import rate
+from spark_elastic.core.policies.autoscale.rate import Inflow
+from spark_elastic.core.policies.view import Sample
 from tests.unit.core.policies.seen import batches, sample
+
+
+def inflow(samples: Sequence[Sample], interval_ms: int = 1_000) -> Inflow | None:
+    return rate.inflow(samples, interval_ms)
 
 
 def test_nothing_is_known_before_two_batches_are_a_time_apart() -> None:
@@ -65,13 +73,29 @@ def test_what_comes_all_at_once_is_no_rate() -> None:
     burst = evolve(usual[-1], behind=500_000)
     found = inflow((*usual[:-1], burst))
     assert found is not None
-    assert found.rows_per_ms < 1.5
+    assert found.rows_per_ms <= 2
     read_at_once = inflow((*usual[:-1], evolve(usual[-1], input_rows=500_000)))
     assert read_at_once is not None
-    assert read_at_once.rows_per_ms < 1.5
+    assert read_at_once.rows_per_ms <= 2
 
 
 def test_rows_that_come_with_each_third_batch_only_are_a_rate() -> None:
     found = inflow([sample(number, input_rows=3_000 * (number % 3 == 0)) for number in range(31)])
     assert found is not None
     assert found.rows_per_ms == pytest.approx(1, rel=0.1)
+
+
+def test_what_floods_a_batch_comes_on() -> None:
+    usual = batches(6, 1_000, 4, behind=0)
+    flooded = inflow((*usual, sample(7, input_rows=8_000, duration_ms=9_000, behind=0)))
+    assert flooded is not None
+    assert flooded.rows_per_ms == pytest.approx(8)
+
+
+def test_a_rate_that_rises_is_seen_at_once_and_one_that_falls_after_a_while() -> None:
+    up = inflow([sample(number, input_rows=1_000 if number < 10 else 2_000) for number in range(12)])
+    down = inflow([sample(number, input_rows=2_000 if number < 10 else 1_000) for number in range(12)])
+    assert up is not None
+    assert down is not None
+    assert up.rows_per_ms == 2
+    assert down.rows_per_ms == pytest.approx(2, rel=0.15)

@@ -109,6 +109,8 @@ class Planner:
         batch = record.pace.latest
         if isinstance(event, ev.QueryProgress) and event.run == record.run and batch is not None:
             memory.batch(event, batch, at)
+        if isinstance(event, ev.QueryIdle) and event.run == record.run:
+            memory.rested(at)
         self.stale = True
 
     def forget(self, query: str) -> None:
@@ -170,8 +172,7 @@ class Planner:
         """Take over what a query is granted; say whether that is something else than before."""
         memory, wish = self._memories[query], granted.wish
         window = view.queries[query].settings.scale_down_window_ms
-        if wish.unsmoothed is not None:
-            memory.wants(turn.now, wish.unsmoothed, window)
+        memory.wants(turn.now, wish.unsmoothed or wish.slots, window)
         memory.until = wish.until
         before = memory.granted or view.queries[query].slots
         self._tell(query, memory, granted, before, turn)

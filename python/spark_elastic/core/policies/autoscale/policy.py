@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import median
 
 from attrs import frozen
 
@@ -21,6 +22,8 @@ from spark_elastic.core.turn import Number
 
 _SETTLED = 2
 """As many batches have to have run with the slots of now before these are judged."""
+_READY_MS = 30_000.0
+"""How long an executor takes to come, until measured."""
 _FAR = 2
 """A first batch that takes so many times its interval is reason enough to have twice the slots."""
 _STEP_BEHIND = 1.25
@@ -44,7 +47,7 @@ def _wish_for(query: QueryFigures, view: ClusterView) -> QueryWish | None:
     current = query.granted or max(query.lower, min(query.upper, query.slots))
     if query.idle:
         return _Weighing(query, view, current, {}).down(max(1, query.lower), "autoscale_idle", {})
-    found = Figures.of(query)
+    found = Figures.of(query, _ready_ms(view))
     if found is None:
         if _overruns_at_once(query, current):
             numbers = {"batch_ms": query.samples[-1].duration_ms, "interval_ms": query.facts.trigger_ms}
@@ -52,6 +55,11 @@ def _wish_for(query: QueryFigures, view: ClusterView) -> QueryWish | None:
         # What is not known is not zero: what it has, it keeps.
         return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
     return _Weighing(query, view, current, found.numbers(current)).decide(found)
+
+
+def _ready_ms(view: ClusterView) -> float:
+    """Tell how long an executor takes from its request until it is there, by the last ones."""
+    return float(median(view.startups_ms)) if view.startups_ms else _READY_MS
 
 
 def _overruns_at_once(query: QueryFigures, current: int) -> bool:
@@ -119,7 +127,9 @@ class _Weighing:
         if target.slots >= self.current:
             told = {**numbers, "fewer": slots, "window_ms": own.scale_down_window_ms}
             return self._wish(self.current, waits, told, unsmoothed=slots, until=target.until)
-        step = one_step(self.current, target.slots, own.most_down)
+        # What is not read at all needs no proof that fewer slots do.
+        part = 1.0 if self.query.idle else own.most_down
+        step = one_step(self.current, target.slots, part)
         if not down_pays(self.query, self.current, step):
             return self._wish(self.current, "autoscale_down_dear", {"fewer": slots}, unsmoothed=slots)
         return self._wish(step, reason, numbers, unsmoothed=slots, until=target.until)

@@ -46,7 +46,7 @@ def test_more_load_gets_executors_at_once_and_less_gives_them_back_after_the_win
     world.run(600)
     assert world.executors in (low, low + 1)
     assert "autoscale_up" in world.reasons() or "autoscale_up_backlog" in world.reasons()
-    assert {"autoscale_down", "autoscale_down_waits", "executors_wanted"} <= {*world.reasons()}
+    assert {"autoscale_down", "executors_wanted", "executors_not_wanted"} <= {*world.reasons()}
     world.scene.check()
 
 
@@ -80,7 +80,7 @@ def test_a_backlog_is_drained_and_nothing_is_given_back_before() -> None:
     drained = (world.scene.now - world.began) // 1_000
     assert 400 < drained < 900, "not caught up within the time for it"
     assert "autoscale_up_backlog" in world.reasons()
-    granted = turns([seen for seen in world.seen if 300 < seen[0] < drained])
+    granted = turns([seen for seen in world.seen if 300 < seen[0] < drained - 20])
     assert granted == sorted(granted), "scaled down while it drains"
     world.run(600)
     assert world.executors <= 4

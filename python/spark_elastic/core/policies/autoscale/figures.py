@@ -71,9 +71,12 @@ class Figures:
         overruns = interval > 0 and all(sample.duration_ms > interval for sample in last)
         return overruns or (self.drain is not None and self.inflow.grows)
 
-    def needed(self, load: float) -> Needed:
-        """Count the slots that it needs to have this load, and what has piled up gone in time."""
-        more = 0.0 if self.drain is None else self.drain.rows_per_ms
+    def needed(self, load: float, *, steady: bool = False) -> Needed:
+        """Count the slots that it needs to have this load, and what has piled up gone in time.
+
+        Those that are `steady` are needed for what comes in alone.
+        """
+        more = 0.0 if self.drain is None or steady else self.drain.rows_per_ms
         limit = self.inflow.batch_rows if self.inflow.limited else None
         rate = self.inflow.rows_per_ms + more
         return needed(self.model, self.objective, rate, load=min(1.0, load), batch_rows=limit)

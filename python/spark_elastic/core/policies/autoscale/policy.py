@@ -82,29 +82,30 @@ class _Weighing:
 
     def decide(self, found: Figures) -> QueryWish:
         own = self.query.settings
-        need = found.needed(own.target_load)
+        need = found.needed(own.target_load, steady=found.drain is not None and not self._has_run_with_all)
         limit = _limit(found, need)
-        slots = self._filled(need.whole if limit is None else min(need.whole, limit.slots), limit)
+        slots = self._filled(found, need.whole if limit is None else min(need.whole, limit.slots), limit)
+        # What has piled up is gone one day: what is remembered for the window is needed for what comes in.
+        steady = min(slots, self._filled(found, found.needed(own.target_load, steady=True).whole, limit))
         reason, numbers = "autoscale_keeps", dict[str, Number]()
         if limit is not None and (limit.slots <= need.whole or slots <= limit.slots < self.current):
             reason, numbers = limit.reason, {**limit.numbers}
         if slots > self.current:
             if found.needed(own.target_load + own.load_band).slots <= self.current:
-                return self._wish(self.current, "autoscale_keeps", {}, unsmoothed=slots)
+                return self._wish(self.current, "autoscale_keeps", {}, unsmoothed=steady)
             if reason == "autoscale_keeps":
                 reason = "autoscale_up" if found.drain is None else "autoscale_up_backlog"
-            return self._wish(slots, reason, numbers)
-        has_all = self._is_settled and self.query.slots >= self.current
-        if found.falls_behind and limit is None and has_all:
+            return self._wish(slots, reason, numbers, unsmoothed=steady)
+        if found.falls_behind and limit is None and self._has_run_with_all:
             more = max(self.current + 1, math.ceil(self.current * _STEP_BEHIND))
             return self._wish(more, "autoscale_falls_behind", {})
         if slots == self.current:
-            return self._wish(slots, reason, numbers)
+            return self._wish(slots, reason, numbers, unsmoothed=steady)
         if limit is not None and limit.slots < self.current and limit.slots < need.whole:
             # What does not help is given back at once, not when a window is over.
             return self._wish(slots, reason, numbers)
         if found.drain is not None and reason == "autoscale_keeps":
-            return self._wish(self.current, "autoscale_draining", {}, unsmoothed=self.current)
+            return self._wish(self.current, "autoscale_draining", {}, unsmoothed=steady)
         if found.needed(max(0.01, own.target_load - own.load_band)).slots >= self.current:
             return self._wish(self.current, reason, numbers, unsmoothed=slots)
         waits = "autoscale_down_waits" if reason == "autoscale_keeps" else reason
@@ -143,12 +144,25 @@ class _Weighing:
             for sample in last
         )
 
-    def _filled(self, slots: int, limit: Bottleneck | None) -> int:
-        """Fill the last executor, where there is no other query that could use its slots."""
-        if len(self.view.queries) > 1 or limit is not None:
-            return slots
+    @property
+    def _has_run_with_all(self) -> bool:
+        """Whether the slots that it was granted are there, and have been measured."""
+        return self._is_settled and self.query.slots >= self.current
+
+    def _filled(self, found: Figures, slots: int, limit: Bottleneck | None) -> int:
+        """Fill the last executor, where there is no other query that could use its slots.
+
+        One executor less will do where that brings the load into the upper half of the band at most: what a
+        measurement is off by is to cost no executor.
+        """
         each = self.view.usual_slots
-        return max(slots, min(self.query.upper, -(-slots // each) * each))
+        if len(self.view.queries) > 1 or limit is not None or each == 1:
+            return slots
+        own, filled = self.query.settings, -(-slots // each) * each
+        less = filled - each
+        if less > 0 and found.needed(own.target_load + own.load_band / 2).slots <= less:
+            filled = less
+        return min(filled, max(slots, self.query.upper))
 
     def _wish(
         self,

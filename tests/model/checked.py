@@ -100,9 +100,10 @@ class Checked(StandIn):
         # What was due before the bounds changed is done first, by the old ones.
         held = given.mode == "adaptive" and not given.hands_off
         if held and isinstance(action, StartQuery) and action.cause not in self.changes:
-            lower = self.needed_by("running", also=action.query)
+            lower = self.needed(self.first_of_running(action.query))
             total = self.scene.scheduler.slots.total
             assert self.excused or total >= lower, "started below the lower bounds"
+            self.excused |= self.needed_by("running", also=action.query) > total
         if action.partitions is not None:
             facts = self.facts[action.query]
             # After a failure it starts with what it had.
@@ -124,6 +125,26 @@ class Checked(StandIn):
         """Add up the lower bounds of queries with some standing, and of one more."""
         machines = self.scene.scheduler._machines
         return self.needed([q for q, m in machines.items() if m.record.standing in standings or q == also])
+
+    def first_of_running(self, query: str) -> list[str]:
+        """Name the queries whose lower bounds come before those of one that starts, and that one itself.
+
+        What starts again after a failure comes before those that run with a lower priority, and with it what
+        shares its slots.
+        """
+        machines = self.scene.scheduler._machines
+        again = [
+            machine.record.requirements.priority
+            for other, machine in machines.items()
+            if machine.record.standing == "recovering"
+            or (other == query and self.phase.get(query) == "failed")
+        ]
+
+        def comes_first(other: str) -> bool:
+            record = machines[other].record
+            return record.standing == "running" and record.requirements.priority >= max(again, default=-99)
+
+        return [other for other in machines if other == query or comes_first(other)]
 
     def needed(self, queries: list[str]) -> int:
         """Add up the lower bounds of queries: within a group the largest counts."""

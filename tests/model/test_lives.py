@@ -63,6 +63,12 @@ SETTINGS = st.builds(
         ),
     ),
     history_size=st.sampled_from([1, 4]),
+    policy=st.sampled_from(["declared", "autoscale", "autoscale"]),
+    scale_down_window_ms=st.sampled_from([0, 5_000, 300_000]),
+    target_load=st.sampled_from([0.1, 0.75]),
+    max_lag_ms=st.sampled_from([None, 2_000]),
+    min_executors=st.sampled_from([0, 0, 3]),
+    max_executors=st.sampled_from([None, None, 3]),
 )
 
 
@@ -129,6 +135,22 @@ class Lives(Checked):
             self.fresh.discard(query)
             self.see(self.scene.batch(duration_ms, self.partitions[query], query, f"r{query}"))
 
+    @rule(query=QUERIES, rows=st.sampled_from([10, 1_000, 5_000]), behind=st.sampled_from([None, 0, 40_000]))
+    def batches_are_committed(self, query: str, rows: int, behind: int | None) -> None:
+        """As many as a policy needs to know what comes in; as it knows what each of them takes."""
+        for _ in range(5):
+            if self.phase.get(query) == "running":
+                self.let_pass(1_500)
+            if self.phase.get(query) == "running":
+                self.fresh.discard(query)
+                now, count = self.scene.now, self.partitions[query]
+                took = 100 + rows // (1 + count)
+                fields = {"input_rows": rows, "records_behind": behind, "duration_ms": took}
+                self.send(
+                    ev.QueryProgress, query=query, run=f"r{query}", batch=now, started=now - took,
+                    partitions=count, **fields,
+                )  # fmt: skip
+
     @rule(query=QUERIES, error=st.sampled_from([None, "boom"]))
     def query_ends(self, query: str, error: str | None) -> None:
         self.ends(query, error)
@@ -165,7 +187,11 @@ class Lives(Checked):
         most = self.scene.settings.max_parallelism
         self.bounds[query] = (1, most)
         self.changes.add(f"s{len(self.scene.log) + 1}")
+        machines = self.scene.scheduler._machines
+        before = [q for q, m in machines.items() if m.record.standing == "running" or q == query]
         self.send(ev.RequirementsDropped, query=query, by="somebody")
+        # What is configured can be more than what had been asked for.
+        self.excused |= self.needed(before) > self.scene.scheduler.slots.total
 
     @rule(query=QUERIES, stop=st.booleans(), folder=st.sampled_from(["/savepoints", None]))
     def somebody_wants_a_savepoint(self, query: str, stop: bool, folder: str | None) -> None:

@@ -1,7 +1,7 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
 Logs, history, UI and ``explain`` show these sentences and make up none of their own. Those about batch
-stages stand in `batch/reasons.py`, those about bounds in `bounds/reasons.py`. `sentences.py` says what a
+stages, bounds and policies stand in `reasons.py` of their own rooms. `sentences.py` says what a
 sentence may have in it.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_elastic.core.bounds.reasons import BOUNDS_REASONS
+from spark_elastic.core.policies.reasons import POLICY_REASONS
 from spark_elastic.core.sentences import Reason, fill
 
 REASONS: Mapping[str, Reason] = {
@@ -360,6 +361,7 @@ REASONS: Mapping[str, Reason] = {
         "info", "Left out a {event} event, which makes no sense while the query is {state}."
     ),
     **BOUNDS_REASONS,
+    **POLICY_REASONS,
 }
 
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."

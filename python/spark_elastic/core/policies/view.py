@@ -1,0 +1,160 @@
+"""What a policy sees: one moment of the application, frozen.
+
+All times are epoch ms, all names that end in ``_ms`` are durations in ms. What nobody knows is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.events import OffsetsBehind, QueryFacts
+from spark_elastic.core.keys.rescaling import Mode
+from spark_elastic.core.load.pace import Batch
+from spark_elastic.core.policies.sizes import size_class
+from spark_elastic.core.settings import CoreSettings
+
+
+@frozen(kw_only=True)
+class ExecutorFigures:
+    """One executor that takes tasks: its `slots`, and since when it is known."""
+
+    executor: str
+    slots: int
+    since: int
+    held_bytes: int = 0
+
+
+@frozen(kw_only=True)
+class Sample(Batch):
+    """One committed micro-batch: when it `started`, and when it was heard of (`at`).
+
+    `behind` are the rows that its sources had and it did not read, None if no source says it.
+    `offsets_behind` are those of the partitions of the source furthest behind. `source_tasks` are the tasks
+    that read its sources, the most of any source, None if that is not known. One is not `steady` if the
+    slots or the partitions were changed while it ran: its duration belongs to neither.
+
+    `rows_per_batch` are the rows of one micro-batch, where the sender has folded several into this one: their
+    mean. `size` numbers what counts as the same. `parallelism` is how many slots the batch has kept busy: its
+    partitions, by the waves that they took, at least 1. A source with fewer tasks than that leaves slots idle
+    only in its own stage, so it is not counted there.
+    """
+
+    at: int
+    started: int
+    behind: int | None = None
+    offsets_behind: OffsetsBehind | None = None
+    source_tasks: int | None = None
+    steady: bool = True
+
+    # Derived from the fields above, once: each decision asks for them.
+    rows_per_batch: float = field(init=False, eq=False)
+    parallelism: float = field(init=False, eq=False)
+    size: int = field(init=False, eq=False)
+
+    @rows_per_batch.default
+    def _rows_per_batch(self) -> float:
+        return self.input_rows / self.batches
+
+    @parallelism.default
+    def _parallelism(self) -> float:
+        partitions = max(1, self.partitions)
+        return partitions / -(-partitions // self.slots) if self.slots > 0 else 1.0
+
+    @size.default
+    def _size(self) -> int:
+        return size_class(self.rows_per_batch)
+
+
+@frozen(kw_only=True)
+class Applied:
+    """The slots that a query could use, and the partitions that it had, from `at` on."""
+
+    at: int
+    slots: int
+    partitions: int | None
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """The slots for which the figures alone have called, from `at` until `last`: before any window."""
+
+    at: int
+    last: int
+    slots: int
+
+
+@frozen(kw_only=True)
+class QueryFigures:
+    """One query.
+
+    `requirements` are those declared for it; nothing that a policy wants goes beyond them. `settings` are
+    those that count for it. `slots` are those that it can use now, `partitions` the count in force, None
+    while it is unknown. One that is `held` waits to be started, one that is `idle` has had nothing to read
+    for a while, one that is `moving` has a rescale ordered. `movable` says that its count can be changed at
+    all. `samples` are its last micro-batches, `earlier` a few from before that ran with other slots or other
+    loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest last.
+    `granted` are the slots that the policy has been granted, None before that, and `granted_at` since when
+    (epoch ms). `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
+    """
+
+    query: str
+    facts: QueryFacts
+    settings: CoreSettings
+    requirements: Requirements
+    slots: int
+    partitions: int | None = None
+    held: bool = False
+    idle: bool = False
+    moving: bool = False
+    movable: bool = True
+    samples: tuple[Sample, ...] = ()
+    earlier: tuple[Sample, ...] = ()
+    applied: tuple[Applied, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
+    granted: int | None = None
+    granted_at: int = 0
+    pauses_ms: tuple[int, ...] = ()
+    state_bytes: int = 0
+
+    @property
+    def lower(self) -> int:
+        """The fewest slots that were declared for its shuffle."""
+        return self.requirements.lower
+
+    @property
+    def upper(self) -> int:
+        """The most slots that were declared for its shuffle."""
+        return self.requirements.upper
+
+    @property
+    def latest(self) -> Sample | None:
+        """The last micro-batch, None before the first."""
+        return self.samples[-1] if self.samples else None
+
+    @property
+    def behind(self) -> int | None:
+        """The rows that its sources have and it has not read, None if that is not known."""
+        latest = self.latest
+        return None if latest is None else latest.behind
+
+
+@frozen(kw_only=True)
+class ClusterView:
+    """The application at the time `at`.
+
+    `slots` are those of all `executors`; one that is not there yet is taken to have `usual_slots`.
+    `requested` is the number of executors that was asked for last, None if none was. `startups_ms` are the
+    times from the request of an executor until it was there, of the last ones that came.
+    """
+
+    at: int
+    mode: Mode
+    slots: int
+    usual_slots: int = 1
+    executors: tuple[ExecutorFigures, ...] = ()
+    requested: int | None = None
+    startups_ms: tuple[int, ...] = ()
+    queries: Mapping[str, QueryFigures] = field(factory=dict)

@@ -8,7 +8,7 @@ default of its mode, it is the default of the query's mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -21,6 +21,7 @@ from spark_elastic.core.keys.contradictions import contradictions
 from spark_elastic.core.keys.key import PREFIX, Key, fields_of, key_of, view_of
 from spark_elastic.core.name_patterns import merged
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.turn import Turn
 
 
 def settings_of(
@@ -61,6 +62,18 @@ def own_texts(settings: CoreSettings, application: CoreSettings) -> dict[str, st
     if settings.restart != application.restart:
         found |= _restart_texts(settings.restart, application.restart)
     return found
+
+
+def report_settings(
+    query: str, own: CoreSettings | None, application: CoreSettings, problems: Sequence[str], turn: Turn
+) -> None:
+    """Publish what was wrong with the settings of a query, and those that it has beside the application's."""
+    if problems:
+        turn.report("own_settings_refused", query=query, errors="; ".join(problems))
+    if own is not None:
+        texts = own_texts(own, application)
+        shown = ", ".join(f"{PREFIX}{name} is {text}" for name, text in texts.items())
+        turn.report("own_settings", query=query, settings=shown)
 
 
 def may_restart(application: CoreSettings, file: PolicyFileChanged | None) -> bool:

@@ -1,27 +1,16 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
 Logs, history, UI and ``explain`` show these sentences and make up none of their own. Those about batch
-stages stand in `batch/reasons.py`. `sentences.py` says what a sentence may have in it.
+stages stand in `batch/reasons.py`, those about policies in `policies/reasons.py`. `sentences.py` says what a
+sentence may have in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
-
-from spark_elastic.core.actions import DecisionKind
-from spark_elastic.core.sentences import fill
-
-
-@frozen
-class Reason:
-    """One entry: the kind of its decisions, its sentence, and whether a query hears it only once."""
-
-    kind: DecisionKind
-    sentence: str
-    once: bool = False
-
+from spark_elastic.core.policies.reasons import POLICY_REASONS
+from spark_elastic.core.sentences import Reason, fill
 
 REASONS: Mapping[str, Reason] = {
     # Starts
@@ -379,6 +368,7 @@ REASONS: Mapping[str, Reason] = {
     "unexpected": Reason(
         "info", "Left out a {event} event, which makes no sense while the query is {state}."
     ),
+    **POLICY_REASONS,
 }
 
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."

@@ -30,7 +30,7 @@ from typing import Any
 from attrs import define, field
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import Action, Configure
+from spark_elastic.core.actions import Action
 from spark_elastic.core.bounds.declarations import Declarations
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Claim, Share, share_out
@@ -39,10 +39,11 @@ from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.failures.exponential_delay import SeededJitter
 from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, NoRestart, RestartStrategy
-from spark_elastic.core.keys.key import PREFIX
-from spark_elastic.core.own_settings import may_restart, own_texts
+from spark_elastic.core.own_settings import may_restart, report_settings
+from spark_elastic.core.policies.planner import Planner
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.machine import QueryMachine
+from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.query.view import Queries, QueryView
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
@@ -62,6 +63,7 @@ class Scheduler:
     _machines: dict[str, QueryMachine] = field(factory=dict, init=False)
     _declarations: Declarations = field(init=False)
     _supply: Supply = field(init=False)
+    _planner: Planner = field(init=False)
     _moves: MoveQueue = field(init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
@@ -77,6 +79,7 @@ class Scheduler:
     def __attrs_post_init__(self) -> None:
         self._declarations = Declarations(self.settings)
         self._supply = Supply(self.settings)
+        self._planner = Planner(self.settings)
         self._moves = MoveQueue(self.settings.max_concurrent_rescales)
 
     @classmethod
@@ -146,10 +149,12 @@ class Scheduler:
                 self.slots.apply(event)
                 turn.slots = self.slots.total
                 self._supply.stale = True
+                self._planner.executor_event(event, self._supply, self.slots)
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
             case ev.TimerFired():
                 self._supply.timer_fired(event.timer)
+                self._planner.alarm.rings(event.timer)
             case ev.QuerySubmitted():
                 self._submitted(event, turn)
             case ev.RequirementsRequested():
@@ -164,10 +169,15 @@ class Scheduler:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
         self._took_over = isinstance(event, ev.Snapshot)
         self._tell_shares(turn)
+        if self._planner.has_to_decide(self._now):
+            self._plan(turn)
         if self._moves.stale:
             self._let_move(turn)
         if self._supply.has_to_look(self._now):
-            self._supply.reconcile(self.slots, self._live_requirements(), turn)
+            requested, planned = self._supply.demand.requested, self._planner.plans
+            self._supply.reconcile(self.slots, self._live_requirements(), turn, planned=planned)
+            self._planner.requested(self._now, requested, self._supply, self.slots)
+        self._planner.alarm.keep(self._planner.due, turn)
         return tuple(turn.actions)
 
     def _tell(self, query: str, event: inner.QueryInput, turn: Turn) -> None:
@@ -178,8 +188,10 @@ class Scheduler:
             machine.handle(event, turn)
             if machine.record.standing != standing:
                 self._claims_changed = True
+            self._planner.told(machine.record, event, turn.now)
             if machine.is_finished:
                 self._supply.stale = True
+                self._planner.forget(query)
                 self._forget_finished()
 
     def _tell_shares(self, turn: Turn) -> None:
@@ -194,6 +206,13 @@ class Scheduler:
                 record = self._machines[query].record
                 if record.share != record.known_share:
                     self._tell(query, inner.SlotsChanged(), turn)
+
+    def _plan(self, turn: Turn) -> None:
+        """Ask the policies what the queries should have, and let them have it."""
+        records = {query: self._machines[query].record for query in self._live()}
+        changed = self._planner.decide(records, self.slots, self._supply, turn)
+        self._put_in_force({query: records[query] for query in changed}, turn)
+        self._tell_shares(turn)
 
     def _share_out(self) -> None:
         """Give every query its share of the slots; it is told of it before the turn ends."""
@@ -238,6 +257,7 @@ class Scheduler:
         self.slots.replace(event.executors, task)
         turn.slots = self.slots.total
         self._supply.begin(event.conf, task, turn)
+        self._planner.begin(event.executors, turn.now)
         self._share_out()
         shown = {info.facts.query: info for info in event.queries}
         for query in self._live():
@@ -253,17 +273,7 @@ class Scheduler:
             own is not None and not isinstance(own.restart, NoRestart) for own in running
         )
         self._asks_of_failures = restarts and not settings.advise_only
-        turn.emit(
-            Configure(
-                id=turn.next_action(),
-                cause=turn.cause,
-                warm_up_ms=0 if settings.advise_only else settings.warm_up_ms,
-                hang_ms=settings.hang_ms,
-                start_wait_ms=settings.start_wait_ms,
-                decision_wait_ms=settings.decision_wait_ms,
-                restarts=self._asks_of_failures,
-            )
-        )
+        turn.configure(restarts=self._asks_of_failures)
 
     def _submitted(self, event: ev.QuerySubmitted, turn: Turn) -> None:
         machine = self._machines.get(event.query)
@@ -278,7 +288,7 @@ class Scheduler:
         for info in infos:
             query = info.facts.query
             own, problems = self._declarations.settings_of(info.facts)
-            self._report_settings(query, own, problems, turn)
+            report_settings(query, own, self.settings, problems, turn)
             requirements = self._requirements(info.facts, own, turn)
             self._machines.pop(query, None)
             self._machines[query] = QueryMachine.found(info, self._now, self.settings, own, requirements)
@@ -287,16 +297,6 @@ class Scheduler:
         self._share_out()
         for info in infos:
             self._tell(info.facts.query, inner.Begun(found=found), turn)
-
-    def _report_settings(
-        self, query: str, own: CoreSettings | None, problems: Sequence[str], turn: Turn
-    ) -> None:
-        if problems:
-            turn.report("own_settings_refused", query=query, errors="; ".join(problems))
-        if own is not None:
-            texts = own_texts(own, self.settings)
-            shown = ", ".join(f"{PREFIX}{name} is {text}" for name, text in texts.items())
-            turn.report("own_settings", query=query, settings=shown)
 
     def _requirements(self, facts: ev.QueryFacts, own: CoreSettings | None, turn: Turn) -> Requirements:
         requirements, errors = self._declarations.requirements(facts, own)
@@ -326,7 +326,7 @@ class Scheduler:
             running = None if first else record.settings or self.settings
             own, problems = self._declarations.settings_of(record.facts, running)
             changed = own != record.settings
-            self._report_settings(query, own if changed else None, problems, turn)
+            report_settings(query, own if changed else None, self.settings, problems, turn)
             if changed:
                 if own is None:
                     turn.report("no_own_settings", query=query)
@@ -337,13 +337,19 @@ class Scheduler:
 
     def _tell_bounds(self, queries: Iterable[str], turn: Turn) -> None:
         """Look again at what these queries may have; there may be unknown ones among them."""
+        known = {query: self._machines[query] for query in queries if query in self._machines}
+        live = {query: machine.record for query, machine in known.items() if not machine.is_finished}
+        for record in live.values():
+            record.declared = self._requirements(record.facts, record.settings, turn)
+        self._put_in_force(live, turn)
+
+    def _put_in_force(self, records: Mapping[str, QueryRecord], turn: Turn) -> None:
+        """Give queries the requirements that follow from what is declared for them and granted to them."""
         changed: dict[str, Requirements] = {}
-        for query in queries:
-            machine = self._machines.get(query)
-            if machine is None or machine.is_finished:
-                continue
-            requirements = self._requirements(machine.record.facts, machine.record.settings, turn)
-            if requirements != machine.record.requirements:
+        for query, record in records.items():
+            own = record.settings or self.settings
+            requirements = self._planner.requirements(query, record.declared, own)
+            if requirements != record.requirements:
                 changed[query] = requirements
         if not changed:
             return
@@ -369,6 +375,7 @@ class Scheduler:
         for query, machine in self._machines.items():
             assert machine.record.facts.query == query
             machine.record.validate()
+        self._planner.validate()
         for query, share in self._shares({}).items():
             record = self._machines[query].record
             assert share == record.share == record.known_share

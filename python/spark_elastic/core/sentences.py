@@ -10,6 +10,19 @@ from functools import cache
 from string import Formatter
 from typing import Any
 
+from attrs import frozen
+
+from spark_elastic.core.actions import DecisionKind
+
+
+@frozen
+class Reason:
+    """One entry: the kind of its decisions, its sentence, and whether a query hears it only once."""
+
+    kind: DecisionKind
+    sentence: str
+    once: bool = False
+
 
 def duration(ms: float) -> str:
     """Write a duration as the sentences do."""

@@ -9,7 +9,8 @@ from attrs import field, frozen
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import NoRestart, RestartPolicy
-from spark_elastic.core.keys import batch, records, rescaling, resources
+from spark_elastic.core.keys import autoscale, batch, records, rescaling, resources
+from spark_elastic.core.keys.autoscale import PolicyName
 from spark_elastic.core.keys.key import of
 from spark_elastic.core.keys.rescaling import ExplicitParallelism, Mode, RescalePolicy, StateStore
 
@@ -48,6 +49,18 @@ class CoreSettings:
     scaling_interval_max_ms: int | None = of(rescaling.SCALING_INTERVAL_MAX_MS)
     rescale_policy: RescalePolicy = of(rescaling.RESCALE_POLICY)
 
+    policy: PolicyName = of(autoscale.POLICY)
+    target_load: float = of(autoscale.LOAD)
+    load_band: float = of(autoscale.BAND)
+    max_lag_ms: int | None = of(autoscale.MAX_LAG_MS)
+    catch_up_ms: int = of(autoscale.CATCH_UP_MS)
+    scale_down_window_ms: int = of(autoscale.WINDOW_MS)
+    most_down: float = of(autoscale.MOST_DOWN)
+    min_executors: int = of(autoscale.MIN_EXECUTORS)
+    max_executors: int | None = of(autoscale.MAX_EXECUTORS)
+    quota_cores: int | None = of(autoscale.QUOTA_CORES)
+    quota_memory: int | None = of(autoscale.QUOTA_MEMORY)
+
     restart: RestartPolicy = field(factory=NoRestart)
 
     explicit_parallelism: ExplicitParallelism = of(rescaling.EXPLICIT_PARALLELISM)
@@ -66,3 +79,8 @@ class CoreSettings:
     def hands_off(self) -> bool:
         """Whether nothing is done to a query: it is only advised, or left to plain Spark."""
         return self.advise_only or self.mode == "off"
+
+    @property
+    def measures(self) -> bool:
+        """Whether more than the declared bounds says how many slots a query should have."""
+        return self.mode == "adaptive" and self.policy != "declared"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import define, field, frozen
 
 from spark_elastic.core import reasons
-from spark_elastic.core.actions import Action, CancelTimer, Decision, Report, SetTimer
+from spark_elastic.core.actions import Action, CancelTimer, Configure, Decision, Report, SetTimer
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.settings import CoreSettings
 
@@ -52,6 +52,21 @@ class Turn:
         """Give the id for an action."""
         self._counters.actions += 1
         return f"a{self._counters.actions}"
+
+    def configure(self, *, restarts: bool) -> None:
+        """Tell the shim its limits, and whether it is to ask what becomes of a query that has failed."""
+        settings = self.settings
+        self.emit(
+            Configure(
+                id=self.next_action(),
+                cause=self.cause,
+                warm_up_ms=0 if settings.advise_only else settings.warm_up_ms,
+                hang_ms=settings.hang_ms,
+                start_wait_ms=settings.start_wait_ms,
+                decision_wait_ms=settings.decision_wait_ms,
+                restarts=restarts,
+            )
+        )
 
     def emit(self, action: Action) -> None:
         """Send an action out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_elastic.core.reasons import Reason
+from spark_elastic.core.sentences import Reason
 
 STAGE_REASONS: Mapping[str, Reason] = {
     # How many partitions a shuffle writes

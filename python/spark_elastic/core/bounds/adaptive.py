@@ -42,8 +42,8 @@ def requirements(
         bound_by = "spark.elastic.maxParallelism"
 
     open_ = Bounds(upper=maximum)
-    # Who declares no more than the widest bounds declares none.
-    bounded = any(declared != open_ for declared in (bounds or {}).values())
+    # Who declares no more than the widest bounds declares none. A policy that measures declares some for all.
+    bounded = settings.measures or any(declared != open_ for declared in (bounds or {}).values())
     shares = sharing(facts.query, wanted, bounded=bounded)
 
     def vertex(id: str, bounds: Bounds) -> Vertex:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from attrs import define, field, frozen
 
 from spark_elastic.core.bounds.requirements import Requirements, joined_groups
+from spark_elastic.core.cluster.quota import ExecutorLimits
 from spark_elastic.core.cluster.slots import SlotPool
 
 EVERY = 2**31 - 1
@@ -42,7 +43,8 @@ class ExecutorDemand:
     again when there are more or fewer, and at `retry_at` (epoch ms), later after each of `refusals` in a row.
     `surplus_since` is when there were first more executors than wanted (epoch ms), `releasing` are those that
     were given back and are not gone yet, `advised` is the last surplus (wanted, here) of which was only said
-    that it could be given back.
+    that it could be given back. `limited` are the executors that are wanted and the fewer that there may be,
+    None if all may; `limited_told` is what was said of that last.
     """
 
     idle_ms: int
@@ -55,6 +57,8 @@ class ExecutorDemand:
     surplus_since: int | None = None
     releasing: frozenset[str] = field(factory=frozenset)
     advised: tuple[int, int] | None = None
+    limited: tuple[int, int] | None = None
+    limited_told: tuple[int, int] | None = None
 
     @property
     def due(self) -> int | None:
@@ -64,18 +68,29 @@ class ExecutorDemand:
         return self.surplus_since + self.idle_ms
 
     def reconcile(
-        self, at: int, pool: SlotPool, queries: Iterable[Requirements], most: int
+        self,
+        at: int,
+        pool: SlotPool,
+        queries: Iterable[Requirements],
+        most: int,
+        limits: ExecutorLimits,
     ) -> ExecutorOrder | None:
-        """Compare what is wanted with what is there; `most` is the parallelism that counts as no bound."""
+        """Compare what is wanted with what is there; `most` is the parallelism that counts as no bound.
+
+        Of more executors than the `limits` allow as many are wanted as fit.
+        """
         self.releasing &= pool.executors.keys()
         here = pool.usable
         if self.releasing:
             here = {id: slots for id, slots in here.items() if id not in self.releasing}
         queries = tuple(queries)
-        if self.gives_all and any(query.upper >= most for query in queries):
+        self.limited = None
+        takes_all = self.gives_all and any(query.upper >= most for query in queries)
+        if takes_all and limits.most is None:
             self.surplus_since = self.advised = None
             return None if self.requested is None else self._request(at, here, EVERY, len(here))
-        wanted = self._wanted(here, queries, most)
+        wanted = limits.most if takes_all else self._wanted(here, queries, most)
+        wanted = self._allowed(wanted, len(here), limits)
         if wanted is None or wanted <= len(here):
             self.refusals, self.retry_at = 0, None
         if wanted is None or wanted >= len(here):
@@ -147,6 +162,16 @@ class ExecutorDemand:
             return None
         wanted = -(-slots // max(here.values(), default=self.usual_slots))
         return max(wanted, len(here)) if needed else wanted
+
+    def _allowed(self, wanted: int | None, here: int, limits: ExecutorLimits) -> int | None:
+        """Put what is wanted within the limits; where nobody has said how many, they count alone."""
+        if wanted is None:
+            allowed = limits.within(here)
+            return None if allowed == here else allowed
+        allowed = limits.within(wanted)
+        if allowed < wanted:
+            self.limited = (wanted, allowed)
+        return allowed
 
     def _surplus(
         self, at: int, pool: SlotPool, here: Mapping[str, int], wanted: int, total: int

@@ -7,14 +7,16 @@ from collections.abc import Iterable, Mapping
 from attrs import define, evolve, field
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
+from spark_elastic.core.alarm import Alarm
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.executors import EVERY, ExecutorDemand, ExecutorOrder
+from spark_elastic.core.cluster.quota import ExecutorLimits, executor_memory
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.events import ActionFailed, ActionOutcome
 from spark_elastic.core.flags import is_on
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.turn import Timer, Turn
+from spark_elastic.core.turn import Turn
 
 
 @define
@@ -22,8 +24,8 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet, `timer` is the one that is set. `stale` says that the executors, the bounds or the
-    queries are not those of the last look.
+    been answered yet. `limits` are those of the application. `stale` says that the executors, the bounds or
+    the queries are not those of the last look.
     """
 
     settings: CoreSettings
@@ -31,7 +33,8 @@ class Supply:
     allowed: bool = True
     decommissions: bool = False
     orders: set[str] = field(factory=set)
-    timer: Timer | None = None
+    alarm: Alarm = field(factory=Alarm)
+    limits: ExecutorLimits = field(factory=ExecutorLimits)
     stale: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -39,11 +42,13 @@ class Supply:
 
     def begin(self, conf: Mapping[str, str], task: TaskSize, turn: Turn) -> None:
         """Take in what Spark's own settings say about executors; what is not answered by now is lost."""
-        self.timer = None
+        self.alarm.lost()
         if self.orders:
             self.orders.clear()
             self.demand.lost()
-        self.demand.usual_slots = max(1, task.slots(int(conf.get("spark.executor.cores", "1"))))
+        cores = int(conf.get("spark.executor.cores", "1"))
+        self.demand.usual_slots = max(1, task.slots(cores))
+        self.limits = ExecutorLimits.of(self.settings, cores, executor_memory(conf))
         self.demand.gives_all = conf.get("spark.master", "").startswith("spark://")
         self.decommissions = is_on(conf, "spark.decommission.enabled")
         self.allowed = not is_on(conf, "spark.dynamicAllocation.enabled")
@@ -56,17 +61,23 @@ class Supply:
         due = self.demand.due
         return self.stale or (due is not None and now >= due)
 
-    def reconcile(self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn) -> None:
-        """Order what is missing or too much, and say when to look again."""
+    def reconcile(
+        self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn, *, planned: bool
+    ) -> None:
+        """Order what is missing or too much, and say when to look again.
+
+        `planned` says that a policy has its part in what is wanted.
+        """
         self.stale = False
         if self.settings.mode != "adaptive" or not self.allowed:
             return
-        order = self.demand.reconcile(turn.now, pool, queries, self.settings.max_parallelism)
+        order = self.demand.reconcile(turn.now, pool, queries, self.settings.max_parallelism, self.limits)
+        self._report_limit(len(pool.executors), turn)
         if order is not None:
             # What is given back counts as gone from now on: the rest may be seen in another light.
             self.stale = True
-            self._order(order, len(pool.executors), turn)
-        self._keep_timer(turn)
+            self._order(order, len(pool.executors), turn, planned=planned)
+        self.alarm.keep(self.demand.due, turn)
 
     def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> None:
         """Take in what became of an order; one that was given up, or is nobody's, concerns nobody."""
@@ -82,24 +93,27 @@ class Supply:
 
     def timer_fired(self, timer: str) -> None:
         """Note that what was waited for is due: it is done at the end of the turn."""
-        if self.timer is not None and timer == self.timer.id:
-            self.timer = None
+        if self.alarm.rings(timer):
             self.stale = True
 
-    def _keep_timer(self, turn: Turn) -> None:
-        due = self.demand.due
-        if due is None:
-            return  # one that is set is in vain, and nothing comes of it
-        if self.timer is not None and due < self.timer.at:
-            turn.cancel_timer(self.timer)
-            self.timer = None
-        if self.timer is None:
-            self.timer = turn.set_timer(due)
+    def _report_limit(self, here: int, turn: Turn) -> None:
+        """Say, once each, that more or other executors are wanted than there may be."""
+        if self.demand.limited == self.demand.limited_told:
+            return
+        self.demand.limited_told = self.demand.limited
+        if self.demand.limited is not None:
+            wanted, allowed = self.demand.limited
+            name = self.limits.limited_by
+            turn.report("executors_limited", before=here, after=allowed, wanted=wanted, setting=name)
 
-    def _order(self, order: ExecutorOrder, here: int, turn: Turn) -> None:
+    def _order(self, order: ExecutorOrder, here: int, turn: Turn, *, planned: bool) -> None:
         released = ", ".join(order.release)
-        asked = "executors_unlimited" if order.total == EVERY else "executors_requested"
-        reason = "executors_released" if order.release else asked
+        if order.release:
+            reason = "executors_not_wanted" if planned else "executors_released"
+        elif order.total == EVERY:
+            reason = "executors_unlimited"
+        else:
+            reason = "executors_wanted" if planned else "executors_requested"
         wanted = order.wanted if order.release else order.total
         turn.report(reason, before=here, after=wanted, wanted=wanted, released=released)
         if self.settings.advise_only:
@@ -124,8 +138,9 @@ class Supply:
         self.demand.validate()
         if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
             again = evolve(self.demand)
-            assert again.reconcile(now, pool, queries, self.settings.max_parallelism) is None
+            most = self.settings.max_parallelism
+            assert again.reconcile(now, pool, queries, most, self.limits) is None
             assert again == self.demand
         if self.settings.mode != "adaptive":
             assert not self.orders
-            assert self.timer is None
+            assert self.alarm.timer is None

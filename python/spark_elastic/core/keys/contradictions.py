@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from spark_elastic.core.keys import batch, rescaling, restarts
+from spark_elastic.core.keys import autoscale, batch, rescaling, restarts
 from spark_elastic.core.keys.key import PREFIX, Key
 
 # Two values of which the second may not be below the first, and what to call the first.
@@ -13,6 +13,7 @@ _ORDERED: tuple[tuple[Key[Any], Key[Any], str], ...] = (
     (rescaling.COOLDOWN_MS, rescaling.SCALING_INTERVAL_MAX_MS, "the cooldown after rescaling"),
     (restarts.INITIAL_BACKOFF_MS, restarts.MAX_BACKOFF_MS, "the initial backoff"),
     (batch.MIN_PARALLELISM, batch.MAX_PARALLELISM, batch.MIN_PARALLELISM.full_name),
+    (autoscale.MIN_EXECUTORS, autoscale.MAX_EXECUTORS, autoscale.MIN_EXECUTORS.full_name),
 )
 
 

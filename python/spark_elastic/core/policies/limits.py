@@ -1,4 +1,4 @@
-"""What stands behind every policy: declared bounds, and how many executors an application may have.
+"""What stands behind every policy: declared bounds. How many executors there may be: `cluster/quota.py`.
 
 A wish that goes too far is granted as far as it may, with the reason; nothing is refused as a whole.
 """
@@ -24,43 +24,6 @@ class Granted:
     slots: int
     wish: QueryWish
     reason: str | None = None
-
-
-@frozen(kw_only=True)
-class ExecutorLimits:
-    """How many executors an application may have: from `least` up to `most`, None without a limit.
-
-    `limited_by` names the setting that `most` comes from. With contradicting limits the upper one counts.
-    """
-
-    least: int = 0
-    most: int | None = None
-    limited_by: str = ""
-
-    def within(self, executors: int) -> int:
-        """Return as many executors as are allowed of those that are wanted."""
-        wanted = max(executors, self.least)
-        return wanted if self.most is None else min(wanted, self.most)
-
-
-def executor_limits(
-    *, least: int, most: int | None, quota_cores: int | None, cores: int, quota_bytes: int | None, memory: int
-) -> ExecutorLimits:
-    """Put limits together; an executor has so many `cores` (1 or more) and so many bytes of `memory`.
-
-    A `memory` of 0 is not known: the quota of it is left out.
-    """
-    limits: list[tuple[int, str]] = []
-    if most is not None:
-        limits.append((most, "spark.elastic.maxExecutors"))
-    if quota_cores is not None:
-        limits.append((quota_cores // max(1, cores), "spark.elastic.quota.cores"))
-    if quota_bytes is not None and memory > 0:
-        limits.append((quota_bytes // memory, "spark.elastic.quota.memory"))
-    if not limits:
-        return ExecutorLimits(least=least)
-    fewest, name = min(limits)
-    return ExecutorLimits(least=least, most=fewest, limited_by=name)
 
 
 def grant(wish: Wish, view: ClusterView) -> Mapping[str, Granted]:

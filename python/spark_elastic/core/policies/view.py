@@ -44,6 +44,11 @@ class Sample(Batch):
     steady: bool = True
 
     @property
+    def rows_per_batch(self) -> float:
+        """The rows of one micro-batch, where the sender has folded several into this one: their mean."""
+        return self.input_rows / self.batches
+
+    @property
     def parallelism(self) -> float:
         """How many slots the batch has kept busy: its partitions, by the waves that they took; at least 1.
 
@@ -80,9 +85,10 @@ class QueryFigures:
     those that count for it. `slots` are those that it can use now, `partitions` the count in force, None
     while it is unknown. One that is `held` waits to be started, one that is `idle` has had nothing to read
     for a while, one that is `moving` has a rescale ordered. `movable` says that its count can be changed at
-    all. `samples` are its last micro-batches, `applied` what it ran with, `wanted` what was wanted for it,
-    all with the newest last and of one run. `granted` are the slots that the policy has been granted, None
-    before that. `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
+    all. `samples` are its last micro-batches, `earlier` a few from before that ran with other slots or other
+    loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest last.
+    `granted` are the slots that the policy has been granted, None before that. `pauses_ms` are what its last
+    rescales took. `state_bytes` is the size of its state.
     """
 
     query: str
@@ -96,6 +102,7 @@ class QueryFigures:
     moving: bool = False
     movable: bool = True
     samples: tuple[Sample, ...] = ()
+    earlier: tuple[Sample, ...] = ()
     applied: tuple[Applied, ...] = ()
     wanted: tuple[Wanted, ...] = ()
     granted: int | None = None

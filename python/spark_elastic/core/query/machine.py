@@ -50,6 +50,7 @@ class QueryMachine:
             run=info.run,
             state=Created(entered=at, failure=info.failure),
             requirements=requirements,
+            declared=requirements,
             gate=info.phase,
             recovering=info.phase == "failed",
             # Nobody knows when the state of one that runs was moved.

@@ -71,6 +71,7 @@ class Savepoint:
 class QueryRecord:
     """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
 
+    `declared` are the requirements that were declared for it; a policy may have narrowed those in force.
     `settings` are its own, None: it has those of the application.
     `share` are the slots that it can use now, `known_share` those that its state was last told of.
     `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
@@ -92,6 +93,7 @@ class QueryRecord:
     run: str
     state: State
     requirements: Requirements
+    declared: Requirements
     settings: CoreSettings | None = None
     share: Share = field(factory=Share)
     known_share: Share = field(factory=Share)
@@ -147,6 +149,7 @@ class QueryRecord:
         self.state.validate(self)
         self.history.validate()
         self.requirements.validate()
+        self.declared.validate()
         self.failed_batches.validate()
         assert self.target is None or self.target >= 1
         assert len(self.orders) <= MOST_ORDERS

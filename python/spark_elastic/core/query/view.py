@@ -26,7 +26,8 @@ class QueryView:
 
     `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
     `entered` is when it came to its state (epoch ms), `stayed_ms` how long it was in those that it has left.
-    `settings` are those that count for it, beside those of the `application`.
+    `declared` are the requirements that were declared for it, `requirements` those in force, which a policy
+    may have narrowed. `settings` are those that count for it, beside those of the `application`.
     `pace` and `points` are what was measured of its micro-batches; one that is `held` waits to be started.
     """
 
@@ -38,6 +39,7 @@ class QueryView:
     partitions: int | None
     target: int | None
     requirements: Requirements
+    declared: Requirements
     share: Share
     last_progress: QueryProgress | None
     pace: Pace
@@ -65,8 +67,8 @@ class QueryView:
             facts=self.facts,
             pace=self.pace,
             model=fit(Measurements(points=list(self.points)), self.provider),
-            needed=self.requirements.needed,
-            most=sum(group.upper for group in self.requirements.groups.values()),
+            needed=self.declared.needed,
+            most=sum(group.upper for group in self.declared.groups.values()),
             held=self.held,
         )
 
@@ -90,6 +92,7 @@ class Queries(Mapping[str, QueryView]):
             partitions=record.partitions,
             target=record.target,
             requirements=record.requirements,
+            declared=record.declared,
             share=record.share,
             last_progress=record.last_progress,
             pace=record.pace,

@@ -128,7 +128,7 @@ def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
 
 def choose_start(now: Situation) -> Choice:
     """Choose the count with which a query starts, after its submission or after a stop."""
-    untouched = _untouched(now)
+    untouched = _untouched(now.facts, now.settings)
     if untouched is not None:
         return _nothing(now, untouched)
     possible = _possible(now)
@@ -156,7 +156,7 @@ def choose_start(now: Situation) -> Choice:
 
 def choose_running(now: Situation) -> Choice:
     """Choose what to do about the count of a query that runs with `now.partitions`."""
-    untouched = _untouched(now)
+    untouched = _untouched(now.facts, now.settings)
     if untouched is not None:
         return _nothing(now, untouched)
     possible = _possible(now)
@@ -166,30 +166,40 @@ def choose_running(now: Situation) -> Choice:
         return _choose_in_place(now, possible)
     if now.facts.trigger in _ENDING_TRIGGERS:
         return _nothing(now, "never_rescaled")
-    obstacle = _repartition_obstacle(now)
+    obstacle = _repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
     if obstacle is not None:
         return _nothing(now, obstacle)
     return _choose_move(now, possible)
 
 
-def _untouched(now: Situation) -> str | None:
+def is_movable(facts: QueryFacts, provider: Provider, checkpoint_format: int, settings: CoreSettings) -> bool:
+    """Say whether the count of a query can be changed while it runs, by whatever way."""
+    if _untouched(facts, settings) is not None:
+        return False
+    if not facts.stateful:
+        return facts.in_place
+    ends = facts.trigger in _ENDING_TRIGGERS
+    return not ends and _repartition_obstacle(facts, provider, checkpoint_format) is None
+
+
+def _untouched(facts: QueryFacts, settings: CoreSettings) -> str | None:
     """Name the reason for which the count of this query is nobody's business but the user's."""
-    if now.settings.mode == "off":
+    if settings.mode == "off":
         return "untouched_off"
-    if now.facts.trigger in _UNTOUCHED_TRIGGERS:
+    if facts.trigger in _UNTOUCHED_TRIGGERS:
         return "untouched_trigger"
-    if now.facts.explicit_partitions is not None and now.settings.explicit_parallelism == "fixed":
+    if facts.explicit_partitions is not None and settings.explicit_parallelism == "fixed":
         return "untouched_fixed"
     return None
 
 
-def _repartition_obstacle(now: Situation) -> str | None:
+def _repartition_obstacle(facts: QueryFacts, provider: Provider, checkpoint_format: int) -> str | None:
     """Name the reason for which the state of this query cannot be re-partitioned."""
-    if now.facts.global_state:
+    if facts.global_state:
         return "no_repartition_global"
-    if now.provider != "rocksdb":
+    if provider != "rocksdb":
         return "no_repartition_provider"
-    if now.checkpoint_format < REPARTITIONED_FORMAT:
+    if checkpoint_format < REPARTITIONED_FORMAT:
         return "no_repartition_format"
     return None
 
@@ -228,7 +238,7 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
 
 
 def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
-    obstacle = _repartition_obstacle(now)
+    obstacle = _repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
     if obstacle is not None:
         return _nothing(now, obstacle)
     target = _target(now, possible)

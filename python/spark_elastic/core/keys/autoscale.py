@@ -1,0 +1,88 @@
+"""What decides how many slots a query should have, and how many executors an application may have."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.kinds import choice, duration, number, or_none, size, whole
+
+PolicyName = Literal["declared", "autoscale"]
+
+POLICY = Key[PolicyName](
+    "policy",
+    choice("declared", "autoscale"),
+    "declared",
+    "Who says how many slots a query should have (adaptive mode). `declared`: its bounds alone. `autoscale`: "
+    "what its micro-batches take and what comes in, within its bounds.",
+    per_query="always",
+)
+LOAD = Key(
+    "autoscale.load",
+    number("above 0, up to 1", lambda value: 0 < value <= 1, "0.75"),
+    0.75,
+    "Part of the trigger interval that a micro-batch may take. Without an interval: part of what a query can "
+    "process at most that comes in.",
+    per_query="always",
+)
+BAND = Key(
+    "autoscale.loadBand",
+    number("from 0 to 0.5", lambda value: 0 <= value <= 0.5, "0.1"),
+    0.1,
+    "How far the load may be from `autoscale.load`, up or down, before anything is changed.",
+    per_query="always",
+)
+MAX_LAG_MS = Key[int | None](
+    "autoscale.maxLag",
+    or_none(duration(1_000)),
+    None,
+    "Longest time from when a row is in the source until its micro-batch is committed. None: only the load "
+    "counts.",
+    per_query="always",
+)
+CATCH_UP_MS = Key(
+    "autoscale.catchUp",
+    duration(1_000),
+    600_000,
+    "Time in which rows that have piled up are to be processed, beside those that come in; "
+    "`autoscale.maxLag` if that is shorter.",
+    per_query="always",
+)
+WINDOW_MS = Key(
+    "autoscale.scaleDownWindow",
+    duration(),
+    300_000,
+    "A query is scaled down to the most that it has needed in this time. It is scaled up at once.",
+    per_query="always",
+)
+MOST_DOWN = Key(
+    "autoscale.maxScaleDown",
+    number("above 0, up to 1", lambda value: 0 < value <= 1, "0.6"),
+    0.6,
+    "Largest part of its slots that a query gives up in one step.",
+    per_query="always",
+)
+MIN_EXECUTORS = Key(
+    "minExecutors",
+    whole(0),
+    0,
+    "Fewest executors that are kept, whatever queries need (adaptive mode).",
+)
+MAX_EXECUTORS = Key[int | None](
+    "maxExecutors",
+    or_none(whole(1)),
+    None,
+    "Most executors that are requested, whatever queries need (adaptive mode).",
+)
+QUOTA_CORES = Key[int | None](
+    "quota.cores",
+    or_none(whole(1)),
+    None,
+    "Most cores that requested executors have together (adaptive mode): as many are requested as fit.",
+)
+QUOTA_MEMORY = Key[int | None](
+    "quota.memory",
+    or_none(size(1)),
+    None,
+    "Most memory that requested executors have together, overhead among it (adaptive mode).",
+)

@@ -1,0 +1,1 @@
+"""The policy that goes by what micro-batches take and what comes in: one file per question."""

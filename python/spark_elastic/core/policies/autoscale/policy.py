@@ -1,0 +1,145 @@
+"""The policy: puts the answers together into one wish for each query, with the reason that counts most.
+
+Up at once, down to the most that was wanted in a window, and nothing while it is not known what is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
+from spark_elastic.core.policies.autoscale.figures import Figures
+from spark_elastic.core.policies.autoscale.objective import Needed
+from spark_elastic.core.policies.autoscale.price import down_pays
+from spark_elastic.core.policies.autoscale.window import most_wanted, one_step
+from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.turn import Number
+
+_SETTLED = 2
+"""As many batches have to have run with the slots of now before these are judged."""
+_STEP_BEHIND = 1.25
+"""How far a query goes up that falls behind against all that its batches say."""
+
+
+@frozen
+class Autoscale:
+    """Goes by what micro-batches take and what comes in."""
+
+    def decide(self, view: ClusterView) -> Wish:
+        """Return the slots that each query needs for its objective."""
+        wishes = {id: _wish_for(query, view) for id, query in view.queries.items()}
+        return Wish(queries={id: wish for id, wish in wishes.items() if wish is not None})
+
+
+def _wish_for(query: QueryFigures, view: ClusterView) -> QueryWish | None:
+    """Decide about one query; None: its trigger has no batches that repeat, so its bounds hold alone."""
+    if query.facts.trigger != "processing_time":
+        return None
+    current = query.granted or max(query.lower, min(query.upper, query.slots))
+    if query.idle:
+        return _Weighing(query, view, current, {}).down(max(1, query.lower), "autoscale_idle", {})
+    found = Figures.of(query)
+    if found is None:
+        # What is not known is not zero: what it has, it keeps.
+        return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
+    return _Weighing(query, view, current, found.numbers(current)).decide(found)
+
+
+@frozen
+class _Weighing:
+    """A decision about one query that has, or was granted, the slots `current`."""
+
+    query: QueryFigures
+    view: ClusterView
+    current: int
+    numbers: Mapping[str, Number]
+
+    def decide(self, found: Figures) -> QueryWish:
+        own = self.query.settings
+        need = found.needed(own.target_load)
+        limit = _limit(found, need)
+        slots = self._filled(need.whole if limit is None else min(need.whole, limit.slots), limit)
+        reason, numbers = "autoscale_keeps", dict[str, Number]()
+        if limit is not None and (limit.slots <= need.whole or slots <= limit.slots < self.current):
+            reason, numbers = limit.reason, {**limit.numbers}
+        if slots > self.current:
+            if found.needed(own.target_load + own.load_band).slots <= self.current:
+                return self._wish(self.current, "autoscale_keeps", {}, unsmoothed=slots)
+            if reason == "autoscale_keeps":
+                reason = "autoscale_up" if found.drain is None else "autoscale_up_backlog"
+            return self._wish(slots, reason, numbers)
+        if found.falls_behind and limit is None and self._is_settled:
+            more = max(self.current + 1, math.ceil(self.current * _STEP_BEHIND))
+            return self._wish(more, "autoscale_falls_behind", {})
+        if slots == self.current:
+            return self._wish(slots, reason, numbers)
+        if limit is not None and limit.slots < self.current and limit.slots < need.whole:
+            # What does not help is given back at once, not when a window is over.
+            return self._wish(slots, reason, numbers)
+        if found.drain is not None:
+            return self._wish(self.current, "autoscale_draining", {}, unsmoothed=self.current)
+        if found.needed(max(0.01, own.target_load - own.load_band)).slots >= self.current:
+            return self._wish(self.current, reason, numbers, unsmoothed=slots)
+        return self.down(slots, "autoscale_down", numbers)
+
+    def down(self, slots: int, reason: str, numbers: Mapping[str, Number]) -> QueryWish:
+        """Go down to `slots`, or as far as the window, the price and the limit of a step let it."""
+        own = self.query.settings
+        slots = max(slots, min(self.query.lower, self.current))
+        if slots >= self.current:
+            return self._wish(self.current, reason, numbers)
+        if not self.query.idle and not self._is_settled:
+            return self._wish(self.current, "autoscale_settling", {}, unsmoothed=slots)
+        target = most_wanted(self.query.wanted, slots, self.view.at, own.scale_down_window_ms, self.current)
+        if target.slots >= self.current:
+            waits = {"fewer": slots, "window_ms": own.scale_down_window_ms}
+            return self._wish(
+                self.current, "autoscale_down_waits", waits, unsmoothed=slots, until=target.until
+            )
+        step = one_step(self.current, target.slots, own.most_down)
+        if not down_pays(self.query, self.current, step):
+            return self._wish(self.current, "autoscale_down_dear", {"fewer": slots}, unsmoothed=slots)
+        return self._wish(step, reason, numbers, unsmoothed=slots, until=target.until)
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the last batches have run with the slots that the query has now, all alike."""
+        last = self.query.samples[-_SETTLED:]
+        return len(last) == _SETTLED and all(
+            sample.steady and sample.slots == self.query.slots for sample in last
+        )
+
+    def _filled(self, slots: int, limit: Bottleneck | None) -> int:
+        """Fill the last executor, where there is no other query that could use its slots."""
+        if len(self.view.queries) > 1 or limit is not None:
+            return slots
+        each = self.view.usual_slots
+        return max(slots, min(self.query.upper, -(-slots // each) * each))
+
+    def _wish(
+        self,
+        slots: int,
+        reason: str,
+        numbers: Mapping[str, Number],
+        unsmoothed: int | None = None,
+        until: int | None = None,
+    ) -> QueryWish:
+        told = {**self.numbers, **numbers}
+        return QueryWish(slots=slots, reason=reason, numbers=told, unsmoothed=unsmoothed, until=until)
+
+
+def _limit(found: Figures, need: Needed) -> Bottleneck | None:
+    """Find what keeps more slots from helping, the tightest if there is more than one."""
+    limits = [bottleneck(found.query)]
+    if not need.admits:
+        limits.append(Bottleneck(slots=need.whole, reason="autoscale_admission"))
+    elif need.fixed:
+        limits.append(Bottleneck(slots=need.whole, reason="autoscale_fixed_part"))
+    if found.hot is not None:
+        limits.append(Bottleneck(slots=need.whole, reason="autoscale_hot_partition"))
+    known = [limit for limit in limits if limit is not None]
+    return min(known, key=lambda limit: limit.slots) if known else None

@@ -1,0 +1,114 @@
+"""What is remembered of one query for the policies: plain data, and bounded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import attrs
+from attrs import define
+
+from spark_elastic.core.events import QueryProgress
+from spark_elastic.core.load.pace import Batch
+from spark_elastic.core.policies.sizes import size_class
+from spark_elastic.core.policies.view import Applied, Sample, Wanted
+
+_SAMPLES = 20
+_EARLIER = 48
+_EARLIER_ALIKE = 4
+_EARLIER_MS = 3_600_000
+_APPLIED = 16
+_WANTED = 64
+_PAUSES = 5
+_UNSTEADY = 2
+"""Batches that are not steady after a change: the one that it fell into, and the first on cold executors."""
+
+
+@define(kw_only=True)
+class QueryMemory:
+    """One query: what its view shows, and what of it was told last.
+
+    `unsteady` counts the next batches that belong to no number of slots. `paused` is when the last rescale
+    ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and
+    why these were trimmed; `told_at` when.
+    """
+
+    run: str = ""
+    samples: tuple[Sample, ...] = ()
+    earlier: tuple[Sample, ...] = ()
+    applied: tuple[Applied, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
+    pauses_ms: tuple[int, ...] = ()
+    paused: int = 0
+    unsteady: int = 0
+    granted: int | None = None
+    told: tuple[str, int, str] | None = None
+    told_at: int = 0
+    until: int | None = None
+
+    def batch(self, progress: QueryProgress, batch: Batch, at: int) -> None:
+        """Take in a committed micro-batch; of one of another run the earlier ones only tell what it takes."""
+        if progress.run != self.run:
+            self._put_aside(self.samples, at)
+            self.run, self.samples = progress.run, ()
+        tasks = [source.tasks for source in progress.sources if source.tasks is not None]
+        sample = Sample(
+            **attrs.asdict(batch),
+            at=at,
+            started=progress.started,
+            behind=progress.records_behind,
+            offsets_behind=progress.offsets_behind,
+            source_tasks=max(tasks, default=None),
+            steady=self.unsteady == 0,
+        )
+        self.unsteady = max(0, self.unsteady - 1)
+        self._put_aside(self.samples[: 1 - _SAMPLES], at)
+        self.samples = (*self.samples, sample)[-_SAMPLES:]
+
+    def runs_with(self, at: int, slots: int, partitions: int | None) -> None:
+        """Note with what the query runs, if that is something else than before."""
+        last = self.applied[-1] if self.applied else None
+        if last is not None and (last.slots, last.partitions) == (slots, partitions):
+            return
+        if last is not None:
+            self.unsteady = _UNSTEADY
+        self.applied = (*self.applied, Applied(at=at, slots=slots, partitions=partitions))[-_APPLIED:]
+
+    def wants(self, at: int, slots: int, window_ms: int) -> None:
+        """Note what the figures call for; what was wanted before and is no more than this is part of it."""
+        began = at
+        kept = list(self.wanted)
+        while kept and kept[-1].slots <= slots:
+            began = kept.pop().at
+        kept.append(Wanted(at=began, last=at, slots=slots))
+        # The last one from before the window tells that the window is full.
+        while len(kept) > 1 and kept[1].at <= at - window_ms and kept[0].last <= at - window_ms:
+            del kept[0]
+        self.wanted = tuple(kept[-_WANTED:])
+
+    def paused_for(self, ended: int, took_ms: int) -> None:
+        """Note how long a rescale has taken that ended then (epoch ms)."""
+        if ended > self.paused:
+            self.paused = ended
+            self.pauses_ms = (*self.pauses_ms, took_ms)[-_PAUSES:]
+
+    def _put_aside(self, samples: tuple[Sample, ...], at: int) -> None:
+        """Keep of the samples that are no longer the last ones a few for each size and number of slots."""
+        more = [sample for sample in samples if sample.steady and sample.input_rows > 0]
+        if not more:
+            return
+        count: dict[tuple[int, int], int] = defaultdict(int)
+        kept = []
+        for sample in reversed((*self.earlier, *more)):
+            alike = size_class(sample.rows_per_batch), sample.slots
+            count[alike] += 1
+            if count[alike] <= _EARLIER_ALIKE and sample.at > at - _EARLIER_MS:
+                kept.append(sample)
+        self.earlier = tuple(reversed(kept[:_EARLIER]))
+
+    def validate(self) -> None:
+        """Check that it is bounded and in order. Raises AssertionError."""
+        assert len(self.samples) <= _SAMPLES
+        assert len(self.earlier) <= _EARLIER
+        assert len(self.wanted) <= _WANTED
+        assert [one.slots for one in self.wanted] == sorted((one.slots for one in self.wanted), reverse=True)
+        assert self.granted is None or self.granted >= 1

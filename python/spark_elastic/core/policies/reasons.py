@@ -1,0 +1,112 @@
+"""The part of the catalogue about policies: why a query should have so many slots, and so many executors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_elastic.core.sentences import Reason
+
+_LOAD = "{rows_per_second} rows/s come in, and with {before:slot} a micro-batch takes {load_percent} %"
+_BEHIND = "{piled_up} rows have piled up, and are to be gone within {within_ms:ms}"
+
+POLICY_REASONS: Mapping[str, Reason] = {
+    "autoscale_measuring": Reason(
+        "held",
+        "Is to have the {before:slot} that it has: what it needs is not known before its micro-batches have "
+        "told a rate.",
+    ),
+    "autoscale_keeps": Reason(
+        "nothing_to_do",
+        f"Is to keep {{before:slot}}: {_LOAD} of its time, {{target_percent}} % are aimed at.",
+    ),
+    "autoscale_up": Reason(
+        "info",
+        f"Is to have {{after:slot}} instead of {{before}}: {_LOAD} of its time, {{target_percent}} % are "
+        "aimed at.",
+    ),
+    "autoscale_up_backlog": Reason(
+        "info",
+        f"Is to have {{after:slot}} instead of {{before}}: {_BEHIND}; {{rows_per_second}} rows/s come in.",
+    ),
+    "autoscale_falls_behind": Reason(
+        "info",
+        "Is to have {after:slot} instead of {before}: it is at work all the time and falls behind, by "
+        "{behind} rows so far, though what was measured ({row_us} µs of one slot per row) says that it would "
+        "not.",
+    ),
+    "autoscale_down": Reason(
+        "info",
+        f"Is to have {{after:slot}} instead of {{before}}: {_LOAD} of its time, {{target_percent}} % are "
+        "aimed at.",
+    ),
+    "autoscale_idle": Reason(
+        "info",
+        "Is to have {after:slot} instead of {before}: there is nothing to read.",
+    ),
+    "autoscale_settling": Reason(
+        "held",
+        "Is to keep {before:slot} until micro-batches have run with what it has now.",
+    ),
+    "autoscale_down_waits": Reason(
+        "held",
+        "Is to keep {before:slot}, though {fewer} would do: so many were needed within the last "
+        "{window_ms:ms}, or it is not known for so long.",
+    ),
+    "autoscale_down_dear": Reason(
+        "held",
+        "Is to keep {before:slot}, though {fewer} would do: moving its state takes {pause_ms:ms}, more than "
+        "the slots are worth.",
+    ),
+    "autoscale_draining": Reason(
+        "held",
+        f"Is to keep {{before:slot}}: {_BEHIND}.",
+    ),
+    # What more executors cannot help
+    "autoscale_fixed_part": Reason(
+        "held",
+        "Is to have {after:slot}, and more would not help: {fixed_ms:ms} of each micro-batch are planning, "
+        "offsets, commit and the sink, which no executor shortens. A longer trigger interval would.",
+    ),
+    "autoscale_admission": Reason(
+        "held",
+        "Is to have {after:slot}, and more would not help: {rows_per_second} rows/s come in, and its source "
+        "is read with a limit that lets in fewer for each trigger interval. Raise that limit "
+        "(maxOffsetsPerTrigger, maxFilesPerTrigger, …) or shorten the interval.",
+    ),
+    "autoscale_hot_partition": Reason(
+        "held",
+        "Is to have {after:slot}, and more would not help: {hot_percent} % of the {behind} rows that are "
+        "behind are in one partition of a source, which one task reads. Spread its keys.",
+    ),
+    "autoscale_source_tasks": Reason(
+        "held",
+        "Is to have {after:slot}, and more would not help: its sources are read with {tasks:task}. More "
+        "partitions of the source would.",
+    ),
+    "autoscale_fixed_count": Reason(
+        "held",
+        "Is to have {after:slot}, and more would not help: it has {partitions:partition}, which cannot be "
+        "changed while it runs.",
+    ),
+    "autoscale_made_worse": Reason(
+        "info",
+        "Is to have {after:slot}: with {more} a micro-batch of as many rows took {after_ms:ms}, with {after} "
+        "it took {before_ms:ms}.",
+    ),
+    # What stands behind every policy
+    "wish_above_bounds": Reason("held", "Its bounds allow {after}."),
+    "wish_below_bounds": Reason("held", "Its lower bound is {after}."),
+    "executors_wanted": Reason(
+        "info",
+        "Asks the cluster for {wanted:executor} in all, {before} are here: so many are needed for the slots "
+        "that the queries should have.",
+    ),
+    "executors_not_wanted": Reason(
+        "info",
+        "Gives executors {released} back: the slots that the queries should have need {wanted:executor}.",
+    ),
+    "executors_limited": Reason(
+        "held",
+        "{wanted:executor} are wanted, and {setting} allows {after}.",
+    ),
+}

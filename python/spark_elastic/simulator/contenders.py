@@ -28,7 +28,8 @@ from spark_elastic.simulator.scenario import Scenario
 OWN: Mapping[str, Mapping[str, str]] = {
     "as-set": {},
     "reactive": REACTIVE,
-    "declared": ADAPTIVE,
+    "declared": {**ADAPTIVE, "spark.elastic.policy": "declared"},
+    "autoscale": {**ADAPTIVE, "spark.elastic.policy": "autoscale"},
 }
 """Our own policies, with the settings that turn them on; `as-set` is what the scenario's settings say."""
 
@@ -51,7 +52,7 @@ class Contender:
 
 def _oracle(scenario: Scenario, demand: Demand, **given: Any) -> Rival:
     ahead = scenario.cluster.startup_s * (1 + scenario.cluster.startup_spread) + STEP_S + _WARM_UP_S
-    return Oracle(demand=demand, ahead_s=ahead, begun=EPOCH_MS)
+    return Oracle(demand=demand, ahead_s=ahead, begun=EPOCH_MS, **given)
 
 
 def _fixed(scenario: Scenario, demand: Demand, executors: float | None = None) -> Rival:
@@ -114,7 +115,8 @@ def contender(text: str, scenario: Scenario, demand: Demand) -> Contender:
     if name in OWN:
         if typed:
             raise ValueError(f"'{name}' has no parameters: set `spark.elastic.*` in the settings instead")
-        return Contender(name=name, settings=OWN[name])
+        objective = {"spark.elastic.autoscale.maxLag": f"{round(scenario.max_lag_s * 1_000)}ms"}
+        return Contender(name=name, settings={**(objective if name == "autoscale" else {}), **OWN[name]})
     if name not in RIVALS:
         names = (*OWN, *RIVALS)
         near = difflib.get_close_matches(name, names, 1)

@@ -21,6 +21,7 @@ STEP_S = 30
 
 _MOST_SLOTS = 1_024
 _NEARLY = 1.05
+_HEADROOM = 1.1
 
 
 @frozen
@@ -60,11 +61,12 @@ def demand(scenario: Scenario, loads: Mapping[str, Load]) -> Demand:
 
 
 def deadline_ms(query: QuerySpec, max_lag_s: float) -> float:
-    """Return how long a micro-batch may usually take (ms): its interval, or what the objective leaves of that.
+    """Return how long a micro-batch may usually take (ms): its interval, or what the objective leaves.
 
-    One that is slower by two standard deviations is still in time.
+    One that is slower by two standard deviations is still in time, and there is room to make good what a
+    pause has left behind.
     """
-    slow = 1 + 2 * query.time.jitter
+    slow = max(_HEADROOM, 1 + 2 * query.time.jitter)
     if query.trigger_s == 0:
         return max_lag_s * 500 / slow
     left = max_lag_s - query.trigger_s

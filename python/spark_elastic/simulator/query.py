@@ -72,7 +72,7 @@ class QuerySpec:
         return max(self.source.partitions, partitions if self.time.has_shuffle else 1)
 
     def batch_ms(self, rows: int, partitions: int, slots: float, shared: bool = False) -> float:
-        """Estimate a micro-batch without chance, on slots that it has alone or `shared`."""
+        """Estimate a micro-batch without chance, on slots that are its own or `shared`."""
         source = self.source
         return self.time.batch_ms(rows, source.partitions, source.largest, partitions, slots, shared)
 
@@ -201,15 +201,16 @@ class SimulatedQuery:
         if before != partitions:
             self.notes.rescales.append(Rescaled(self.clock.now, before, partitions, pause))
 
-    def _wait(self) -> None:
+    def _wait(self, *, found_nothing: bool = False) -> None:
+        """Begin the next micro-batch at its trigger; where nothing is there, at the first with a row."""
         now, interval = self.clock.now, self.spec.trigger_ms
         overran = self._last is None or now - self._last >= interval
-        due: float = now if overran else (now // interval + 1) * interval
+        step = max(1, interval)
+        due: float = now if overran and not found_nothing else (now // step + 1) * step
         row = self.source.next_unread
-        if row > due:
-            # Nothing is there at the trigger: the first one that finds a row begins.
-            due = row if interval == 0 else max(due, -(-row // interval) * interval)
-        if due < math.inf:
+        if row > due and row < math.inf:
+            due = -(-row // step) * step
+        if row < math.inf:
             self.clock.at(due, self._begin, (self.spec.name, "next"))
         self.clock.at(self._idle_since + IDLE_MS, self._idle, (self.spec.name, "idle"))
 
@@ -222,7 +223,7 @@ class SimulatedQuery:
         now = self.clock.now
         self._rows = rows = self.source.take(now)
         if rows == 0:
-            self._wait()
+            self._wait(found_nothing=True)
             return
         self.clock.forget((self.spec.name, "idle"))
         self._behind = self.source.available(now)

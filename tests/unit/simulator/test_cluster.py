@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from attrs import define, evolve, field
@@ -118,6 +119,6 @@ def test_a_request_can_be_refused_and_changes_nothing() -> None:
     [{"cores": 0}, {"initial": -1}, {"quota": 0}, {"startup_s": -1}, {"startup_spread": 2}, {"mtbf_h": 0},
      {"refusals": 2}, {"decommission_s": -1}, {"initial": 5}],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(wrong: dict[str, float]) -> None:
+def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         evolve(SPEC, **wrong)

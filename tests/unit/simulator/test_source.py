@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -48,6 +49,6 @@ def test_rows_behind_lie_in_partitions() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"partitions": 0}, {"hot": 0}, {"hot": 1.1}, {"backlog": -1}, {"most_rows": 0}]
 )
-def test_what_cannot_be_is_refused(wrong: dict[str, float]) -> None:
+def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         evolve(SPEC, **wrong)

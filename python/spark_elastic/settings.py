@@ -17,13 +17,14 @@ from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import POLICIES
-from spark_elastic.core.keys import KEYS, NAMES, PER_QUERY, batch, called, rescaling, restarts
+from spark_elastic.core.keys import KEYS, NAMES, PER_QUERY, autoscale, batch, called, rescaling, restarts
 from spark_elastic.core.keys.contradictions import contradictions
 from spark_elastic.core.keys.key import PREFIX, Key, view_of
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.settings_errors import (
     SettingsError,
     mode_is_off,
+    policy_without_bounds,
     refused_value,
     said_twice,
     unknown_name,
@@ -144,6 +145,8 @@ def load(conf: Mapping[str, str]) -> Settings:
     )
     if settings[rescaling.MODE] == "off":
         errors.extend(mode_is_off(of_queries.settings))
+    if settings[rescaling.MODE] != "adaptive" and settings[autoscale.POLICY] != autoscale.POLICY.default:
+        errors.append(policy_without_bounds(settings[rescaling.MODE], settings[autoscale.POLICY]))
     errors.extend(contradictions(settings.values, refused))
     if errors:
         raise SettingsError(tuple(errors))

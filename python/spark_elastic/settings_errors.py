@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from spark_elastic.core.keys.autoscale import POLICY
 from spark_elastic.core.keys.key import PREFIX, Key
 from spark_elastic.core.keys.kinds import camel
 from spark_elastic.core.keys.rescaling import MODE
@@ -50,6 +51,14 @@ def said_twice(key: Key[Any], first: str, second: str, conf: Mapping[str, str]) 
     return (
         f"{first} is '{conf[first]}' and {second} is '{conf[second]}', but they are one setting: "
         f"keep only {key.full_name}={conf[first]}"
+    )
+
+
+def policy_without_bounds(mode: str, policy: str) -> str:
+    """Refuse a policy in a mode where queries use all slots, so that none has anything to say."""
+    return (
+        f"{POLICY.full_name} is '{policy}' while {MODE.full_name} is {mode}, allowed is {POLICY.default} "
+        f"then: set {MODE.full_name}=adaptive"
     )
 
 

@@ -76,6 +76,12 @@ SETTINGS = st.builds(
         ),
     ),
     history_size=st.sampled_from([1, 4]),
+    policy=st.sampled_from(["declared", "autoscale", "autoscale"]),
+    scale_down_window_ms=st.sampled_from([0, 5_000, 300_000]),
+    target_load=st.sampled_from([0.1, 0.75]),
+    max_lag_ms=st.sampled_from([None, 2_000]),
+    min_executors=st.sampled_from([0, 0, 3]),
+    max_executors=st.sampled_from([None, None, 3]),
 )
 
 
@@ -370,6 +376,22 @@ class Lives(RuleBasedStateMachine):
             self.scene.now += later
             self.fresh.discard(query)
             self.see(self.scene.batch(duration_ms, self.partitions[query], query, f"r{query}"))
+
+    @rule(query=QUERIES, rows=st.sampled_from([10, 1_000, 5_000]), behind=st.sampled_from([None, 0, 40_000]))
+    def batches_are_committed(self, query: str, rows: int, behind: int | None) -> None:
+        """As many as a policy needs to know what comes in; as it knows what each of them takes."""
+        for _ in range(5):
+            if self.phase.get(query) == "running":
+                self.let_pass(1_500)
+            if self.phase.get(query) == "running":
+                self.fresh.discard(query)
+                now, count = self.scene.now, self.partitions[query]
+                took = 100 + rows // (1 + count)
+                fields = {"input_rows": rows, "records_behind": behind, "duration_ms": took}
+                self.send(
+                    ev.QueryProgress, query=query, run=f"r{query}", batch=now, started=now - took,
+                    partitions=count, **fields,
+                )  # fmt: skip
 
     @rule(query=QUERIES, error=st.sampled_from([None, "boom"]))
     def query_ends(self, query: str, error: str | None) -> None:

@@ -12,7 +12,7 @@ import pytest
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import WantedSharing
-from spark_elastic.core.keys import batch, records, rescaling, resources, restarts
+from spark_elastic.core.keys import autoscale, batch, records, rescaling, resources, restarts
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.settings import PREFIX, Settings, SettingsError, keys, load, markdown_table
@@ -95,6 +95,17 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         batch.DECISION_WAIT_MS: 14,
         records.HISTORY_SIZE: 15,
         records.ADVISE_ONLY: True,
+        autoscale.POLICY: "autoscale",
+        autoscale.LOAD: 0.5,
+        autoscale.BAND: 0.2,
+        autoscale.MAX_LAG_MS: 17,
+        autoscale.CATCH_UP_MS: 18,
+        autoscale.WINDOW_MS: 19,
+        autoscale.MOST_DOWN: 0.4,
+        autoscale.MIN_EXECUTORS: 20,
+        autoscale.MAX_EXECUTORS: 21,
+        autoscale.QUOTA_CORES: 22,
+        autoscale.QUOTA_MEMORY: 23,
     }
     changed = Settings(
         values=values,
@@ -109,6 +120,23 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         if getattr(changed, field.name) == getattr(CoreSettings(), field.name)
     ]
     assert same == ["hang_ms"]
+
+
+def test_a_policy_in_reactive_mode_is_refused() -> None:
+    assert errors_of({"spark.elastic.policy": "autoscale"}) == (
+        "spark.elastic.policy is 'autoscale' while spark.elastic.schedulerMode is reactive, allowed is "
+        "declared then: set spark.elastic.schedulerMode=adaptive",
+    )
+    adaptive = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.policy": "autoscale"}
+    assert load(adaptive).core().measures
+    assert not load({"spark.elastic.schedulerMode": "adaptive"}).core().measures
+
+
+def test_fewer_executors_at_most_than_at_least_are_refused() -> None:
+    assert errors_of({"spark.elastic.minExecutors": "4", "spark.elastic.maxExecutors": "3"}) == (
+        "spark.elastic.maxExecutors is '3', allowed is at least spark.elastic.minExecutors, '4': "
+        "set spark.elastic.maxExecutors=4",
+    )
 
 
 def test_flinks_spelling_is_accepted_for_every_key() -> None:

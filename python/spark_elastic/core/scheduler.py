@@ -174,7 +174,7 @@ class Scheduler:
         if self._moves.stale:
             self._let_move(turn)
         if self._supply.has_to_look(self._now):
-            requested, planned = self._supply.demand.requested, self._planner.plans
+            requested, planned = self._supply.demand.requested, self._planner.covers(self._live())
             self._supply.reconcile(self.slots, self._live_requirements(), turn, planned=planned)
             self._planner.requested(self._now, requested, self._supply, self.slots)
         self._planner.alarm.keep(self._planner.due, turn)
@@ -211,6 +211,7 @@ class Scheduler:
         """Ask the policies what the queries should have, and let them have it."""
         records = {query: self._machines[query].record for query in self._live()}
         changed = self._planner.decide(records, self.slots, self._supply, turn)
+        self._supply.stale |= bool(changed)
         self._put_in_force({query: records[query] for query in changed}, turn)
         self._tell_shares(turn)
 

@@ -79,13 +79,19 @@ QUERY_METRICS: Sequence[tuple[str, Literal["gauge", "counter"], str, Value]] = (
         "lower_bound",
         "gauge",
         "Fewest partitions that the query may have.",
-        lambda s: s.query.requirements.lower,
+        lambda s: s.query.declared.lower,
     ),
     (
         "upper_bound",
         "gauge",
         "Most partitions that the query may have.",
-        lambda s: s.query.requirements.upper,
+        lambda s: s.query.declared.upper,
+    ),
+    (
+        "granted_slots",
+        "gauge",
+        "Slots that spark.elastic.policy lets the query have.",
+        lambda s: s.query.granted_slots,
     ),
     (
         "input_rows_per_second",

@@ -103,6 +103,10 @@ SCHEMAS: dict[str, Schema] = {
         },
         boundBy={"type": "string", "description": "Where the upper bound comes from."},
         slots={**_COUNT, "description": "The slots that it can use; of too few, those that others leave it."},
+        grantedSlots={
+            **_or_null(_COUNT),
+            "description": "The slots that spark.elastic.policy lets it have; null: its bounds count alone.",
+        },
         neededSlots={**_COUNT, "description": "The slots for its lower bounds."},
         priority=INT,
         weight=_NUMBER,

@@ -24,7 +24,8 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet. `limits` are those of the application. `stale` says that the executors, the bounds or
+    been answered yet. `limits` are those of the application, `planned` is what `reconcile` was told
+    last. `stale` says that the executors, the bounds or
     the queries are not those of the last look.
     """
 
@@ -35,6 +36,7 @@ class Supply:
     orders: set[str] = field(factory=set)
     alarm: Alarm = field(factory=Alarm)
     limits: ExecutorLimits = field(factory=ExecutorLimits)
+    planned: bool = False
     stale: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -56,6 +58,11 @@ class Supply:
         if self.settings.mode == "adaptive" and not self.allowed:
             turn.report("executors_left_alone")
 
+    @property
+    def _no_bound(self) -> int:
+        """The parallelism that counts as no bound: nobody has declared the most that there can be."""
+        return self.settings.max_parallelism + self.planned
+
     def has_to_look(self, now: int) -> bool:
         """Say whether `reconcile` could come to another result than the last time."""
         due = self.demand.due
@@ -66,17 +73,18 @@ class Supply:
     ) -> None:
         """Order what is missing or too much, and say when to look again.
 
-        `planned` says that a policy has its part in what is wanted.
+        `planned` says that a policy has said of each query what it should have: then each upper bound
+        counts.
         """
-        self.stale = False
+        self.stale, self.planned = False, planned
         if self.settings.mode != "adaptive" or not self.allowed:
             return
-        order = self.demand.reconcile(turn.now, pool, queries, self.settings.max_parallelism, self.limits)
+        order = self.demand.reconcile(turn.now, pool, queries, self._no_bound, self.limits)
         self._report_limit(len(pool.executors), turn)
         if order is not None:
             # What is given back counts as gone from now on: the rest may be seen in another light.
             self.stale = True
-            self._order(order, len(pool.executors), turn, planned=planned)
+            self._order(order, len(pool.executors), turn)
         self.alarm.keep(self.demand.due, turn)
 
     def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> None:
@@ -106,14 +114,14 @@ class Supply:
             name = self.limits.limited_by
             turn.report("executors_limited", before=here, after=allowed, wanted=wanted, setting=name)
 
-    def _order(self, order: ExecutorOrder, here: int, turn: Turn, *, planned: bool) -> None:
+    def _order(self, order: ExecutorOrder, here: int, turn: Turn) -> None:
         released = ", ".join(order.release)
         if order.release:
-            reason = "executors_not_wanted" if planned else "executors_released"
+            reason = "executors_not_wanted" if self.planned else "executors_released"
         elif order.total == EVERY:
             reason = "executors_unlimited"
         else:
-            reason = "executors_wanted" if planned else "executors_requested"
+            reason = "executors_wanted" if self.planned else "executors_requested"
         wanted = order.wanted if order.release else order.total
         turn.report(reason, before=here, after=wanted, wanted=wanted, released=released)
         if self.settings.advise_only:
@@ -138,8 +146,7 @@ class Supply:
         self.demand.validate()
         if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
             again = evolve(self.demand)
-            most = self.settings.max_parallelism
-            assert again.reconcile(now, pool, queries, most, self.limits) is None
+            assert again.reconcile(now, pool, queries, self._no_bound, self.limits) is None
             assert again == self.demand
         if self.settings.mode != "adaptive":
             assert not self.orders

@@ -56,7 +56,7 @@ WINDOW_MS = Key(
     per_query="always",
 )
 MOST_DOWN = Key(
-    "autoscale.maxScaleDown",
+    "autoscale.scaleDownMaxFactor",
     number("above 0, up to 1", lambda value: 0 < value <= 1, "0.6"),
     0.6,
     "Largest part of its slots that a query gives up in one step.",

@@ -9,11 +9,10 @@ from attrs import define
 
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.load.pace import Batch
-from spark_elastic.core.policies.sizes import size_class
 from spark_elastic.core.policies.view import Applied, Sample, Wanted
 
 _SAMPLES = 20
-_EARLIER = 48
+_EARLIER = 36
 _EARLIER_ALIKE = 4
 _EARLIER_MS = 3_600_000
 _APPLIED = 16
@@ -41,6 +40,7 @@ class QueryMemory:
     paused: int = 0
     unsteady: int = 0
     granted: int | None = None
+    granted_at: int = 0
     told: tuple[str, int, str] | None = None
     told_at: int = 0
     until: int | None = None
@@ -69,7 +69,7 @@ class QueryMemory:
         last = self.applied[-1] if self.applied else None
         if last is not None and (last.slots, last.partitions) == (slots, partitions):
             return
-        if last is not None:
+        if last is not None and self.samples:
             self.unsteady = _UNSTEADY
         self.applied = (*self.applied, Applied(at=at, slots=slots, partitions=partitions))[-_APPLIED:]
 
@@ -99,7 +99,7 @@ class QueryMemory:
         count: dict[tuple[int, int], int] = defaultdict(int)
         kept = []
         for sample in reversed((*self.earlier, *more)):
-            alike = size_class(sample.rows_per_batch), sample.slots
+            alike = sample.size, sample.slots
             count[alike] += 1
             if count[alike] <= _EARLIER_ALIKE and sample.at > at - _EARLIER_MS:
                 kept.append(sample)

@@ -119,10 +119,10 @@ class Planner:
         """Note that it is time to ask again."""
         self.alarm.rings(timer)
 
-    @property
-    def plans(self) -> bool:
-        """Whether any policy says what a query should have."""
-        return bool(self._memories)
+    def covers(self, queries: Iterable[str]) -> bool:
+        """Say whether a policy has been granted slots for all of these queries, and there are any."""
+        granted = [query in self._memories and self._memories[query].granted is not None for query in queries]
+        return bool(granted) and all(granted)
 
     @property
     def due(self) -> int | None:
@@ -177,7 +177,7 @@ class Planner:
         self._tell(query, memory, granted, before, turn)
         if self.settings.advise_only or granted.slots == memory.granted:
             return False
-        memory.granted = granted.slots
+        memory.granted, memory.granted_at = granted.slots, turn.now
         return True
 
     def _tell(self, query: str, memory: QueryMemory, granted: Granted, before: int, turn: Turn) -> None:

@@ -15,6 +15,11 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "Is to have the {before:slot} that it has: what it needs is not known before its micro-batches have "
         "told a rate.",
     ),
+    "autoscale_first_batch": Reason(
+        "info",
+        "Is to have {after:slot} instead of {before}: its first micro-batch took {batch_ms:ms}, and its "
+        "trigger interval is {interval_ms:ms}. How many rows come in is not known yet.",
+    ),
     "autoscale_keeps": Reason(
         "nothing_to_do",
         f"Is to keep {{before:slot}}: {_LOAD} of its time, {{target_percent}} % are aimed at.",

@@ -13,6 +13,7 @@ from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.events import OffsetsBehind, QueryFacts
 from spark_elastic.core.keys.rescaling import Mode
 from spark_elastic.core.load.pace import Batch
+from spark_elastic.core.policies.sizes import size_class
 from spark_elastic.core.settings import CoreSettings
 
 
@@ -34,6 +35,11 @@ class Sample(Batch):
     `offsets_behind` are those of the partitions of the source furthest behind. `source_tasks` are the tasks
     that read its sources, the most of any source, None if that is not known. One is not `steady` if the
     slots or the partitions were changed while it ran: its duration belongs to neither.
+
+    `rows_per_batch` are the rows of one micro-batch, where the sender has folded several into this one: their
+    mean. `size` numbers what counts as the same. `parallelism` is how many slots the batch has kept busy: its
+    partitions, by the waves that they took, at least 1. A source with fewer tasks than that leaves slots idle
+    only in its own stage, so it is not counted there.
     """
 
     at: int
@@ -43,20 +49,23 @@ class Sample(Batch):
     source_tasks: int | None = None
     steady: bool = True
 
-    @property
-    def rows_per_batch(self) -> float:
-        """The rows of one micro-batch, where the sender has folded several into this one: their mean."""
+    # Derived from the fields above, once: each decision asks for them.
+    rows_per_batch: float = field(init=False, eq=False)
+    parallelism: float = field(init=False, eq=False)
+    size: int = field(init=False, eq=False)
+
+    @rows_per_batch.default
+    def _rows_per_batch(self) -> float:
         return self.input_rows / self.batches
 
-    @property
-    def parallelism(self) -> float:
-        """How many slots the batch has kept busy: its partitions, by the waves that they took; at least 1.
-
-        A source with fewer tasks than that leaves the others of its slots idle only in its own stage, so it
-        is not counted here.
-        """
+    @parallelism.default
+    def _parallelism(self) -> float:
         partitions = max(1, self.partitions)
         return partitions / -(-partitions // self.slots) if self.slots > 0 else 1.0
+
+    @size.default
+    def _size(self) -> int:
+        return size_class(self.rows_per_batch)
 
 
 @frozen(kw_only=True)
@@ -87,8 +96,8 @@ class QueryFigures:
     for a while, one that is `moving` has a rescale ordered. `movable` says that its count can be changed at
     all. `samples` are its last micro-batches, `earlier` a few from before that ran with other slots or other
     loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest last.
-    `granted` are the slots that the policy has been granted, None before that. `pauses_ms` are what its last
-    rescales took. `state_bytes` is the size of its state.
+    `granted` are the slots that the policy has been granted, None before that, and `granted_at` since when
+    (epoch ms). `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
     """
 
     query: str
@@ -106,6 +115,7 @@ class QueryFigures:
     applied: tuple[Applied, ...] = ()
     wanted: tuple[Wanted, ...] = ()
     granted: int | None = None
+    granted_at: int = 0
     pauses_ms: tuple[int, ...] = ()
     state_bytes: int = 0
 

@@ -61,6 +61,11 @@ class QueryView:
         """What differs from the application's settings, as text by the name of the setting."""
         return {} if self.settings is self.application else own_texts(self.settings, self.application)
 
+    @property
+    def granted_slots(self) -> int | None:
+        """The slots that a policy lets it have, None if its declared bounds count alone."""
+        return None if self.requirements == self.declared else self.requirements.upper
+
     def workload(self) -> Workload:
         """Return what its load depends on; it is not looked at with each event, and costs a fit."""
         return Workload(

@@ -37,10 +37,10 @@ class ResourceRequirements:
     for_flink: bool = False
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Show the bounds in force."""
+        """Show the declared bounds, whatever a policy makes of them."""
         view = find(current(self.board).queries, query)
-        response.set_header("ETag", present.etag(view.requirements))
-        shown = present.requirements(view.requirements)
+        response.set_header("ETag", present.etag(view.declared))
+        shown = present.requirements(view.declared)
         if self.for_flink:
             shown = {vertex_id(view.facts.query, vertex): bounds for vertex, bounds in shown.items()}
         response.text = as_json(shown)
@@ -84,7 +84,7 @@ class _Change:
         declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
         if isinstance(declared, Refused):
             raise refused(*declared.problems)
-        _match(self.if_match, present.etag(query.requirements))
+        _match(self.if_match, present.etag(query.declared))
         bounds = {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
         id_ = query.facts.query
         return lambda id, at: RequirementsRequested(id=id, at=at, query=id_, bounds=bounds, by=self.by)
@@ -94,7 +94,7 @@ def _sources(query: QueryView) -> Mapping[str, WantedBounds]:
     """Return what the sources keep that a body leaves out."""
     return {
         vertex.id: WantedBounds(lower=vertex.bounds.lower, upper=vertex.bounds.upper)
-        for vertex in query.requirements.vertices
+        for vertex in query.declared.vertices
         if vertex.id != SHUFFLE
     }
 

@@ -14,7 +14,6 @@ from statistics import median
 
 from attrs import frozen
 
-from spark_elastic.core.policies.sizes import size_class
 from spark_elastic.core.policies.view import Sample
 
 _ENOUGH = 3
@@ -36,9 +35,11 @@ def made_worse(samples: Sequence[Sample]) -> Worse | None:
     took: dict[int, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
         if sample.steady and sample.input_rows > 0:
-            took[size_class(sample.rows_per_batch)][sample.slots].append(sample)
+            took[sample.size][sample.slots].append(sample)
     found: list[Worse] = []
     for by_slots in took.values():
+        if len(by_slots) < 2:
+            continue
         known = sorted((slots, batches) for slots, batches in by_slots.items() if len(batches) >= _ENOUGH)
         found += (
             Worse(slots=fewer, more=more, before_ms=_typical(before), after_ms=_typical(after))

@@ -35,7 +35,7 @@ class Figures:
     @classmethod
     def of(cls, query: QueryFigures) -> Figures | None:
         """Find out about a query, None while that is not known: before its batches have told a rate."""
-        latest, comes_in = query.latest, inflow(query.samples)
+        latest, comes_in = query.latest, inflow(query.samples, query.facts.trigger_ms)
         model = fit((*query.earlier, *query.samples))
         if latest is None or comes_in is None or (model is None and comes_in.rows_per_ms > 0):
             return None

@@ -25,6 +25,7 @@ _MOST_GUESSED = 0.5
 _SPREAD = 1.3
 """How far apart the thirds have to be, in rows per slot, to tell the parts apart."""
 _LATEST = 5
+_JUDGED = 15
 _ENOUGH = 3
 
 
@@ -55,17 +56,17 @@ class BatchTime:
 
 def fit(samples: Sequence[Sample]) -> BatchTime | None:
     """Fit the line to micro-batches, the newest last; None without one that has read rows."""
-    used = [
-        sample for sample in samples if sample.steady and sample.input_rows > 0 and sample.duration_ms > 0
-    ]
-    if not used:
+    read = [sample for sample in samples if sample.input_rows > 0 and sample.duration_ms > 0]
+    if not read:
         return None
+    # While slots change with each batch, those that did not run with the same ones all the time have to do.
+    used = [sample for sample in read if sample.steady] or read
     points = [(sample.rows_per_batch / sample.parallelism, float(sample.duration_ms)) for sample in used]
     line = _line(sorted(points))
     fixed, row = _guessed(points[-_LATEST:]) if line is None else line
-    scale = median(took / max(1.0, fixed + row * load) for load, took in points[-_LATEST:])
+    scale = median(took / (fixed + row * load or 1.0) for load, took in points[-_LATEST:])
     fixed, row = fixed * scale, row * scale
-    error = median(abs(took - fixed - row * load) / took for load, took in points)
+    error = median(abs(took - fixed - row * load) / took for load, took in points[-_JUDGED:])
     return BatchTime(fixed_ms=fixed, row_ms=row, samples=len(used), error=error, separates=line is not None)
 
 

@@ -21,6 +21,8 @@ from spark_elastic.core.turn import Number
 
 _SETTLED = 2
 """As many batches have to have run with the slots of now before these are judged."""
+_FAR = 2
+"""A first batch that takes so many times its interval is reason enough to have twice the slots."""
 _STEP_BEHIND = 1.25
 """How far a query goes up that falls behind against all that its batches say."""
 
@@ -44,9 +46,21 @@ def _wish_for(query: QueryFigures, view: ClusterView) -> QueryWish | None:
         return _Weighing(query, view, current, {}).down(max(1, query.lower), "autoscale_idle", {})
     found = Figures.of(query)
     if found is None:
+        if _overruns_at_once(query, current):
+            numbers = {"batch_ms": query.samples[-1].duration_ms, "interval_ms": query.facts.trigger_ms}
+            return QueryWish(slots=2 * current, reason="autoscale_first_batch", numbers=numbers)
         # What is not known is not zero: what it has, it keeps.
         return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
     return _Weighing(query, view, current, found.numbers(current)).decide(found)
+
+
+def _overruns_at_once(query: QueryFigures, current: int) -> bool:
+    """Say whether the first batch took far more than its interval: the next one has more rows still."""
+    interval = query.facts.trigger_ms
+    if len(query.samples) != 1 or interval == 0:
+        return False
+    (first,) = query.samples
+    return first.slots >= current and first.duration_ms > _FAR * interval
 
 
 @frozen
@@ -72,7 +86,8 @@ class _Weighing:
             if reason == "autoscale_keeps":
                 reason = "autoscale_up" if found.drain is None else "autoscale_up_backlog"
             return self._wish(slots, reason, numbers)
-        if found.falls_behind and limit is None and self._is_settled:
+        has_all = self._is_settled and self.query.slots >= self.current
+        if found.falls_behind and limit is None and has_all:
             more = max(self.current + 1, math.ceil(self.current * _STEP_BEHIND))
             return self._wish(more, "autoscale_falls_behind", {})
         if slots == self.current:
@@ -80,14 +95,20 @@ class _Weighing:
         if limit is not None and limit.slots < self.current and limit.slots < need.whole:
             # What does not help is given back at once, not when a window is over.
             return self._wish(slots, reason, numbers)
-        if found.drain is not None:
+        if found.drain is not None and reason == "autoscale_keeps":
             return self._wish(self.current, "autoscale_draining", {}, unsmoothed=self.current)
         if found.needed(max(0.01, own.target_load - own.load_band)).slots >= self.current:
             return self._wish(self.current, reason, numbers, unsmoothed=slots)
-        return self.down(slots, "autoscale_down", numbers)
+        waits = "autoscale_down_waits" if reason == "autoscale_keeps" else reason
+        return self.down(slots, "autoscale_down", numbers, waits=waits)
 
-    def down(self, slots: int, reason: str, numbers: Mapping[str, Number]) -> QueryWish:
-        """Go down to `slots`, or as far as the window, the price and the limit of a step let it."""
+    def down(
+        self, slots: int, reason: str, numbers: Mapping[str, Number], waits: str = "autoscale_down_waits"
+    ) -> QueryWish:
+        """Go down to `slots`, or as far as the window, the price and the limit of a step let it.
+
+        `waits` is the reason while the window keeps it from that.
+        """
         own = self.query.settings
         slots = max(slots, min(self.query.lower, self.current))
         if slots >= self.current:
@@ -96,10 +117,8 @@ class _Weighing:
             return self._wish(self.current, "autoscale_settling", {}, unsmoothed=slots)
         target = most_wanted(self.query.wanted, slots, self.view.at, own.scale_down_window_ms, self.current)
         if target.slots >= self.current:
-            waits = {"fewer": slots, "window_ms": own.scale_down_window_ms}
-            return self._wish(
-                self.current, "autoscale_down_waits", waits, unsmoothed=slots, until=target.until
-            )
+            told = {**numbers, "fewer": slots, "window_ms": own.scale_down_window_ms}
+            return self._wish(self.current, waits, told, unsmoothed=slots, until=target.until)
         step = one_step(self.current, target.slots, own.most_down)
         if not down_pays(self.query, self.current, step):
             return self._wish(self.current, "autoscale_down_dear", {"fewer": slots}, unsmoothed=slots)
@@ -110,7 +129,8 @@ class _Weighing:
         """Whether the last batches have run with the slots that the query has now, all alike."""
         last = self.query.samples[-_SETTLED:]
         return len(last) == _SETTLED and all(
-            sample.steady and sample.slots == self.query.slots for sample in last
+            sample.steady and sample.slots == self.query.slots and sample.started >= self.query.granted_at
+            for sample in last
         )
 
     def _filled(self, slots: int, limit: Bottleneck | None) -> int:

@@ -8,6 +8,8 @@ read with a limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 
 from attrs import frozen
 
@@ -15,6 +17,8 @@ from spark_elastic.core.policies.view import Sample
 
 _RECENT_MS = 30_000
 _LEAST_BATCHES = 3
+_MOST_AT_ONCE, _MOST_OF_A_FLOOD = 3.0, 10.0
+"""So many times the usual rate of a batch counts at most: more is one burst, or is seen again in the next."""
 
 
 @frozen(kw_only=True)
@@ -40,31 +44,59 @@ class Inflow:
         return self.behind / self.rows_per_ms if self.rows_per_ms > 0 else (0.0 if self.behind == 0 else None)
 
 
-def inflow(samples: Sequence[Sample]) -> Inflow | None:
+def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
     """Tell what comes in by the last micro-batches, None while that is not known.
 
+    `interval_ms` is that of the trigger, 0 without one.
     It is not known before there are two batches with a time between them.
     """
     recent = _recent(samples)
-    gaps = [sample.gap_ms for sample in recent if sample.gap_ms is not None]
-    if not recent or not gaps:
+    came = [pair for pair in pairwise(samples[-len(recent) - 1 :]) if pair[1].gap_ms is not None]
+    if not came:
         return None
-    timed = [sample for sample in recent if sample.gap_ms is not None]
-    rows = sum(sample.input_rows for sample in timed)
-    first = samples[samples.index(timed[0]) - 1] if timed[0] is not samples[0] else None
-    last = timed[-1]
-    if first is not None and first.behind is not None and last.behind is not None:
-        rows += last.behind - first.behind
+    gaps = [after.gap_ms or 0 for _, after in came]
+    rows = [_arrived(before, after) for before, after in came]
     waits = [sample.behind for sample in samples[-_LEAST_BATCHES:]]
     known = [behind for behind in waits if behind is not None]
     complete = len(known) == _LEAST_BATCHES
+    before, last = came[-1]
+    alike = before.rows_per_batch == last.rows_per_batch
+    limited = bool(last.behind) and (alike or bool(before.behind))
+    flooded = 0 < interval_ms < last.duration_ms and not last.behind
     return Inflow(
-        rows_per_ms=max(0.0, rows / sum(gaps)),
+        rows_per_ms=_rate(rows, gaps, flooded=flooded),
         behind=last.behind,
         grows=complete and known[0] < known[1] < known[2],
-        limited=len(known) >= 2 and min(known[-2:]) > 0,
+        limited=limited,
         batch_rows=last.rows_per_batch,
     )
+
+
+def _rate(rows: Sequence[int], gaps: Sequence[int], *, flooded: bool) -> float:
+    """Compute the rate in rows per ms: that of all these batches or, if it is more, of the last ones.
+
+    What comes all at once is a backlog and no rate: it shows as what is behind, or has been read with one
+    batch. Only where a source without a limit has `flooded` a batch the next one will have all that comes
+    meanwhile, so there the last rate counts, and much of it. Where rows come with some batches only, as files
+    do, those are compared with each other, and the last ones tell nothing.
+    """
+    usual = [came / gap for came, gap in zip(rows, gaps, strict=True) if came > 0]
+    if not usual:
+        return 0.0
+    most = (_MOST_OF_A_FLOOD if flooded else _MOST_AT_ONCE) * median(usual)
+    counted = [max(0.0, min(came, most * gap)) for came, gap in zip(rows, gaps, strict=True)]
+    mean = sum(counted) / sum(gaps)
+    if len(usual) < len(rows):
+        return mean
+    last = -1 if flooded else -2
+    return max(mean, sum(counted[last:]) / sum(gaps[last:]))
+
+
+def _arrived(before: Sample, after: Sample) -> int:
+    """Count the rows that the sources had more of when `after` was planned than when `before` was."""
+    if before.behind is None or after.behind is None:
+        return after.input_rows
+    return after.input_rows + after.behind - before.behind
 
 
 def _recent(samples: Sequence[Sample]) -> Sequence[Sample]:

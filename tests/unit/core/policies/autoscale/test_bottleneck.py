@@ -1,0 +1,61 @@
+"""What more executors cannot help."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from spark_elastic.core.events import OffsetsBehind, SourceFacts
+from spark_elastic.core.policies.autoscale.bottleneck import bottleneck, hot_share
+from tests.unit.core.builder import STATEFUL
+from tests.unit.core.policies.seen import batches, query, sample
+
+
+def test_fewer_source_tasks_than_slots_limit_a_query_without_state() -> None:
+    found = bottleneck(query(batches(3, 1_000, 8, source_tasks=3)))
+    assert found is not None
+    assert (found.slots, found.reason, found.numbers) == (3, "autoscale_source_tasks", {"tasks": 3})
+
+
+def test_as_many_source_tasks_as_slots_prove_no_limit() -> None:
+    assert bottleneck(query(batches(3, 1_000, 8, source_tasks=8))) is None
+
+
+def test_what_was_proved_with_more_slots_is_not_forgotten_with_fewer() -> None:
+    limited = query(batches(3, 1_000, 3, source_tasks=3), earlier=batches(3, 1_000, 8, source_tasks=3))
+    found = bottleneck(limited)
+    assert found is not None
+    assert found.slots == 3
+
+
+def test_a_shuffle_uses_more_slots_than_the_source_has_tasks() -> None:
+    assert bottleneck(query(batches(3, 1_000, 8, source_tasks=3), facts=STATEFUL)) is None
+
+
+def test_a_source_that_can_be_divided_limits_nothing() -> None:
+    divisible = query(batches(3, 1_000, 8, source_tasks=3))
+    facts = evolve(divisible.facts, sources=(SourceFacts(name="topic", divisible=True),))
+    assert bottleneck(evolve(divisible, facts=facts)) is None
+
+
+def test_a_count_that_cannot_be_changed_limits_its_query() -> None:
+    found = bottleneck(query(batches(3, 1_000, 4), movable=False, partitions=4))
+    assert found is not None
+    assert (found.slots, found.reason) == (4, "autoscale_fixed_count")
+
+
+def test_the_tightest_limit_counts() -> None:
+    worse = (*batches(3, 1_000, 2), *batches(3, 1_000, 8, fixed=2_000, source_tasks=6))
+    found = bottleneck(query(worse))
+    assert found is not None
+    assert (found.slots, found.reason) == (2, "autoscale_made_worse")
+
+
+def test_a_partition_with_most_of_what_is_behind_is_hot() -> None:
+    # Ten partitions with 1000 rows behind, 700 of them in one.
+    one = sample(behind=1_000, offsets_behind=OffsetsBehind(avg=100.0, max=700, min=0))
+    assert hot_share(one) == 0.7
+    assert hot_share(evolve(one, offsets_behind=OffsetsBehind(avg=100.0, max=110, min=90))) is None
+    # Of two partitions one has half of the rows anyway.
+    assert hot_share(sample(behind=1_000, offsets_behind=OffsetsBehind(avg=500.0, max=600, min=400))) is None
+    assert hot_share(sample(behind=0, offsets_behind=OffsetsBehind(avg=0.0, max=0, min=0))) is None
+    assert hot_share(sample()) is None

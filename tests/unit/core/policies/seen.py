@@ -1,0 +1,63 @@
+"""Views with defaults, and queries whose micro-batches take what a line says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve
+
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
+from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
+from spark_elastic.core.settings import CoreSettings
+from tests.unit.core.builder import STATELESS
+
+SETTINGS = CoreSettings(mode="adaptive", policy="autoscale")
+NOW = 10_000_000
+
+
+def bounds(lower: int = 1, upper: int = 64) -> Requirements:
+    vertex = Vertex(id=SHUFFLE, group="q", bounds=Bounds(lower=lower, upper=upper))
+    return Requirements(vertices=(vertex,), bound_by="the declared upper bound")
+
+
+def sample(number: int = 0, **fields: Any) -> Sample:
+    """Give the micro-batch of this number: one each second, of 1000 rows on 4 slots in 400 ms."""
+    started = NOW - 1_000_000 + 1_000 * number
+    usual: dict[str, Any] = {
+        "duration_ms": 400, "gap_ms": 1_000, "input_rows": 1_000, "partitions": 4, "slots": 4,
+        "started": started, "at": started + 400,
+    }  # fmt: skip
+    return Sample(**{**usual, **fields})
+
+
+def batches(
+    count: int, rows: int, slots: int, *, fixed: float = 100.0, row: float = 1.0, interval: int = 1_000,
+    behind: int | None = None, grows: int = 0, **fields: Any,
+) -> tuple[Sample, ...]:  # fmt: skip
+    """Give batches that take ``fixed + row · rows / slots``, one each interval; of a longer one, at once."""
+    took = round(fixed + row * rows / slots)
+    gap = max(interval, took)
+    found = []
+    for number in range(count):
+        started = NOW - gap * (count - number)
+        waits = None if behind is None else behind + grows * number
+        found.append(
+            sample(duration_ms=took, gap_ms=gap, input_rows=rows, slots=slots, partitions=slots,
+                   started=started, at=started + took, behind=waits, **fields)
+        )  # fmt: skip
+    return tuple(found)
+
+
+def query(samples: tuple[Sample, ...] = (), **fields: Any) -> QueryFigures:
+    """Give a stateless query with a trigger each second, that has the slots of its last batch."""
+    facts = evolve(STATELESS, query="q", trigger_ms=fields.pop("interval", 1_000))
+    slots = samples[-1].slots if samples else 4
+    usual: dict[str, Any] = {
+        "query": "q", "facts": facts, "settings": evolve(SETTINGS, **fields.pop("settings", {})),
+        "requirements": bounds(), "slots": slots, "granted": slots, "partitions": slots, "samples": samples,
+    }  # fmt: skip
+    return QueryFigures(**{**usual, **fields})
+
+
+def view(*queries: QueryFigures, at: int = NOW, **fields: Any) -> ClusterView:
+    return ClusterView(at=at, mode="adaptive", slots=8, queries={one.query: one for one in queries}, **fields)

@@ -1,0 +1,172 @@
+"""What users of other autoscalers suffer from: a test for each complaint, with where it was made."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from spark_elastic.core.actions import RequestExecutors
+from spark_elastic.core.events import OffsetsBehind
+from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.view import QueryFigures, Wanted
+from spark_elastic.core.policies.wish import QueryWish
+from tests.unit.core.policies.seen import NOW, batches, query, sample, view
+from tests.unit.core.policies.world import SETTINGS, World
+
+WHOLE_WINDOW = (Wanted(at=NOW - 400_000, last=NOW - 1, slots=1),)
+
+
+def wish(figures: QueryFigures, **fields: int) -> QueryWish:
+    return Autoscale().decide(view(figures, query(query="other"), **fields)).queries["q"]
+
+
+def test_incomplete_metrics_are_not_zero() -> None:
+    """FLINK-39925, apache/flink-kubernetes-operator#1136 and #1139: they led to a wrong scale-down."""
+    for known in ((), (sample(gap_ms=None),), (sample(gap_ms=None, input_rows=0),)):
+        found = wish(query(known, granted=8, wanted=WHOLE_WINDOW))
+        assert (found.slots, found.reason) == (8, "autoscale_measuring")
+
+
+def test_an_idle_query_ends_no_decision_of_others() -> None:
+    """FLINK-39890, apache/flink-kubernetes-operator#1134: a rate of zero aborted the whole pass."""
+    nothing = tuple(sample(number, input_rows=0, duration_ms=0, behind=0) for number in range(5))
+    busy = evolve(query(batches(5, 4_000, 4)), query="busy")
+    wishes = Autoscale().decide(view(query(nothing), busy)).queries
+    assert wishes["busy"].slots > 4
+    assert wishes["q"].slots == 4
+
+
+def test_a_step_is_judged_by_what_was_applied() -> None:
+    """FLINK-39743, apache/flink-kubernetes-operator#1127: good steps were marked as ineffective."""
+    # It was to have 16 slots and got 8, with which batches are faster than with 4: nothing is taken back.
+    applied = query(batches(5, 8_000, 8), earlier=batches(4, 8_000, 4), granted=16)
+    assert wish(applied).reason != "autoscale_made_worse"
+    assert wish(applied).slots >= 13
+
+
+def test_a_fixed_part_does_not_shrink_with_slots() -> None:
+    """FLINK-30571, apache/flink-kubernetes-operator#966: a linear rule stops short, and asks again."""
+    varied = tuple(one for rows in (500, 1_000, 2_000) for one in batches(4, rows, 4, fixed=400))
+    found = wish(query(batches(8, 2_000, 4, fixed=400), earlier=varied))
+    # 2000 rows in the 350 ms that are left take 6 slots; a linear rule would say 900 ms · 4 / 750 ms, so 5.
+    assert found.slots == 6
+
+
+def test_a_lag_that_grows_is_reason_enough() -> None:
+    """FLINK-33306, apache/flink-kubernetes-operator#686: slow fetchers looked idle."""
+    # What was measured says that 4 slots do; all the same there is more behind with each batch.
+    behind = batches(6, 900, 4, fixed=900, row=0.01, behind=100_000, grows=5_000, interval=950)
+    limited = evolve(query(behind, interval=950), earlier=batches(4, 5_000, 4, fixed=10, row=0.01))
+    assert wish(limited).slots > 4
+
+
+def test_one_hot_partition_is_named_and_gets_no_executors() -> None:
+    """FLINK-30652, apache/flink-kubernetes-operator#505: a mean hides skew, and more workers do not help."""
+    hot = OffsetsBehind(avg=10_000.0, max=90_000, min=0)
+    found = wish(query(batches(6, 1_000, 4, behind=100_000, offsets_behind=hot)))
+    assert (found.slots, found.reason) == (4, "autoscale_hot_partition")
+    assert found.numbers["hot_percent"] == 90
+
+
+def test_nothing_is_scaled_down_while_it_catches_up() -> None:
+    """FLINK-31318, apache/flink-kubernetes-operator#544: that made the lag longer."""
+    samples = batches(6, 2_000, 8, behind=50_000, grows=-1_000)
+    draining = query(samples, wanted=WHOLE_WINDOW, granted=8)
+    found = wish(draining)
+    assert (found.slots, found.reason) == (8, "autoscale_draining")
+    assert found.numbers["gone_in_ms"]
+
+
+def test_there_is_advice_before_a_window_is_full() -> None:
+    """FLINK-31684, apache/flink-kubernetes-operator#606: nothing was shown for twenty minutes."""
+    found = wish(query(batches(2, 4_000, 4)))
+    assert found.slots > 4
+    assert found.numbers["rows_per_second"]
+
+
+def test_a_step_up_has_no_limit() -> None:
+    """apache/flink-kubernetes-operator#581: a jump from 1 to 500 was needed, and a limit forbade it."""
+    first = sample(0, gap_ms=None, input_rows=0, duration_ms=100, slots=1, partitions=1)
+    flooded = sample(5, gap_ms=5_000, input_rows=500_000, duration_ms=500_000, slots=1, partitions=1)
+    assert wish(query((first, flooded), interval=5_000)).slots > 100
+
+
+def test_where_a_quota_does_not_allow_all_as_much_as_fits_is_taken() -> None:
+    """apache/flink-kubernetes-operator#789: a refusal dropped the whole change."""
+    world = World(evolve(SETTINGS, max_executors=4))
+    world.start(2)
+    world.query(lambda second: 1_000 if second < 100 else 20_000)
+    world.run(300)
+    assert world.executors == 4
+
+
+def test_executors_are_filled() -> None:
+    """FLINK-34563, apache/flink-kubernetes-operator#787: slots of the last worker were left empty."""
+    one = Autoscale().decide(view(query(batches(6, 4_000, 4, interval=1_000)), usual_slots=4))
+    assert one.queries["q"].slots == 8
+    assert wish(query(batches(6, 4_000, 4, interval=1_000)), usual_slots=4).slots == 6
+
+
+def test_a_source_that_tells_no_backlog_is_scaled_by_its_batches() -> None:
+    """delta-io/delta#2740."""
+    world = World()
+    world.start(2)
+    world.query(lambda _: 4_000, told_behind=False)
+    world.run(600)
+    assert world.executors in (5, 6)
+
+
+def test_the_target_does_not_flutter() -> None:
+    """dask/dask-kubernetes#633 and #674, kedacore/keda#1482."""
+    world = World(startup_ms=60_000)
+    world.start(2)
+    world.query(lambda second: 4_000 + 400 * ((int(second) * 7919) % 11 - 5) / 5)
+    world.run(1_800)
+    asked = [action.total for action in world.scene.actions if isinstance(action, RequestExecutors)]
+    late = [total for at, total, _ in world.seen if at > 600]
+    assert len(asked) <= 4
+    assert max(late) - min(late) <= 1
+
+
+def test_executors_that_died_are_requested_again() -> None:
+    """apache/spark#42058, apache/spark#19812."""
+    world = World()
+    world.start(2)
+    world.query(lambda _: 4_000)
+    world.run(400)
+    before = world.executors
+    for executor in list(world.scene.scheduler.slots.executors):
+        world.take(world.scene.lose(executor))
+    world.run(120)
+    assert world.executors == before
+
+
+def test_what_came_in_is_judged_and_not_how_many_rows_lie_there() -> None:
+    """kedacore/keda#1983: any lag led to the maximum."""
+    # 12 s of input are behind: 10 slots would have them gone at once, there are ten minutes for it.
+    found = wish(query(batches(6, 1_000, 4, behind=12_000)))
+    assert found.slots == 4
+
+
+def test_the_most_is_reached() -> None:
+    """kedacore/keda#2908: it stayed one below the maximum."""
+    world = World(evolve(SETTINGS, max_parallelism=7))
+    world.start(3)
+    world.query(lambda second: 2_000 if second < 100 else 15_000)
+    world.run(600)
+    assert world.executors == 7
+
+
+def test_a_decision_says_why_with_numbers() -> None:
+    """Flink's scaling report, Druid's simulation endpoint: decisions were opaque."""
+    numbers = wish(query(batches(6, 4_000, 4))).numbers
+    told = {"rows_per_second", "batch_ms", "fixed_ms", "row_us", "load_percent", "confidence"}
+    assert told <= numbers.keys()
+
+
+def test_a_first_batch_that_takes_too_long_is_not_waited_out() -> None:
+    """apache/flink-kubernetes-operator#581: the first action came twenty minutes after the start."""
+    first = sample(gap_ms=None, duration_ms=30_000)
+    found = wish(query((first,), interval=5_000))
+    assert (found.slots, found.reason) == (8, "autoscale_first_batch")
+    assert wish(query((first,), interval=5_000, granted=8)).slots == 8, "once for each batch"
+    assert wish(query((evolve(first, duration_ms=6_000),), interval=5_000)).slots == 4

@@ -1,0 +1,158 @@
+"""A cluster in simulated time: executors that take a while to come, batches that take what a line says.
+
+It answers the scheduler's orders as Spark would, and counts what came of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, evolve, field
+
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from spark_elastic.core.settings import CoreSettings
+from tests.unit.core.builder import STATELESS, Scene
+
+SETTINGS = CoreSettings(mode="adaptive", policy="autoscale", slot_idle_ms=10_000)
+Load = Callable[[float], float]
+"""Rows per second at a second of the run."""
+
+
+@define
+class Source:
+    """A query and what it reads: `read` is up to where it has read, in rows of `offered`.
+
+    A batch takes ``fixed_ms + row_ms · rows / slots``, and reads `limit` rows at most.
+    """
+
+    facts: ev.QueryFacts
+    load: Load
+    fixed_ms: float = 100.0
+    row_ms: float = 1.0
+    limit: int | None = None
+    told_behind: bool = True
+    offered: float = 0.0
+    read: float = 0.0
+    batch: int = 0
+    due: int = 0
+    ends: int | None = None
+    rows: int = 0
+    behind: int = 0
+    started: int = 0
+    held: int = 0
+
+
+@define
+class World:
+    """Runs a scene second by second; `seen` has (second, executors, granted slots of the first query)."""
+
+    settings: CoreSettings = SETTINGS
+    startup_ms: int = 20_000
+    cores: int = 1
+    most: int = 64
+    scene: Scene = field(init=False)
+    sources: dict[str, Source] = field(factory=dict)
+    coming: list[int] = field(factory=list)
+    target: int = 0
+    named: int = 0
+    seen: list[tuple[int, int, int]] = field(factory=list)
+    began: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.scene = Scene(self.settings)
+        self.began = self.scene.now
+
+    def start(self, executors: int) -> None:
+        self.named = self.target = executors
+        self.take(self.scene.start(*[self.cores] * executors, spark_executor_cores=str(self.cores)))
+
+    def add(self, source: Source) -> Source:
+        self.sources[source.facts.query] = source
+        source.due = self.scene.now
+        self.take(self.scene.submit(source.facts))
+        return source
+
+    def query(self, load: Load, interval_ms: int = 5_000, name: str = "q", **fields: object) -> Source:
+        facts = evolve(STATELESS, query=name, name=name, trigger_ms=interval_ms)
+        return self.add(Source(facts, load, **fields))  # type: ignore[arg-type]
+
+    def take(self, actions: tuple[ac.Action, ...]) -> None:
+        """Carry out what is ordered, at once but for executors, which take their time to come."""
+        for action in actions:
+            match action:
+                case ac.StartQuery(query=query, partitions=count):
+                    view = self.scene.query(query)
+                    self.take(self.scene.done(action))
+                    started = {"query": query, "run": view.run, "partitions": count or view.share.slots}
+                    self.take(self.scene.send(ev.QueryStarted, **started))
+                case ac.Rescale(query=query):
+                    if self.scene.query(query).facts.stateful:
+                        self.sources[query].held += 2_000
+                    self.take(self.scene.done(action, took_ms=2_000))
+                case ac.RequestExecutors(total=total):
+                    self.target = total
+                    del self.coming[max(0, total - len(self.scene.scheduler.slots.executors)) :]
+                    self.take(self.scene.done(action))
+                case ac.KillExecutors(executors=gone) | ac.DecommissionExecutors(executors=gone):
+                    self.take(self.scene.done(action))
+                    for executor in gone:
+                        self.take(self.scene.lose(executor))
+
+    def run(self, seconds: int) -> None:
+        """Let time pass."""
+        for _ in range(seconds):
+            self.take(self.scene.advance(1_000))
+            for source in self.sources.values():
+                source.offered += source.load((self.scene.now - self.began) / 1_000)
+                self._batches(source)
+            here = len(self.scene.scheduler.slots.executors)
+            while here + len(self.coming) < min(self.target, self.most):
+                self.coming.append(self.scene.now + self.startup_ms)
+            for at in [at for at in self.coming if at <= self.scene.now]:
+                self.coming.remove(at)
+                self.named += 1
+                self.take(self.scene.executor(f"x{self.named}", self.cores))
+            first = next(iter(self.scene.scheduler.queries.values()), None)
+            granted = 0 if first is None else first.requirements.upper
+            self.seen.append(((self.scene.now - self.began) // 1_000, self.executors, granted))
+
+    @property
+    def executors(self) -> int:
+        return len(self.scene.scheduler.slots.executors)
+
+    def reasons(self) -> list[str]:
+        found = [action.decision.reason for action in self.scene.actions if isinstance(action, ac.Report)]
+        return [reason for reason in found if reason.startswith(("autoscale", "executors", "wish"))]
+
+    def _batches(self, source: Source) -> None:
+        view = self.scene.query(source.facts.query)
+        now = self.scene.now
+        if view.state != "Executing" or view.share.slots < 1:
+            return
+        if source.ends is not None and now >= source.ends:
+            self._commit(source)
+        if source.ends is None and now >= source.due:
+            waiting = int(source.offered - source.read)
+            source.rows = waiting if source.limit is None else min(waiting, source.limit)
+            source.read += source.rows
+            source.behind = waiting - source.rows  # as a source knows it when the batch is planned
+            source.started = now
+            slots = min(view.partitions or 1, view.share.slots)
+            took = source.fixed_ms + source.row_ms * source.rows / slots + source.held
+            source.held = 0
+            source.ends = now + round(took)
+            source.due = now + max(source.facts.trigger_ms, 1)
+
+    def _commit(self, source: Source) -> None:
+        assert source.ends is not None
+        view = self.scene.query(source.facts.query)
+        took, source.ends = source.ends - source.started, None
+        source.batch += 1
+        self.take(
+            self.scene.send(
+                ev.QueryProgress, query=source.facts.query, run=view.run, batch=source.batch,
+                started=source.started, duration_ms=took, input_rows=source.rows,
+                partitions=view.partitions or 1, records_behind=source.behind if source.told_behind else None,
+            )
+        )  # fmt: skip

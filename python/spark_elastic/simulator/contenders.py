@@ -68,12 +68,12 @@ def _keda(scenario: Scenario, demand: Demand, threshold: float | None = None, **
         cores = scenario.cluster.cores
         per_row = max(query.time.read_us + query.time.work_us for query in scenario.queries)
         threshold = max(1.0, cores * 1e6 / max(per_row, 1e-9) * scenario.max_lag_s / 2)
-    return Keda(threshold=threshold, most=scenario.cluster.quota, **given)
+    return Keda(**{"threshold": threshold, "most": scenario.cluster.quota, **given})
 
 
 def _within_quota(kind: Callable[..., Rival]) -> Callable[..., Rival]:
     def make(scenario: Scenario, demand: Demand, **given: Any) -> Rival:
-        return kind(most=scenario.cluster.quota, **given)
+        return kind(**{"most": scenario.cluster.quota, **given})
 
     return make
 

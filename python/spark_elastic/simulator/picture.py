@@ -71,9 +71,11 @@ def _panels(result: Result, seconds: float) -> list[Panel]:
     lags = [Series(name, colours[name], _thinned(_lag_points(result, name), seconds)) for name in names]
     limit = result.scenario.max_lag_s
     lags.append(Series("objective", _LIMIT, [(0, limit), (seconds, limit)], dashed=True))
-    needed = [(float(step * demand.step_s), float(count)) for step, count in enumerate(demand.executors)]
+    needed = Steps()
+    for step, count in enumerate(demand.executors):
+        needed.note(step * demand.step_s * 1_000, count)
     executors = [
-        Series("fewest that would do", _NEEDED, _closed(needed, seconds), stepped=True, dashed=True),
+        Series("fewest that would do", _NEEDED, _stepped(needed, seconds), stepped=True, dashed=True),
         Series("wanted", _WANTED, _stepped(notes.wanted, seconds), stepped=True),
         Series("there", _THERE, _stepped(notes.there, seconds), stepped=True),
     ]
@@ -117,10 +119,6 @@ def _thinned(points: list[Point], seconds: float) -> list[Point]:
 
 def _stepped(steps: Steps, seconds: float) -> list[Point]:
     points = [(at / 1_000, float(value)) for at, value in zip(steps.times, steps.values, strict=True)]
-    return _closed(points, seconds)
-
-
-def _closed(points: Sequence[Point], seconds: float) -> list[Point]:
     return [*points, (seconds, points[-1][1])] if points else []
 
 
@@ -149,9 +147,9 @@ def _draw(panel: Panel, seconds: float, top: float) -> str:
         )
     for now in panel.marks:
         parts.append(f'<line class="mark" x1="{x(now)}" x2="{x(now)}" y1="{top}" y2="{top + 8}"/>')
+    parts += [_line(series, x, y) for series in panel.series]
     place = float(_WIDTH - _RIGHT)
     for series in reversed(panel.series):
-        parts.append(_line(series, x, y))
         parts.append(
             f'<text class="small" x="{place}" y="{top - 6}" text-anchor="end" style="fill: {series.colour}">'
             f"{escape(series.name)}</text>"

@@ -6,13 +6,16 @@ from typing import Any
 
 from attrs import evolve
 
-from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
 from spark_elastic.core.policies.view import ExecutorFigures, QueryFigures, Sample
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.simulator.rivals.rival import TaskView
 from tests.unit.core.builder import STATEFUL
 
 FACTS = evolve(STATEFUL, query="q", trigger_ms=10_000)
+REQUIREMENTS = Requirements(
+    vertices=(Vertex(id=SHUFFLE, group="q", bounds=Bounds(lower=1, upper=64)),), bound_by="a test"
+)
 
 
 def sample(at: int, rows: int, duration_ms: int, **fields: Any) -> Sample:
@@ -25,7 +28,7 @@ def sample(at: int, rows: int, duration_ms: int, **fields: Any) -> Sample:
 
 
 def seen(*samples: Sample, slots: int = 4, **fields: Any) -> QueryFigures:
-    usual = {"query": "q", "facts": FACTS, "settings": CoreSettings(), "requirements": Requirements()}
+    usual = {"query": "q", "facts": FACTS, "settings": CoreSettings(), "requirements": REQUIREMENTS}
     return QueryFigures(**{**usual, "slots": slots, "partitions": slots, "samples": samples, **fields})
 
 

@@ -10,7 +10,7 @@ import pytest
 from spark_elastic.simulator.rivals.flink_alignment import Alignment, align
 from spark_elastic.simulator.rivals.flink_rule import FlinkOptions, Rates, capacity, evaluate, scalability
 
-NO_CATCH_UP = {"catch_up_s": 0.0}
+NO_CATCH_UP: dict[str, Any] = {"catch_up_s": 0.0}
 KEYS = ("capacity", "up", "down", "factor", "parallelism", "outside")
 
 
@@ -41,14 +41,14 @@ KEYS = ("capacity", "up", "down", "factor", "parallelism", "outside")
     ],
 )
 def test_decisions(
-    parallelism: int, rates: tuple[Any, ...], options: dict[str, float], expected: tuple[Any, ...]
+    parallelism: int, rates: tuple[Any, ...], options: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
-    usual = {"target": 0.7, "min_utilization": 0.4, "max_utilization": 1.0}
-    target, true, lag, behind = (*rates, 0.0, False)[:4] if len(rates) < 4 else rates
+    target, true, *more = rates
+    lag, behind = (*more, *(0.0, False)[len(more) :])
     found = evaluate(
         Rates(target=target, true=true, lag=lag, catching_up=behind is True),
         parallelism,
-        FlinkOptions(**{**usual, **options}),
+        FlinkOptions(**options),
     )
     assert tuple(getattr(found, key) for key in KEYS) == pytest.approx(expected, abs=5e-4)
 

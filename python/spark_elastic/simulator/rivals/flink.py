@@ -142,10 +142,11 @@ def rates_of(samples: list[Sample], options: FlinkOptions) -> Rates | None:
         return None
     # The rows of a micro-batch have come before it began.
     incoming = sum(sample.input_rows for sample in samples[1:]) / seconds
-    busy = min(1.0, sum(sample.duration_ms for sample in samples[:-1]) / 1_000 / seconds)
+    rows = sum(sample.input_rows for sample in samples)
+    busy = sum(sample.duration_ms for sample in samples) / 1_000
     lag = float(last.behind or 0)
     target = max(0.0, incoming + (lag - (first.behind or 0)) / seconds)
-    true = incoming / busy if incoming > 0 and busy > 0 else math.inf
+    true = rows / busy if rows > 0 and busy > 0 else math.inf
     return Rates(
         target=target,
         true=true,

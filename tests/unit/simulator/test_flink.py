@@ -49,8 +49,8 @@ def test_nothing_is_decided_before_the_window_is_full_and_then_up_at_once() -> N
     day.run(20, 10_500)
     assert set(day.given) == {4}
     day.run(1, 10_500)
-    # 952 rows/s are done while it works, 1,000 / 0.7 and a sixth for the restart are wanted: 6.7 slots. Of 128
-    # key groups 8 have fewer each than 7.
+    # 952 rows/s are done while it works; 1,000 / 0.7 and a sixth for the restart are wanted, so 6.7 slots.
+    # Of 128 key groups 8 have fewer each than 7.
     assert day.given[-1] == 8
 
 

@@ -43,8 +43,7 @@ KEYS = ("capacity", "up", "down", "factor", "parallelism", "outside")
 def test_decisions(
     parallelism: int, rates: tuple[Any, ...], options: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
-    target, true, *more = rates
-    lag, behind = (*more, *(0.0, False)[len(more) :])
+    target, true, lag, behind = (*rates, 0.0, False)[:4] if len(rates) == 2 else (*rates, False)[:4]
     found = evaluate(
         Rates(target=target, true=true, lag=lag, catching_up=behind is True),
         parallelism,

@@ -12,7 +12,7 @@ from spark_elastic.simulator.rivals.fixed import Fixed
 from spark_elastic.simulator.rivals.keda import Keda
 from spark_elastic.simulator.rivals.load_hpa import LoadHpa
 from spark_elastic.simulator.rivals.oracle import Oracle
-from spark_elastic.simulator.rivals.rival import RunningBatch
+from spark_elastic.simulator.rivals.rival import RunningBatch, window
 from spark_elastic.simulator.rivals.streaming_allocation import StreamingAllocation
 from tests.unit.simulator.rivals_views import sample, seen, view
 
@@ -160,3 +160,11 @@ def test_fixed_and_oracle() -> None:
     assert [oracle.decide(view(1_000 + at)).executors for at in (0, 10_000, 20_000, 30_000)] == [5, 5, 3, 3]
     keeps = Oracle(demand=demand, ahead_s=0, keep_s=20, begun=0)
     assert keeps.decide(view(30_000)).executors == 5
+
+
+def test_a_window_that_is_shorter_than_a_batch_still_shows_two() -> None:
+    samples = [sample(at, 10_000, 2_000) for at in (10_000, 20_000, 30_000)]
+    assert window(seen(*samples), 15_000) == tuple(samples[1:])
+    assert window(seen(*samples), 99_000) == tuple(samples[1:])
+    assert window(seen(*samples), 0) == tuple(samples)
+    assert window(seen(), 0) == ()

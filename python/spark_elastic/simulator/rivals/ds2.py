@@ -16,7 +16,7 @@ from attrs.validators import ge, gt
 
 from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
 from spark_elastic.core.policies.wish import QueryWish, Wish
-from spark_elastic.simulator.rivals.rival import ADAPTIVE
+from spark_elastic.simulator.rivals.rival import ADAPTIVE, window
 
 
 def instances(rate: float, true_rate: float, current: int, scaling_factor: float = 0.0) -> int:
@@ -48,8 +48,7 @@ class Ds2:
         wishes = {}
         for name, query in view.queries.items():
             self._looks[name] = looks = self._looks.get(name, 0) + 1
-            since = view.at - self.interval_s * 1_000
-            samples = [sample for sample in query.samples if sample.started >= since]
+            samples = window(query, view.at - self.interval_s * 1_000)
             if looks <= self.warm_up or query.slots < 1 or not samples:
                 continue
             wanted = self._wanted(query, samples, view)

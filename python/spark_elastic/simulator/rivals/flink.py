@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from attrs import Factory, define, field
@@ -19,7 +19,7 @@ from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
 from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.simulator.rivals.flink_alignment import Alignment, align
 from spark_elastic.simulator.rivals.flink_rule import FlinkOptions, Rates, evaluate
-from spark_elastic.simulator.rivals.rival import ADAPTIVE
+from spark_elastic.simulator.rivals.rival import ADAPTIVE, window
 
 _KEY_GROUPS = 128
 
@@ -113,8 +113,7 @@ class Flink:
     def _wanted(self, query: QueryFigures, vertex: _Vertex, now: float) -> int | None:
         """Return another parallelism if it is time for one."""
         full = vertex.since + self.stabilization_s + self.window_s
-        begin = (now - self.window_s) * 1_000
-        samples = [sample for sample in query.samples if sample.started >= begin]
+        samples = window(query, (now - self.window_s) * 1_000)
         if now < full or len(samples) < 2:
             return None
         rates = rates_of(samples, self._options)
@@ -134,7 +133,7 @@ class Flink:
         return ripe[0] if ripe is not None and ripe[1] else None
 
 
-def rates_of(samples: list[Sample], options: FlinkOptions) -> Rates | None:
+def rates_of(samples: Sequence[Sample], options: FlinkOptions) -> Rates | None:
     """Compute the rates over a window of micro-batches, None where it has no length."""
     first, last = samples[0], samples[-1]
     seconds = (last.started - first.started) / 1_000

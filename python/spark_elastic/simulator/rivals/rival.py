@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from attrs import field, frozen
 
 from spark_elastic.core.policies.policy import Policy
-from spark_elastic.core.policies.view import ClusterView
+from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
 
 
 @frozen(kw_only=True)
@@ -31,6 +31,15 @@ class TaskView(ClusterView):
 
     running: tuple[RunningBatch, ...] = ()
     uncommitted: Mapping[str, int] = field(factory=dict)
+
+
+def window(query: QueryFigures, begin: float) -> tuple[Sample, ...]:
+    """Return the micro-batches that began after a moment (epoch ms), two at least if there are.
+
+    One that takes longer than the window of a rule is not to leave it blind.
+    """
+    recent = sum(sample.started >= begin for sample in query.samples)
+    return query.samples[-max(2, recent) :]
 
 
 class Rival(Policy, Protocol):

@@ -66,7 +66,7 @@ def _keda(scenario: Scenario, demand: Demand, threshold: float | None = None, **
     """
     if threshold is None:
         cores = scenario.cluster.cores
-        per_row = max(query.time.read_us + query.time.work_us for query in scenario.queries)
+        per_row = max(query.cost.read_us + query.cost.work_us for query in scenario.queries)
         threshold = max(1.0, cores * 1e6 / max(per_row, 1e-9) * scenario.max_lag_s / 2)
     return Keda(**{"threshold": threshold, "most": scenario.cluster.quota, **given})
 

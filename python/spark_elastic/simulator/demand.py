@@ -66,7 +66,7 @@ def deadline_ms(query: QuerySpec, max_lag_s: float) -> float:
     One that is slower by two standard deviations is still in time, and there is room to make good what a
     pause has left behind.
     """
-    slow = max(_HEADROOM, 1 + 2 * query.time.jitter)
+    slow = max(_HEADROOM, 1 + 2 * query.cost.jitter)
     if query.trigger_s == 0:
         return max_lag_s * 500 / slow
     left = max_lag_s - query.trigger_s
@@ -96,10 +96,10 @@ def fewest_slots(query: QuerySpec, rate: float, max_lag_s: float) -> int:
 def _needs(query: QuerySpec, max_lag_s: float, rate: int) -> tuple[int, float]:
     """Return the slots that a query needs alone, and how many its tasks keep busy."""
     alone = fewest_slots(query, rate, max_lag_s)
-    rows, time = _rows(query, rate, max_lag_s), query.time
-    tasks = query.source.partitions + (alone if time.has_shuffle else 0)
-    work = time.task_ms * tasks + rows * (time.read_us + time.work_us) / 1_000
-    room = deadline_ms(query, max_lag_s) - time.fixed_ms
+    rows, cost = _rows(query, rate, max_lag_s), query.cost
+    tasks = query.source.partitions + (alone if cost.has_shuffle else 0)
+    work = cost.task_ms * tasks + rows * (cost.read_us + cost.work_us) / 1_000
+    room = deadline_ms(query, max_lag_s) - cost.fixed_ms
     return alone, min(alone, work / room) if room > 0 and rows else 0.0
 
 

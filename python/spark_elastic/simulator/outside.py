@@ -113,7 +113,7 @@ class Outside:
 
     def _running(self, query: str) -> RunningBatch:
         batch, spec = self.driver.slots.running[query], self.driver.queries[query].spec
-        tasks = spec.source.partitions + (self.driver.queries[query].planned if spec.time.has_shuffle else 0)
+        tasks = spec.source.partitions + (self.driver.queries[query].planned if spec.cost.has_shuffle else 0)
         done = batch.done_by(self.driver.clock.now)
         begun = EPOCH_MS + self.driver.queries[query].began
         return RunningBatch(

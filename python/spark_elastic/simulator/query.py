@@ -12,7 +12,7 @@ from attrs.validators import ge, min_len
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Rescale
-from spark_elastic.simulator.batch_time import BatchTime
+from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.clock import Clock
 from spark_elastic.simulator.record import Commit, QueryNotes, Rescaled
 from spark_elastic.simulator.sharing import SharedSlots
@@ -43,7 +43,7 @@ class QuerySpec:
     move_s: float = field(default=2.0, validator=ge(0))
     state_mb: float = field(default=100.0, validator=ge(0))
     source: SourceSpec = field(factory=SourceSpec)
-    time: BatchTime = field(factory=BatchTime)
+    cost: BatchCost = field(factory=BatchCost)
 
     @property
     def trigger_ms(self) -> int:
@@ -69,12 +69,12 @@ class QuerySpec:
 
     def tasks(self, partitions: int) -> int:
         """Count the slots that one micro-batch can use at most."""
-        return max(self.source.partitions, partitions if self.time.has_shuffle else 1)
+        return max(self.source.partitions, partitions if self.cost.has_shuffle else 1)
 
     def batch_ms(self, rows: int, partitions: int, slots: float, shared: bool = False) -> float:
         """Estimate a micro-batch without chance, on slots that are its own or `shared`."""
         source = self.source
-        return self.time.batch_ms(rows, source.partitions, source.largest, partitions, slots, shared)
+        return self.cost.batch_ms(rows, source.partitions, source.largest, partitions, slots, shared)
 
 
 @define(kw_only=True)
@@ -151,8 +151,8 @@ class SimulatedQuery:
         since, before = source.waits_since, source.uncommitted(now)
         source.commit()
         self.notes.commits.append(Commit(now, since, source.waits_since, before, source.uncommitted(now)))
-        if spec.time.has_shuffle and slots > 0:
-            share = spec.time.work_ms(self._rows, self.partitions, slots)
+        if spec.cost.has_shuffle and slots > 0:
+            share = spec.cost.work_ms(self._rows, self.partitions, slots)
             share /= spec.batch_ms(self._rows, self.partitions, slots)
             stage = {"batch": self.batch, "tasks": self.partitions, "duration_ms": int(took * share)}
             self.tell(ev.StageCompleted, query=spec.name, **stage)
@@ -229,7 +229,7 @@ class SimulatedQuery:
         self._behind = self.source.available(now)
         self.batch += 1
         self.began, self.phase = now, "running"
-        jitter = self.spec.time.jitter
+        jitter = self.spec.cost.jitter
         factor = self.chance.lognormvariate(-(jitter**2) / 2, jitter) if jitter else 1.0
         self.planned = partitions = self.partitions
         self.slots.begin(

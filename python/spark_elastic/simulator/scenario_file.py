@@ -10,12 +10,12 @@
         load: two-peaks:first=50000
         stateful: true
         source: {partitions: 16, hot: 0.2}
-        time: {fixed_ms: 300, work_us: 80}
+        cost: {fixed_ms: 300, work_us: 80}
     settings:
       spark.elastic.query.counts.upperBound: 16
 
 What is left out has its default. The names are those of the fields of `ClusterSpec`, `QuerySpec`,
-`SourceSpec` and `BatchTime`.
+`SourceSpec` and `BatchCost`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import attrs
 import yaml
 
-from spark_elastic.simulator.batch_time import BatchTime
+from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
@@ -77,7 +77,7 @@ def read_scenario(text: str) -> Scenario:
 def _query(name: str, tree: Mapping[str, Any], where: str) -> QuerySpec:
     inner: dict[str, Callable[[Any, str], Any]] = {
         "source": lambda part, place: _spec(SourceSpec, part, place),
-        "time": lambda part, place: _spec(BatchTime, part, place),
+        "cost": lambda part, place: _spec(BatchCost, part, place),
     }
     return _spec(QuerySpec, tree, where, inner, name=name)
 

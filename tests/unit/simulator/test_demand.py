@@ -16,23 +16,23 @@ def test_a_slot_does_a_thousand_rows_a_second_and_a_tenth_stays_free(rate: float
 
 
 def test_a_fixed_part_or_chance_leaves_less_time() -> None:
-    slow = query(time=evolve(PLAIN, fixed_ms=5_000))
+    slow = query(cost=evolve(PLAIN, fixed_ms=5_000))
     assert fewest_slots(slow, 900, 30) == 3
-    assert fewest_slots(query(time=evolve(PLAIN, jitter=0.2)), 900, 30) == 2
+    assert fewest_slots(query(cost=evolve(PLAIN, jitter=0.2)), 900, 30) == 2
 
 
 def test_the_objective_bounds_a_micro_batch_as_well() -> None:
     found = [deadline_ms(query(), most) * 1.1 for most in (30, 14, 5)]
     assert found == pytest.approx([10_000, 4_000, 10_000])
     assert deadline_ms(query(trigger_s=0), 30) * 1.1 == pytest.approx(15_000)
-    assert deadline_ms(query(time=evolve(PLAIN, jitter=0.5)), 30) == 5_000
+    assert deadline_ms(query(cost=evolve(PLAIN, jitter=0.5)), 30) == 5_000
 
 
 def test_what_more_slots_do_not_shorten_is_not_waited_for() -> None:
-    hot = query(time=evolve(PLAIN, hot_key=0.5))
+    hot = query(cost=evolve(PLAIN, hot_key=0.5))
     # A half of 40,000 rows takes 20 s; the largest task sets the pace from two slots on.
     assert fewest_slots(hot, 4_000, 30) == 2
-    sourced = query(source=SourceSpec(partitions=3), time=evolve(PLAIN, read_us=1_000, work_us=0))
+    sourced = query(source=SourceSpec(partitions=3), cost=evolve(PLAIN, read_us=1_000, work_us=0))
     assert fewest_slots(sourced, 9_000, 30) == 3
 
 

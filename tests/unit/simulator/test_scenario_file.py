@@ -7,7 +7,7 @@ import re
 import pytest
 
 from spark_elastic.simulator import scenario_file
-from spark_elastic.simulator.batch_time import BatchTime
+from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
@@ -26,7 +26,7 @@ def test_the_example_of_the_documentation_is_read() -> None:
                 load="two-peaks:first=50000",
                 trigger_s=10,
                 source=SourceSpec(partitions=16, hot=0.2),
-                time=BatchTime(fixed_ms=300, work_us=80),
+                cost=BatchCost(fixed_ms=300, work_us=80),
             ),
         ),
         cluster=ClusterSpec(cores=4, initial=2, quota=64, startup_s=30),
@@ -67,7 +67,7 @@ def test_what_is_left_out_has_its_default_and_what_is_said_of_all_counts_for_eac
         ("queries: {counts: {load: 3}}", "queries.counts.load is 3: write a text"),
         ("queries: {counts: {stateful: 3}}", "queries.counts.stateful is 3: write true or false"),
         ("queries: {counts: {source: {hot: 2}}}", "queries.counts.source: 'hot' must be"),
-        ("queries: {counts: {time: {task_ms: true}}}", "queries.counts.time.task_ms is True: write a number"),
+        ("queries: {counts: {cost: {task_ms: true}}}", "queries.counts.cost.task_ms is True: write a number"),
         ("cluster: {zzz: 1}\n" + QUERIES, "cluster has no 'zzz'.*leave it out"),
         ("cluster: {initial: 9, quota: 2}\n" + QUERIES, "cluster: initial 9 is more than quota 2"),
         ("settings: {a: [1]}\n" + QUERIES, "settings.a is .*: write one value"),

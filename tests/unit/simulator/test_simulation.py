@@ -18,7 +18,7 @@ ADAPTIVE = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.coun
 
 def test_the_same_seed_gives_the_same_figures_to_the_last_digit() -> None:
     chancy = scenario(
-        query(load="web:mean=2000", time=evolve(PLAIN, jitter=0.1)),
+        query(load="web:mean=2000", cost=evolve(PLAIN, jitter=0.1)),
         cluster=ClusterSpec(cores=2, initial=2, mtbf_h=0.3, refusals=0.2),
         settings=ADAPTIVE,
     )
@@ -80,7 +80,7 @@ def test_nothing_to_read_is_no_lag_and_ends_with_the_first_row() -> None:
 
 
 def test_a_query_without_an_interval_runs_as_fast_as_it_can() -> None:
-    found = only(scenario(query(trigger_s=0, time=evolve(PLAIN, fixed_ms=500)), settings=REACTIVE))
+    found = only(scenario(query(trigger_s=0, cost=evolve(PLAIN, fixed_ms=500)), settings=REACTIVE))
     # Each takes its half second and, on four slots, a quarter of what comes in while the one before runs.
     gaps = [
         after.at - before.at
@@ -104,7 +104,7 @@ def test_a_backlog_is_read_in_the_parts_that_are_allowed() -> None:
 
 
 def test_a_hot_partition_is_slow_whatever_the_slots() -> None:
-    hot = query(source=SourceSpec(partitions=10, hot=0.9), time=evolve(PLAIN, read_us=1_000, work_us=0))
+    hot = query(source=SourceSpec(partitions=10, hot=0.9), cost=evolve(PLAIN, read_us=1_000, work_us=0))
     found = only(scenario(hot, cluster=evolve(CLUSTER, initial=32), settings=REACTIVE))
     assert found.figures.largest_lag_s == pytest.approx(10 + 9, abs=0.1)
 

@@ -13,7 +13,7 @@ from attrs.validators import and_, ge, le
 
 
 @frozen(kw_only=True)
-class BatchTime:
+class BatchCost:
     """What the micro-batches of one query cost.
 
     `fixed_ms` is what each takes, `task_ms` what each task takes without a row; `read_us` and `work_us` are

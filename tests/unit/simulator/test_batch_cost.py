@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.simulator.batch_time import BatchTime
+from spark_elastic.simulator.batch_cost import BatchCost
 
-TIME = BatchTime(fixed_ms=100, task_ms=10, read_us=0, work_us=1_000, jitter=0)
+TIME = BatchCost(fixed_ms=100, task_ms=10, read_us=0, work_us=1_000, jitter=0)
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ def test_slots_that_are_shared_are_filled_by_others() -> None:
 
 
 def test_a_hot_partition_or_key_takes_as_long_whatever_the_slots() -> None:
-    hot = BatchTime(fixed_ms=0, task_ms=0, read_us=100, work_us=100, hot_key=0.5, jitter=0)
+    hot = BatchCost(fixed_ms=0, task_ms=0, read_us=100, work_us=100, hot_key=0.5, jitter=0)
     assert hot.batch_ms(10_000, 10, 0.3, 100, 1_000) == pytest.approx(300 + 500)
     assert hot.batch_ms(10_000, 10, 0.1, 100, 1) == pytest.approx(2_000)
 
 
 def test_a_query_without_a_shuffle_has_one_stage() -> None:
-    time = BatchTime(fixed_ms=0, task_ms=0, read_us=100, work_us=0)
+    time = BatchCost(fixed_ms=0, task_ms=0, read_us=100, work_us=0)
     assert not time.has_shuffle
     assert time.batch_ms(10_000, 10, 0.1, 200, 20) == pytest.approx(100)
 
@@ -43,4 +43,4 @@ def test_a_query_without_a_shuffle_has_one_stage() -> None:
 @pytest.mark.parametrize("wrong", ["fixed_ms", "task_ms", "read_us", "work_us", "hot_key", "jitter"])
 def test_nothing_takes_less_than_no_time(wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
-        BatchTime(**{wrong: -1})
+        BatchCost(**{wrong: -1})

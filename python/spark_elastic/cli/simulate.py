@@ -10,11 +10,13 @@ from typing import Any
 import click
 from attrs import evolve
 
+from spark_elastic.runtime.entries import read_journal
 from spark_elastic.settings import SettingsError
 from spark_elastic.simulator.contenders import OWN, RIVALS
 from spark_elastic.simulator.loads.shapes import SHAPES
 from spark_elastic.simulator.picture import picture
 from spark_elastic.simulator.query import QuerySpec
+from spark_elastic.simulator.recorded import scenario_of
 from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.scenario_file import ScenarioError, read_scenario
 from spark_elastic.simulator.simulation import Result
@@ -29,6 +31,11 @@ _WRONG = 2
     "seconds and rows per second. Both take parameters: fixed:executors=8, cosine:mean=50000,amplitude=20000."
 )
 @click.argument("scenario", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Instead of SCENARIO: the loads, costs and settings of a decision journal.",
+)
 @click.option("--policy", "policies", multiple=True, help="Who scales; more than once to compare. [as-set]")
 @click.option("--compare", is_flag=True, help="Run every policy that there is.")
 @click.option("--load", "loads", multiple=True, help="NAME=LOAD: a query and its load.")
@@ -40,6 +47,7 @@ _WRONG = 2
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object.")
 def simulate(
     scenario: Path | None,
+    journal: Path | None,
     policies: tuple[str, ...],
     compare: bool,
     loads: tuple[str, ...],
@@ -57,7 +65,7 @@ def simulate(
     digit. The exit code is 0, or 2 if something that was typed or read cannot be.
     """
     try:
-        what = _scenario(scenario, loads, settings)
+        what = _scenario(_read(scenario, journal), loads, settings)
         given: dict[str, Any] = {"hours": hours, "seed": seed, "max_lag_s": max_lag}
         what = evolve(what, **{name: value for name, value in given.items() if value is not None})
         names = (*policies, *((*OWN, *RIVALS) if compare else ())) or ("as-set",)
@@ -74,12 +82,20 @@ def simulate(
         click.echo(f"\n{LEGEND}.")
 
 
-def _scenario(file: Path | None, loads: tuple[str, ...], settings: tuple[str, ...]) -> Scenario:
-    if file is None and not loads:
+def _read(file: Path | None, journal: Path | None) -> Scenario | None:
+    if file is not None and journal is not None:
+        raise ScenarioError("there are a scenario and a journal: name one of them")
+    if journal is not None:
+        return scenario_of(entry for _, entry in read_journal(journal))
+    return None if file is None else read_scenario(file.read_text(encoding="utf-8"))
+
+
+def _scenario(read: Scenario | None, loads: tuple[str, ...], settings: tuple[str, ...]) -> Scenario:
+    if read is None and not loads:
         raise ScenarioError("there is nothing to simulate: name a scenario, or a load with --load counts=web")
     queries = dict(_pair(text, "--load", "counts=web") for text in loads)
-    if file is not None:
-        scenario = read_scenario(file.read_text(encoding="utf-8"))
+    if read is not None:
+        scenario = read
         kept = [
             evolve(query, load=queries.pop(query.name)) if query.name in queries else query
             for query in scenario.queries

@@ -14,6 +14,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Rescale
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.clock import Clock
+from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.record import Commit, QueryNotes, Rescaled
 from spark_elastic.simulator.sharing import SharedSlots
 from spark_elastic.simulator.source import Source, SourceSpec
@@ -29,14 +30,15 @@ Tell = Callable[..., None]
 class QuerySpec:
     """A query and what comes in for it.
 
-    `load` describes its load (`loads/text.py`). `trigger_s` is its trigger interval (s), 0: as fast as it
+    `load` is its load, or a text that describes it (`loads/text.py`).
+    `trigger_s` is its trigger interval (s), 0: as fast as it
     can. It begins with `partitions` unless the policy says otherwise. Where it is `stateful`, another count
     costs a pause of `move_s` (s), and `state_mb` is what its state store shows. Raises ValueError for what
     cannot be.
     """
 
     name: str = field(validator=min_len(1))
-    load: str = "constant"
+    load: str | Load = "constant"
     trigger_s: float = field(default=10.0, validator=ge(0))
     stateful: bool = True
     partitions: int = field(default=200, validator=ge(1))

@@ -60,6 +60,8 @@ class Scenario:
     def loads(self) -> Mapping[str, Load]:
         """Return the load of each query. Raises ValueError for a text that describes none."""
         return {
-            query.name: load_of(query.load, self.seconds, f"{self.seed}:{query.name}")
+            query.name: query.load
+            if isinstance(query.load, Load)
+            else load_of(query.load, self.seconds, f"{self.seed}:{query.name}")
             for query in self.queries
         }

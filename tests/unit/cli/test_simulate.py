@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from spark_elastic import __version__
 from spark_elastic.cli.main import cli
+from spark_elastic.core import events as ev
+from spark_elastic.wire import encode_event
+from tests.unit.core.builder import STATELESS
 
 SCENARIO = """
 hours: 0.2
@@ -75,11 +79,38 @@ def test_pictures_are_drawn_into_a_folder(file: str, tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "pictures" / "fixed-executors=3.svg").read_text()
 
 
+def test_a_journal_is_a_scenario(tmp_path: Path) -> None:
+    journal = tmp_path / "app.jsonl"
+    events: list[dict[str, object]] = [
+        {"event": encode_event(event)}
+        for event in (
+            ev.Snapshot(id="s1", at=0, application="a", application_name="test", spark_version="4.2.0"),
+            ev.QuerySubmitted(id="s2", at=1, facts=STATELESS, run="r1"),
+            *(
+                ev.QueryProgress(
+                    id=f"s{number + 2}", at=number * 10_000 + 400, query=STATELESS.query, run="r1",
+                    batch=number, started=number * 10_000, duration_ms=400, input_rows=5_000, partitions=1,
+                )
+                for number in range(1, 13)
+            ),
+        )
+    ]  # fmt: skip
+    header = {"journal": 1, "version": __version__, "application": "app-1", "part": 0, "settings": {}}
+    journal.write_text("".join(json.dumps(line) + "\n" for line in (header, *events)))
+    found = simulate("--journal", str(journal), "--policy", "fixed:executors=1", "--json")
+    assert found.exit_code == 0
+    data = json.loads(found.stdout)
+    assert data["hours"] == pytest.approx(120.4 / 3_600, rel=0.01)
+    assert data["policies"]["fixed:executors=1"]["largest_lag_rows"] >= 250
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         ((), "nothing to simulate"),
         (("nowhere.yaml",), "nowhere.yaml"),
+        (("--journal", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("nowhere.yaml", "--journal", "nowhere.jsonl"), "name one of them"),
         (("--load", "web"), "'web' is no name and value: type --load counts=web"),
         (("--load", "a=webb"), "no load 'webb'"),
         (("--load", "a=web", "--policy", "flinc"), "no policy 'flinc'"),

@@ -44,15 +44,26 @@ class Bounds:
 class Vertex:
     """One part of a query whose parallelism can be told apart, and the slot-sharing group it is in.
 
-    One that does not demand slots uses those that the others of its group have, up to its upper bound.
-    `weight` (above 0) counts where the slots do not suffice for all upper bounds.
+    One that does not demand slots uses those that the others of its group have, up to its upper bound. One
+    that is `granted` some demands no more than these, though its upper bound is higher; it is not moved into
+    them. `weight` (above 0) counts where the slots do not suffice for all upper bounds.
     """
 
     id: str
     group: str
     bounds: Bounds
     demands: bool = True
+    granted: int | None = None
     weight: float = field(default=NO_WEIGHT, validator=gt(0))
+
+    @property
+    def demand(self) -> int:
+        """The most slots that it asks for."""
+        if not self.demands:
+            return self.bounds.lower
+        if self.granted is None:
+            return self.bounds.upper
+        return max(self.bounds.lower, min(self.bounds.upper, self.granted))
 
     def parallelism(self, slots: int) -> int:
         """Return the parallelism that the vertex has with the slots of its group."""
@@ -92,9 +103,8 @@ def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
     """Return the groups of vertices, in the order in which they come up."""
     groups: dict[str, SlotGroup] = {}
     for vertex in vertices:
-        bounds = vertex.bounds
-        upper = bounds.upper if vertex.demands else bounds.lower
-        add_groups(groups, [(vertex.group, SlotGroup(bounds.lower, upper, vertex.weight))])
+        needs = SlotGroup(vertex.bounds.lower, vertex.demand, vertex.weight)
+        add_groups(groups, [(vertex.group, needs)])
     return groups
 
 

@@ -85,7 +85,8 @@ class ExecutorDemand:
             here = {id: slots for id, slots in here.items() if id not in self.releasing}
         queries = tuple(queries)
         self.limited = None
-        takes_all = self.gives_all and any(query.upper >= most for query in queries)
+        uppers = [group.upper for group in joined_groups(queries).values()]
+        takes_all = self.gives_all and any(upper >= most for upper in uppers)
         if takes_all and limits.most is None:
             self.surplus_since = self.advised = None
             return None if self.requested is None else self._request(at, here, EVERY, len(here))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
+from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.policies.view import ClusterView, QueryFigures
 from spark_elastic.core.policies.wish import QueryWish, Wish
 
@@ -44,22 +44,13 @@ def _within_bounds(wish: QueryWish, query: QueryFigures) -> Granted:
 
 
 def narrowed(declared: Requirements, slots: int) -> Requirements:
-    """Return what was declared for a query with `slots` as the upper bound, if that is lower.
+    """Return what was declared for a query with a demand of no more than `slots`.
 
-    Sources that share slots with the shuffle are still read with as many tasks, but demand none of their own.
+    Its bounds stay as they are, so its state is moved only where that pays. Sources that share slots with the
+    shuffle demand none of their own.
     """
-    shuffle = declared.shuffle
-    upper = max(shuffle.bounds.lower, min(shuffle.bounds.upper, slots))
-    if upper == shuffle.bounds.upper:
-        return declared
-    vertices = tuple(_narrowed(vertex, shuffle.group, upper) for vertex in declared.vertices)
-    return Requirements(
-        vertices=vertices, bound_by="what spark.elastic.policy wants", priority=declared.priority
+    group = declared.shuffle.group
+    vertices = tuple(
+        evolve(vertex, granted=slots) if vertex.group == group else vertex for vertex in declared.vertices
     )
-
-
-def _narrowed(vertex: Vertex, group: str, upper: int) -> Vertex:
-    bounds, demands = vertex.bounds, vertex.demands and vertex.group != group
-    if vertex.id == SHUFFLE:
-        bounds, demands = Bounds(lower=bounds.lower, upper=upper), True
-    return Vertex(id=vertex.id, group=vertex.group, bounds=bounds, demands=demands, weight=vertex.weight)
+    return Requirements(vertices=vertices, bound_by=declared.bound_by, priority=declared.priority)

@@ -28,7 +28,8 @@ class QueryMemory:
 
     `unsteady` counts the next batches that belong to no number of slots. `paused` is when the last rescale
     ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and
-    why these were trimmed; `told_at` when.
+    why these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
+    there has been a batch since (all epoch ms).
     """
 
     run: str = ""
@@ -44,12 +45,17 @@ class QueryMemory:
     told: tuple[str, int, str] | None = None
     told_at: int = 0
     until: int | None = None
+    idle_at: int | None = None
 
     def batch(self, progress: QueryProgress, batch: Batch, at: int) -> None:
         """Take in a committed micro-batch; of one of another run the earlier ones only tell what it takes."""
         if progress.run != self.run:
             self._put_aside(self.samples, at)
             self.run, self.samples = progress.run, ()
+        if self.idle_at is not None:
+            # That there is nothing to read is said again and again: the rows have come since the last time.
+            batch = attrs.evolve(batch, gap_ms=max(1, progress.started - self.idle_at))
+            self.idle_at = None
         tasks = [source.tasks for source in progress.sources if source.tasks is not None]
         sample = Sample(
             **attrs.asdict(batch),
@@ -63,6 +69,11 @@ class QueryMemory:
         self.unsteady = max(0, self.unsteady - 1)
         self._put_aside(self.samples[: 1 - _SAMPLES], at)
         self.samples = (*self.samples, sample)[-_SAMPLES:]
+
+    def rested(self, at: int) -> None:
+        """Take in that there has been nothing to read for a while: what came in before says no more."""
+        self._put_aside(self.samples, at)
+        self.samples, self.idle_at = (), at
 
     def runs_with(self, at: int, slots: int, partitions: int | None) -> None:
         """Note with what the query runs, if that is something else than before."""

@@ -32,7 +32,18 @@ EVERY_MS = 1_000
 _REPEAT_MS = 60_000
 """The shortest time after which it is said why nothing changes, in other words than before."""
 
+_QUIET_MS = 600_000
+"""The same where it is between reasons that a load near the band goes to and fro between."""
+
+_QUIET = frozenset({"autoscale_keeps", "autoscale_down_waits", "autoscale_settling"})
 _STARTUPS = 10
+
+
+def _patience_ms(before: tuple[str, int, str] | None, now: tuple[str, int, str]) -> int:
+    """Tell how long nothing is said after what was said last; other slots are said at once."""
+    if before is None or before[1] != now[1]:
+        return 0
+    return _QUIET_MS if {before[0], now[0]} <= _QUIET else _REPEAT_MS
 
 
 @define
@@ -109,6 +120,8 @@ class Planner:
         batch = record.pace.latest
         if isinstance(event, ev.QueryProgress) and event.run == record.run and batch is not None:
             memory.batch(event, batch, at)
+        if isinstance(event, ev.QueryIdle) and event.run == record.run:
+            memory.rested(at)
         self.stale = True
 
     def forget(self, query: str) -> None:
@@ -170,8 +183,7 @@ class Planner:
         """Take over what a query is granted; say whether that is something else than before."""
         memory, wish = self._memories[query], granted.wish
         window = view.queries[query].settings.scale_down_window_ms
-        if wish.unsmoothed is not None:
-            memory.wants(turn.now, wish.unsmoothed, window)
+        memory.wants(turn.now, wish.unsmoothed or wish.slots, window)
         memory.until = wish.until
         before = memory.granted or view.queries[query].slots
         self._tell(query, memory, granted, before, turn)
@@ -184,8 +196,7 @@ class Planner:
         """Publish a decision, if it is another one than the last."""
         wish = granted.wish
         told = (wish.reason, granted.slots, granted.reason or "")
-        same_slots = memory.told is not None and memory.told[1] == granted.slots
-        if told == memory.told or (same_slots and turn.now < memory.told_at + _REPEAT_MS):
+        if told == memory.told or turn.now < memory.told_at + _patience_ms(memory.told, told):
             return
         memory.told, memory.told_at = told, turn.now
         numbers: dict[str, Number] = {**wish.numbers, "slots": turn.slots, "wanted": wish.slots}

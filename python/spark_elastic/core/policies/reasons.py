@@ -35,9 +35,8 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     "autoscale_falls_behind": Reason(
         "info",
-        "Is to have {after:slot} instead of {before}: it is at work all the time and falls behind, by "
-        "{behind} rows so far, though what was measured ({row_us} µs of one slot per row) says that it would "
-        "not.",
+        "Is to have {after:slot} instead of {before}: it is at work all the time and falls behind, though "
+        "what was measured ({row_us} µs of one slot per row) says that it would not.",
     ),
     "autoscale_down": Reason(
         "info",

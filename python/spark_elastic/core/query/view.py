@@ -64,7 +64,7 @@ class QueryView:
     @property
     def granted_slots(self) -> int | None:
         """The slots that a policy lets it have, None if its declared bounds count alone."""
-        return None if self.requirements == self.declared else self.requirements.upper
+        return self.requirements.shuffle.granted
 
     def workload(self) -> Workload:
         """Return what its load depends on; it is not looked at with each event, and costs a fit."""

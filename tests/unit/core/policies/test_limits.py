@@ -44,9 +44,9 @@ def test_there_is_no_wish_for_less_than_a_slot(slots: int) -> None:
 def test_what_is_in_force_is_within_what_was_declared(lower: int, width: int, slots: int) -> None:
     declared = bounds(lower, lower + width)
     found = narrowed(declared, slots)
-    assert found.lower == lower
-    assert lower <= found.upper <= lower + width
-    assert found.upper == max(lower, min(lower + width, slots))
+    assert (found.lower, found.upper) == (lower, lower + width), "its state would be moved into other bounds"
+    assert found.groups["q"].upper == max(lower, min(lower + width, slots))
+    assert found.groups["q"].lower == lower
     found.validate()
 
 

@@ -114,7 +114,7 @@ class World:
                 self.named += 1
                 self.take(self.scene.executor(f"x{self.named}", self.cores))
             first = next(iter(self.scene.scheduler.queries.values()), None)
-            granted = 0 if first is None else first.requirements.upper
+            granted = 0 if first is None else first.granted_slots or 0
             self.seen.append(((self.scene.now - self.began) // 1_000, self.executors, granted))
 
     @property

@@ -32,11 +32,14 @@ class Backlog:
         return self.rows / left if left > 0 else None
 
 
-def backlog(inflow: Inflow, latest: Sample, objective: Objective, catch_up_ms: int) -> Backlog | None:
+def backlog(
+    inflow: Inflow, latest: Sample, objective: Objective, catch_up_ms: int, ready_ms: float = 0.0
+) -> Backlog | None:
     """Tell what has piled up beyond what one batch reads anyway, None if that is nothing to speak of.
 
     A source without a limit is read whole, so of it nothing is behind; what has come in while a batch took
-    longer than its interval waits all the same.
+    longer than its interval waits all the same. Executors are ready `ready_ms` after they were requested, so
+    a shorter time to catch up than that and two intervals would call for more of them in vain.
     """
     overrun = max(0, latest.duration_ms - objective.interval_ms) if objective.interval_ms > 0 else 0
     rows = (inflow.behind or 0) + inflow.rows_per_ms * overrun
@@ -44,7 +47,10 @@ def backlog(inflow: Inflow, latest: Sample, objective: Objective, catch_up_ms: i
     usual = inflow.rows_per_ms * max(_LEAST_MS, 2 * cycle)
     if rows <= usual:
         return None
-    within = catch_up_ms if objective.max_lag_ms is None else min(catch_up_ms, objective.max_lag_ms)
+    soonest = 2 * (ready_ms + cycle)
+    within = catch_up_ms
+    if objective.max_lag_ms is not None:
+        within = min(catch_up_ms, max(objective.max_lag_ms, round(soonest)))
     return Backlog(rows=rows, within_ms=within)
 
 

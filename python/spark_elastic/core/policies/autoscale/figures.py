@@ -15,6 +15,7 @@ from spark_elastic.core.turn import Number
 
 _NOTHING = BatchTime(fixed_ms=0.0, row_ms=0.0, samples=0, error=0.0, separates=False)
 _BUSY = 0.9
+_OVERRUNS = 3
 
 
 @frozen(kw_only=True)
@@ -33,15 +34,18 @@ class Figures:
     hot: float | None
 
     @classmethod
-    def of(cls, query: QueryFigures) -> Figures | None:
-        """Find out about a query, None while that is not known: before its batches have told a rate."""
+    def of(cls, query: QueryFigures, ready_ms: float) -> Figures | None:
+        """Find out about a query, None while that is not known: before its batches have told a rate.
+
+        An executor is ready `ready_ms` after it was requested.
+        """
         latest, comes_in = query.latest, inflow(query.samples, query.facts.trigger_ms)
         model = fit((*query.earlier, *query.samples))
         if latest is None or comes_in is None or (model is None and comes_in.rows_per_ms > 0):
             return None
         own, interval = query.settings, query.facts.trigger_ms
         objective = Objective(interval_ms=interval, load=own.target_load, max_lag_ms=own.max_lag_ms)
-        piled_up = backlog(comes_in, latest, objective, own.catch_up_ms)
+        piled_up = backlog(comes_in, latest, objective, own.catch_up_ms, ready_ms)
         return cls(
             query=query,
             latest=latest,
@@ -59,13 +63,20 @@ class Figures:
 
     @property
     def falls_behind(self) -> bool:
-        """Whether more is behind with each batch though it is at work all the time."""
-        busy = self.latest.busy
-        return self.drain is not None and self.inflow.grows and busy is not None and busy >= _BUSY
+        """Whether it is at work all the time, and more is behind with each batch or waits for the next."""
+        busy, interval = self.latest.busy, self.query.facts.trigger_ms
+        if busy is None or busy < _BUSY:
+            return False
+        last = self.query.samples[-_OVERRUNS:]
+        overruns = interval > 0 and all(sample.duration_ms > interval for sample in last)
+        return overruns or (self.drain is not None and self.inflow.grows)
 
-    def needed(self, load: float) -> Needed:
-        """Count the slots that it needs to have this load, and what has piled up gone in time."""
-        more = 0.0 if self.drain is None else self.drain.rows_per_ms
+    def needed(self, load: float, *, steady: bool = False) -> Needed:
+        """Count the slots that it needs to have this load, and what has piled up gone in time.
+
+        Those that are `steady` are needed for what comes in alone.
+        """
+        more = 0.0 if self.drain is None or steady else self.drain.rows_per_ms
         limit = self.inflow.batch_rows if self.inflow.limited else None
         rate = self.inflow.rows_per_ms + more
         return needed(self.model, self.objective, rate, load=min(1.0, load), batch_rows=limit)

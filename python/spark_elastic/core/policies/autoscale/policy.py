@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import median
 
 from attrs import frozen
 
@@ -21,6 +22,8 @@ from spark_elastic.core.turn import Number
 
 _SETTLED = 2
 """As many batches have to have run with the slots of now before these are judged."""
+_READY_MS = 30_000.0
+"""How long an executor takes to come, until measured."""
 _FAR = 2
 """A first batch that takes so many times its interval is reason enough to have twice the slots."""
 _STEP_BEHIND = 1.25
@@ -44,7 +47,7 @@ def _wish_for(query: QueryFigures, view: ClusterView) -> QueryWish | None:
     current = query.granted or max(query.lower, min(query.upper, query.slots))
     if query.idle:
         return _Weighing(query, view, current, {}).down(max(1, query.lower), "autoscale_idle", {})
-    found = Figures.of(query)
+    found = Figures.of(query, _ready_ms(view))
     if found is None:
         if _overruns_at_once(query, current):
             numbers = {"batch_ms": query.samples[-1].duration_ms, "interval_ms": query.facts.trigger_ms}
@@ -52,6 +55,11 @@ def _wish_for(query: QueryFigures, view: ClusterView) -> QueryWish | None:
         # What is not known is not zero: what it has, it keeps.
         return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
     return _Weighing(query, view, current, found.numbers(current)).decide(found)
+
+
+def _ready_ms(view: ClusterView) -> float:
+    """Tell how long an executor takes from its request until it is there, by the last ones."""
+    return float(median(view.startups_ms)) if view.startups_ms else _READY_MS
 
 
 def _overruns_at_once(query: QueryFigures, current: int) -> bool:
@@ -74,29 +82,30 @@ class _Weighing:
 
     def decide(self, found: Figures) -> QueryWish:
         own = self.query.settings
-        need = found.needed(own.target_load)
+        need = found.needed(own.target_load, steady=found.drain is not None and not self._has_run_with_all)
         limit = _limit(found, need)
-        slots = self._filled(need.whole if limit is None else min(need.whole, limit.slots), limit)
+        slots = self._filled(found, need.whole if limit is None else min(need.whole, limit.slots), limit)
+        # What has piled up is gone one day: what is remembered for the window is needed for what comes in.
+        steady = min(slots, self._filled(found, found.needed(own.target_load, steady=True).whole, limit))
         reason, numbers = "autoscale_keeps", dict[str, Number]()
         if limit is not None and (limit.slots <= need.whole or slots <= limit.slots < self.current):
             reason, numbers = limit.reason, {**limit.numbers}
         if slots > self.current:
             if found.needed(own.target_load + own.load_band).slots <= self.current:
-                return self._wish(self.current, "autoscale_keeps", {}, unsmoothed=slots)
+                return self._wish(self.current, "autoscale_keeps", {}, unsmoothed=steady)
             if reason == "autoscale_keeps":
                 reason = "autoscale_up" if found.drain is None else "autoscale_up_backlog"
-            return self._wish(slots, reason, numbers)
-        has_all = self._is_settled and self.query.slots >= self.current
-        if found.falls_behind and limit is None and has_all:
+            return self._wish(slots, reason, numbers, unsmoothed=steady)
+        if found.falls_behind and limit is None and self._has_run_with_all:
             more = max(self.current + 1, math.ceil(self.current * _STEP_BEHIND))
             return self._wish(more, "autoscale_falls_behind", {})
         if slots == self.current:
-            return self._wish(slots, reason, numbers)
+            return self._wish(slots, reason, numbers, unsmoothed=steady)
         if limit is not None and limit.slots < self.current and limit.slots < need.whole:
             # What does not help is given back at once, not when a window is over.
             return self._wish(slots, reason, numbers)
         if found.drain is not None and reason == "autoscale_keeps":
-            return self._wish(self.current, "autoscale_draining", {}, unsmoothed=self.current)
+            return self._wish(self.current, "autoscale_draining", {}, unsmoothed=steady)
         if found.needed(max(0.01, own.target_load - own.load_band)).slots >= self.current:
             return self._wish(self.current, reason, numbers, unsmoothed=slots)
         waits = "autoscale_down_waits" if reason == "autoscale_keeps" else reason
@@ -119,7 +128,9 @@ class _Weighing:
         if target.slots >= self.current:
             told = {**numbers, "fewer": slots, "window_ms": own.scale_down_window_ms}
             return self._wish(self.current, waits, told, unsmoothed=slots, until=target.until)
-        step = one_step(self.current, target.slots, own.most_down)
+        # What is not read at all needs no proof that fewer slots do.
+        part = 1.0 if self.query.idle else own.most_down
+        step = one_step(self.current, target.slots, part)
         if not down_pays(self.query, self.current, step):
             return self._wish(self.current, "autoscale_down_dear", {"fewer": slots}, unsmoothed=slots)
         return self._wish(step, reason, numbers, unsmoothed=slots, until=target.until)
@@ -133,12 +144,25 @@ class _Weighing:
             for sample in last
         )
 
-    def _filled(self, slots: int, limit: Bottleneck | None) -> int:
-        """Fill the last executor, where there is no other query that could use its slots."""
-        if len(self.view.queries) > 1 or limit is not None:
-            return slots
+    @property
+    def _has_run_with_all(self) -> bool:
+        """Whether the slots that it was granted are there, and have been measured."""
+        return self._is_settled and self.query.slots >= self.current
+
+    def _filled(self, found: Figures, slots: int, limit: Bottleneck | None) -> int:
+        """Fill the last executor, where there is no other query that could use its slots.
+
+        One executor less will do where that brings the load into the upper half of the band at most: what a
+        measurement is off by is to cost no executor.
+        """
         each = self.view.usual_slots
-        return max(slots, min(self.query.upper, -(-slots // each) * each))
+        if len(self.view.queries) > 1 or limit is not None or each == 1:
+            return slots
+        own, filled = self.query.settings, -(-slots // each) * each
+        less = filled - each
+        if less > 0 and found.needed(own.target_load + own.load_band / 2).slots <= less:
+            filled = less
+        return min(filled, max(slots, self.query.upper))
 
     def _wish(
         self,

@@ -8,7 +8,6 @@ read with a limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from statistics import median
 
 from attrs import frozen
@@ -36,13 +35,6 @@ class Inflow:
     limited: bool = False
     batch_rows: float = 0.0
 
-    @property
-    def lag_ms(self) -> float | None:
-        """How long the rows that wait took to come; None if that is not known."""
-        if self.behind is None:
-            return None
-        return self.behind / self.rows_per_ms if self.rows_per_ms > 0 else (0.0 if self.behind == 0 else None)
-
 
 def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
     """Tell what comes in by the last micro-batches, None while that is not known.
@@ -51,7 +43,8 @@ def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
     It is not known before there are two batches with a time between them.
     """
     recent = _recent(samples)
-    came = [pair for pair in pairwise(samples[-len(recent) - 1 :]) if pair[1].gap_ms is not None]
+    before: tuple[Sample | None, ...] = (None, *samples)[-len(recent) - 1 : -1]
+    came = [pair for pair in zip(before, recent, strict=True) if pair[1].gap_ms is not None]
     if not came:
         return None
     gaps = [after.gap_ms or 0 for _, after in came]
@@ -59,9 +52,9 @@ def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
     waits = [sample.behind for sample in samples[-_LEAST_BATCHES:]]
     known = [behind for behind in waits if behind is not None]
     complete = len(known) == _LEAST_BATCHES
-    before, last = came[-1]
-    alike = before.rows_per_batch == last.rows_per_batch
-    limited = bool(last.behind) and (alike or bool(before.behind))
+    earlier, last = came[-1]
+    alike = earlier is not None and earlier.rows_per_batch == last.rows_per_batch
+    limited = bool(last.behind) and earlier is not None and (alike or bool(earlier.behind))
     flooded = 0 < interval_ms < last.duration_ms and not last.behind
     return Inflow(
         rows_per_ms=_rate(rows, gaps, flooded=flooded),
@@ -92,9 +85,12 @@ def _rate(rows: Sequence[int], gaps: Sequence[int], *, flooded: bool) -> float:
     return max(mean, sum(counted[last:]) / sum(gaps[last:]))
 
 
-def _arrived(before: Sample, after: Sample) -> int:
-    """Count the rows that the sources had more of when `after` was planned than when `before` was."""
-    if before.behind is None or after.behind is None:
+def _arrived(before: Sample | None, after: Sample) -> int:
+    """Count the rows that the sources had more of when `after` was planned than when `before` was.
+
+    Where that is not known, they are those that were read.
+    """
+    if before is None or before.behind is None or after.behind is None:
         return after.input_rows
     return after.input_rows + after.behind - before.behind
 

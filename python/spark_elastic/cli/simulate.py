@@ -13,10 +13,12 @@ from attrs import evolve
 from spark_elastic.runtime.entries import read_journal
 from spark_elastic.settings import SettingsError
 from spark_elastic.simulator.contenders import OWN, RIVALS
+from spark_elastic.simulator.heard import Heard
 from spark_elastic.simulator.loads.shapes import SHAPES
 from spark_elastic.simulator.picture import picture
 from spark_elastic.simulator.query import QuerySpec
-from spark_elastic.simulator.recorded import scenario_of
+from spark_elastic.simulator.recorded import heard, scenario_of
+from spark_elastic.simulator.recorded_run import recorded_run
 from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.scenario_file import ScenarioError, read_scenario
 from spark_elastic.simulator.simulation import Result
@@ -65,11 +67,15 @@ def simulate(
     digit. The exit code is 0, or 2 if something that was typed or read cannot be.
     """
     try:
-        what = _scenario(_read(scenario, journal), loads, settings)
+        told = None if journal is None else heard(entry for _, entry in read_journal(journal))
+        what = _scenario(_read(scenario, told), loads, settings)
         given: dict[str, Any] = {"hours": hours, "seed": seed, "max_lag_s": max_lag}
         what = evolve(what, **{name: value for name, value in given.items() if value is not None})
         names = (*policies, *((*OWN, *RIVALS) if compare else ())) or ("as-set",)
         results = _run(what, tuple(dict.fromkeys(names)), quiet=as_json)
+        if told is not None:
+            was = evolve(scenario_of(told), max_lag_s=what.max_lag_s)
+            results.insert(0, recorded_run(told, was))
     except (ScenarioError, SettingsError, ValueError, OSError) as error:
         click.echo(f"spark-elastic simulate: {error}", err=True)
         sys.exit(_WRONG)
@@ -82,11 +88,11 @@ def simulate(
         click.echo(f"\n{LEGEND}.")
 
 
-def _read(file: Path | None, journal: Path | None) -> Scenario | None:
-    if file is not None and journal is not None:
+def _read(file: Path | None, told: Heard | None) -> Scenario | None:
+    if file is not None and told is not None:
         raise ScenarioError("there are a scenario and a journal: name one of them")
-    if journal is not None:
-        return scenario_of(entry for _, entry in read_journal(journal))
+    if told is not None:
+        return scenario_of(told)
     return None if file is None else read_scenario(file.read_text(encoding="utf-8"))
 
 

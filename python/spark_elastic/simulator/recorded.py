@@ -8,20 +8,17 @@ slots. What a journal does not tell has its default.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from attrs import define, evolve, field
+from attrs import evolve
 
-from spark_elastic.core import actions as ac
-from spark_elastic.core import events as ev
-from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.policies.autoscale.model import fit
 from spark_elastic.core.policies.view import Sample
-from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
+from spark_elastic.runtime.entries import Entry
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.cluster import ClusterSpec
+from spark_elastic.simulator.heard import Heard, HeardQuery
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
@@ -35,141 +32,51 @@ class NothingRecordedError(ValueError):
     """A journal from which no scenario can be made; the text says what is missing."""
 
 
-@define
-class _Query:
-    """What was heard of one query: its micro-batches, and what its rescales took (ms)."""
-
-    facts: ev.QueryFacts
-    samples: list[Sample] = field(factory=list)
-    pauses_ms: list[int] = field(factory=list)
-    state_bytes: int = 0
-    run: str = ""
-
-
-@define
-class _Heard:
-    """What was heard of an application."""
-
-    queries: dict[str, _Query] = field(factory=dict)
-    cores: Counter[int] = field(factory=Counter)
-    task: TaskSize = field(factory=TaskSize)
-    executors: dict[str, int] = field(factory=dict)
-    first: dict[str, int] | None = None
-    most: int = 1
-    settings: dict[str, str] = field(factory=dict)
-    begin: int | None = None
-    end: int = 0
-    rescales: dict[str, str] = field(factory=dict)
-    asked: int | None = None
-    startups_ms: list[int] = field(factory=list)
-
-    def entry(self, entry: Entry) -> None:
-        match entry:
-            case Header(settings=settings):
-                self.settings = dict(settings)
-            case EventEntry(event=event):
-                self.begin = event.at if self.begin is None else self.begin
-                self.end = max(self.end, event.at)
-                self.event(event)
-            case ActionsEntry(actions=actions):
-                for action in actions:
-                    self.action(action)
-
-    def event(self, event: ev.Event) -> None:
-        match event:
-            case ev.Snapshot():
-                self.task = TaskSize.of(event.conf)
-                self.executors = {one.executor: one.cores for one in event.executors}
-                self.cores.update(self.executors.values())
-                self.first = self.first or dict(self.executors)
-                for info in event.queries:
-                    self.queries.setdefault(info.facts.query, _Query(info.facts))
-            case ev.ExecutorAdded():
-                self.executors[event.executor] = event.cores
-                self.cores[event.cores] += 1
-                if self.asked is not None:
-                    self.startups_ms.append(event.at - self.asked)
-            case ev.ExecutorRemoved():
-                self.executors.pop(event.executor, None)
-            case ev.QuerySubmitted(facts=facts):
-                self.queries.setdefault(facts.query, _Query(facts))
-            case ev.QueryProgress(query=query) if query in self.queries:
-                self.progress(self.queries[query], event)
-            case ev.ActionDone(action=action, took_ms=took) if self.rescales.get(action) in self.queries:
-                self.queries[self.rescales[action]].pauses_ms.append(took)
-        self.most = max(self.most, len(self.executors))
-
-    def action(self, action: ac.Action) -> None:
-        match action:
-            case ac.Rescale(id=id, query=query):
-                self.rescales[id] = query
-            case ac.RequestExecutors(total=total):
-                self.asked = self.end if total > len(self.executors) else None
-
-    def progress(self, query: _Query, event: ev.QueryProgress) -> None:
-        before = query.samples[-1] if query.samples and query.run == event.run else None
-        query.run, query.state_bytes = event.run, event.state_bytes
-        tasks = max((source.tasks or 0 for source in event.sources), default=0)
-        # Without state the tasks that read are those that work.
-        partitions = event.partitions if query.facts.stateful else tasks or event.partitions
-        query.samples.append(
-            Sample(
-                at=event.at,
-                started=event.started,
-                duration_ms=event.duration_ms,
-                gap_ms=None if before is None else event.started - before.started,
-                input_rows=event.input_rows,
-                partitions=partitions,
-                slots=sum(self.task.slots(cores) for cores in self.executors.values()),
-                batches=1 + event.merged,
-                behind=event.records_behind,
-                source_tasks=tasks or None,
-            )
-        )
-
-
-def scenario_of(entries: Iterable[Entry], seed: int = 1) -> Scenario:
-    """Make a scenario of the entries of a journal; it has the settings of its last run.
+def heard(entries: Iterable[Entry]) -> Heard:
+    """Read the entries of a journal.
 
     Raises NothingRecordedError without a micro-batch, or for less than a minute.
     """
-    heard = _Heard()
+    found = Heard()
     for entry in entries:
-        heard.entry(entry)
-    begin = heard.begin or 0
-    read = [query for query in heard.queries.values() if fit(query.samples) is not None]
-    if not read:
+        found.entry(entry)
+    if not any(fit(query.samples) for query in found.queries.values()):
         raise NothingRecordedError("the journal has no micro-batch with rows: name one of a run with some")
-    if heard.end - begin < _LEAST_MS:
+    if found.now < _LEAST_MS:
         raise NothingRecordedError("the journal is shorter than a minute: name a longer one")
-    cores = heard.cores.most_common(1)[0][0] if heard.cores else 1
-    initial = len(heard.first or {})
+    return found
+
+
+def scenario_of(found: Heard, seed: int = 1) -> Scenario:
+    """Make a scenario of a journal, with the settings of its last run; queries without rows are left out."""
+    read = [query for query in found.queries.values() if fit(query.samples) is not None]
+    cores = found.cores.most_common(1)[0][0] if found.cores else 1
     return Scenario(
         queries=tuple(
-            _spec(query, [other.samples for other in read if other is not query], begin, heard.end)
+            _spec(query, [other.samples for other in read if other is not query], found.begin, found.end)
             for query in read
         ),
         cluster=ClusterSpec(
             # A simulated executor has a slot for each core.
-            cores=max(1, heard.task.slots(cores)),
-            initial=initial,
-            quota=max(64, heard.most),
-            startup_s=median(heard.startups_ms) / 1_000 if heard.startups_ms else ClusterSpec().startup_s,
+            cores=max(1, found.task.slots(cores)),
+            initial=found.initial,
+            quota=max(64, *found.there.values),
+            startup_s=median(found.startups_ms) / 1_000 if found.startups_ms else ClusterSpec().startup_s,
         ),
-        settings=heard.settings,
-        hours=(heard.end - begin) / 3_600_000,
+        settings=found.settings,
+        hours=found.now / 3_600_000,
         seed=seed,
     )
 
 
-def _spec(query: _Query, others: Sequence[Sequence[Sample]], begin: int, end: int) -> QuerySpec:
+def _spec(query: HeardQuery, others: Sequence[Sequence[Sample]], begin: int, end: int) -> QuerySpec:
     facts, samples = query.facts, query.samples
     fitted = fit(_with_own_slots(samples, others))
     assert fitted is not None
     row_us = fitted.row_ms * 1_000
     tasks = max((sample.source_tasks or 0 for sample in samples), default=0)
     return QuerySpec(
-        name=facts.name or facts.query,
+        name=query.name,
         load=load_of_samples(samples, begin, end),
         trigger_s=facts.trigger_ms / 1_000,
         stateful=facts.stateful,

@@ -100,6 +100,7 @@ def test_a_journal_is_a_scenario(tmp_path: Path) -> None:
     found = simulate("--journal", str(journal), "--policy", "fixed:executors=1", "--json")
     assert found.exit_code == 0
     data = json.loads(found.stdout)
+    assert list(data["policies"]) == ["recorded", "fixed:executors=1"]
     assert data["hours"] == pytest.approx(120.4 / 3_600, rel=0.01)
     assert data["policies"]["fixed:executors=1"]["largest_lag_rows"] >= 250
 
@@ -110,7 +111,7 @@ def test_a_journal_is_a_scenario(tmp_path: Path) -> None:
         ((), "nothing to simulate"),
         (("nowhere.yaml",), "nowhere.yaml"),
         (("--journal", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("nowhere.yaml", "--journal", "nowhere.jsonl"), "name one of them"),
+        (("--journal", "nowhere.jsonl", "nowhere.yaml"), "nowhere.jsonl"),
         (("--load", "web"), "'web' is no name and value: type --load counts=web"),
         (("--load", "a=webb"), "no load 'webb'"),
         (("--load", "a=web", "--policy", "flinc"), "no policy 'flinc'"),

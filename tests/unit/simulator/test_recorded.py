@@ -13,7 +13,8 @@ from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Heade
 from spark_elastic.settings import load
 from spark_elastic.simulator.driver import Driver
 from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.recorded import NothingRecordedError, load_of_samples, scenario_of
+from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
+from spark_elastic.simulator.recorded_run import recorded_run
 from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.simulation import simulate
 from spark_elastic.simulator.source import SourceSpec
@@ -55,7 +56,7 @@ def test_a_simulation_that_was_written_down_is_read_again() -> None:
         cluster=evolve(CLUSTER, initial=3),
         settings=SETTINGS,
     )
-    found = scenario_of(recorded(was))
+    found = scenario_of(heard(recorded(was)))
     counts, enrich = found.queries
     assert (counts.name, counts.trigger_s, counts.stateful, counts.move_s) == ("counts", 5, True, 3)
     assert counts.cost.fixed_ms == pytest.approx(700, rel=0.2)
@@ -74,7 +75,7 @@ def test_a_simulation_that_was_written_down_is_read_again() -> None:
 def test_it_goes_as_it_went() -> None:
     was = scenario(query(load="cosine:mean=2500,amplitude=1500,noise=0"), settings=SETTINGS)
     before = only(was).figures
-    (again,) = simulate(scenario_of(recorded(was)), ["as-set"])
+    (again,) = simulate(scenario_of(heard(recorded(was))), ["as-set"])
     assert again.figures.executor_hours == pytest.approx(before.executor_hours, rel=0.02)
     assert again.figures.largest_lag_s == pytest.approx(before.largest_lag_s, rel=0.15)
 
@@ -100,14 +101,36 @@ def test_the_rows_of_a_batch_at_the_begin_are_not_lost() -> None:
 def test_a_limit_on_what_is_read_hides_no_load() -> None:
     source = SourceSpec(partitions=100, most_rows=15_000)
     was = scenario(query(load="step:before=1000,after=2000,at=20", source=source), settings=SETTINGS)
-    (mine,) = scenario_of(recorded(was)).loads().values()
+    (mine,) = scenario_of(heard(recorded(was))).loads().values()
     assert isinstance(mine, Load)
     assert mine.mean(1_500, 3_000) == pytest.approx(2_000, rel=0.05)
 
 
 def test_nothing_recorded_is_no_scenario() -> None:
     with pytest.raises(NothingRecordedError, match="no micro-batch with rows"):
-        scenario_of([HEADER])
+        heard([HEADER])
     short = scenario(hours=0.01)
     with pytest.raises(NothingRecordedError, match="shorter than a minute"):
-        scenario_of(recorded(short))
+        heard(recorded(short))
+
+
+def test_what_was_recorded_has_the_figures_that_it_had() -> None:
+    was = scenario(
+        query(load="cosine:mean=2500,amplitude=1500,noise=0"),
+        query(name="enrich", stateful=False),
+        cluster=evolve(CLUSTER, initial=4, mtbf_h=0.5),
+        settings=SETTINGS,
+    )
+    before = only(was).figures
+    found = heard(recorded(was))
+    run = recorded_run(found, scenario_of(found))
+    again = run.figures
+    assert run.policy == "recorded"
+    assert before.lost == again.lost > 0
+    assert before.rescales == again.rescales > 0
+    assert again.paused_s == before.paused_s
+    assert again.steps == before.steps
+    assert again.largest_lag_s == pytest.approx(before.largest_lag_s, abs=1.5)
+    assert again.outside_percent == pytest.approx(before.outside_percent, rel=0.1)
+    # What is paid for before it is there is not known.
+    assert 0.95 * before.executor_hours < again.executor_hours < before.executor_hours

@@ -1,0 +1,71 @@
+"""A load that may change, and a query whose batches take as long as their rows say, on any machine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from attrs import define, field
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.cluster.queries import Places, Start
+
+# Long against what a micro-batch takes without any rows, on few cores.
+TRIGGER_S = 4.0
+ROW_MS = 5
+# 4 s of work in a micro-batch; with the default target load of 0.75 that takes two slots.
+ROWS_PER_S = 200
+
+
+@define
+class Lines:
+    """Writes files of rows into a folder, at a rate that may change; each row is another number."""
+
+    folder: Path
+    rows_per_s: int = ROWS_PER_S
+    written: int = 0
+    _ending: threading.Event = field(factory=threading.Event)
+    _thread: threading.Thread = field(init=False)
+
+    def __enter__(self) -> Lines:
+        self.folder.mkdir()
+        self._thread = threading.Thread(target=self._run, name="lines", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._ending.wait(max(0.0, due - time.monotonic())):
+            self._write()
+            due = max(due + 1.0, time.monotonic())
+
+    def _write(self) -> None:
+        numbers = range(self.written, self.written + self.rows_per_s)
+        hidden = self.folder / f".{self.written}"
+        hidden.write_text("".join(f"{number}\n" for number in numbers))
+        hidden.rename(self.folder / f"{self.written}.txt")
+        self.written = numbers.stop
+
+
+def start_slow(lines: Lines) -> Start:
+    """Return what starts a stateless query that waits for each row, after a shuffle."""
+
+    def start(spark: SparkSession, places: Places, name: str) -> StreamingQuery:
+        rows = spark.readStream.text(str(lines.folder)).repartition("value")
+        waited = rows.selectExpr("value", f"reflect('java.lang.Thread', 'sleep', {ROW_MS}L) AS waited")
+        return (
+            waited.writeStream.queryName(name)
+            .format("parquet")
+            .option("path", str(places.output / name))
+            .option("checkpointLocation", str(places.output / "checkpoints" / name))
+            .trigger(processingTime=f"{TRIGGER_S:g} seconds")
+            .start()
+        )
+
+    return start

@@ -1,0 +1,101 @@
+"""The policy `autoscale` on a cluster: executors come and go with the load, by themselves.
+
+Each row keeps its task waiting for a while and needs no processor: so more slots are faster on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import functions as F
+
+from integration.cluster.application import Application, application, now
+from integration.cluster.lines import Lines, start_slow
+from integration.streaming.driver import Driver
+from integration.streaming.waiting import eventually
+from spark_elastic.core.actions import DecommissionExecutors, RequestExecutors
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import Tables
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
+
+WORKERS = 6
+WINDOW_S = 20
+# Micro-batches that tell the rate, the window, the idle timeout, and executors that start on few cores.
+SETTLED_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def app(
+    master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Application]:
+    conf = {
+        "spark.executor.cores": "1",
+        # By their bytes all rows of a micro-batch would be one task.
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.elastic.schedulerMode": "adaptive",
+        "spark.elastic.policy": "autoscale",
+        "spark.elastic.autoscale.scaleDownWindow": f"{WINDOW_S}s",
+        "spark.elastic.slotIdleTimeout": "2s",
+        "spark.elastic.maxExecutors": str(WORKERS),
+        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+    }
+    with application(master, jvm, tables, tmp_path_factory.mktemp("autoscale"), conf) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lines(app: Application) -> Iterator[Lines]:
+    with Lines(app.places.output.with_name("lines")) as writing:
+        yield writing
+
+
+def wait_for_executors(app: Application, least: int, most: int) -> int:
+    """Wait until there are so many, and the query keeps up with them; return how many those are."""
+
+    def look() -> int:
+        app.check_alive()
+        here = app.story.slots.total
+        progress = app.queries["slow"].lastProgress
+        keeps_up = progress is not None and progress["batchDuration"] < 4_000
+        return here if least <= here <= most and keeps_up else 0
+
+    return eventually(look, f"{least} to {most} executors that keep up", timeout_s=SETTLED_S, every_s=0.5)
+
+
+def test_of_all_workers_those_that_the_load_needs_are_kept(app: Application, lines: Lines) -> None:
+    app.have_workers(WORKERS)
+    app.start("slow", start_slow(lines))
+    wait_for_executors(app, 1, 3)
+    assert [order for order in app.story.orders if isinstance(order, DecommissionExecutors)]
+    assert "autoscale_down" in app.story.reasons("slow", 0)
+
+
+def test_twice_the_load_brings_executors_back(app: Application, lines: Lines) -> None:
+    before, since = wait_for_executors(app, 1, 3), now()
+    lines.rows_per_s *= 2
+    assert wait_for_executors(app, before + 1, WORKERS) > before
+    assert {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("slow", since)}
+
+
+def test_much_more_than_there_may_be_is_limited_and_it_is_said(app: Application, lines: Lines) -> None:
+    lines.rows_per_s *= 4
+    eventually(lambda: any(one.reason == "executors_limited" for one in app.story.said), "it is said")
+    requests = [order.total for order in app.story.orders if isinstance(order, RequestExecutors)]
+    assert max(requests) <= WORKERS
+    lines.rows_per_s //= 8
+    wait_for_executors(app, 1, 3)
+
+
+def test_every_row_is_there_once(app: Application, lines: Lines) -> None:
+    lines.__exit__()
+    app.queries["slow"].processAllAvailable()
+    app.queries["slow"].stop()
+    found = app.spark.read.parquet(str(app.places.output / "slow"))
+    counts = found.agg(F.count("*").alias("rows"), F.countDistinct("value").alias("numbers")).collect()
+    assert [(row["rows"], row["numbers"]) for row in counts] == [(lines.written, lines.written)]
+
+
+def test_the_journal_can_be_replayed(app: Application) -> None:
+    app.check_journal()

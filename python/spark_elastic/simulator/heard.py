@@ -16,13 +16,17 @@ from spark_elastic.simulator.record import QueryNotes, Rescaled, Steps
 
 @define
 class HeardQuery:
-    """What was heard of one query: its micro-batches, its rescales, what these took (ms)."""
+    """What was heard of one query: its micro-batches, its rescales, what these took (ms).
+
+    Whether it `shuffles` tells where its work is done: after a shuffle, or where its source is read.
+    """
 
     facts: ev.QueryFacts
     samples: list[Sample] = field(factory=list)
     notes: QueryNotes = field(factory=QueryNotes)
     pauses_ms: list[int] = field(factory=list)
     state_bytes: int = 0
+    shuffles: bool = False
     run: str = ""
 
     @property
@@ -99,6 +103,8 @@ class Heard:
                 self.queries[query].notes.partitions.note(self.now, partitions)
             case ev.QueryProgress(query=query) if query in self.queries:
                 self._progress(self.queries[query], event)
+            case ev.StageCompleted(query=query) if query in self.queries:
+                self.queries[query].shuffles = True
             case ev.ActionDone(action=action, took_ms=took_ms) if action in self._rescales:
                 self._rescaled(self._rescales.pop(action), took_ms)
         if first:
@@ -116,7 +122,7 @@ class Heard:
                 self._given_back.update(executors)
 
     def _query(self, facts: ev.QueryFacts, partitions: int | None) -> None:
-        query = self.queries.setdefault(facts.query, HeardQuery(facts))
+        query = self.queries.setdefault(facts.query, HeardQuery(facts, shuffles=facts.stateful))
         if partitions is not None:
             query.notes.partitions.note(self.now, partitions)
 
@@ -142,8 +148,7 @@ class Heard:
                 duration_ms=event.duration_ms,
                 gap_ms=None if before is None else event.started - before.started,
                 input_rows=event.input_rows,
-                # Without state the tasks that read are those that work.
-                partitions=event.partitions if query.facts.stateful else tasks or event.partitions,
+                partitions=event.partitions if query.shuffles else tasks or event.partitions,
                 slots=sum(self.task.slots(cores) for cores in self._executors.values()),
                 batches=1 + event.merged,
                 behind=event.records_behind,

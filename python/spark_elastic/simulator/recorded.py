@@ -86,8 +86,8 @@ def _spec(query: HeardQuery, others: Sequence[Sequence[Sample]], begin: int, end
         cost=BatchCost(
             fixed_ms=fitted.fixed_ms,
             task_ms=0,
-            read_us=0 if facts.stateful else row_us,
-            work_us=row_us if facts.stateful else 0,
+            read_us=0 if query.shuffles else row_us,
+            work_us=row_us if query.shuffles else 0,
             jitter=min(_MOST_JITTER, fitted.error),
         ),
         **({"move_s": median(query.pauses_ms) / 1_000} if facts.stateful and query.pauses_ms else {}),

@@ -134,3 +134,10 @@ def test_what_was_recorded_has_the_figures_that_it_had() -> None:
     assert again.outside_percent == pytest.approx(before.outside_percent, rel=0.1)
     # What is paid for before it is there is not known.
     assert 0.95 * before.executor_hours < again.executor_hours < before.executor_hours
+
+
+def test_a_stateless_query_that_shuffles_does_its_work_there() -> None:
+    was = scenario(query(load="ramp:start=100,slope=40", stateful=False), settings=SETTINGS)
+    (found,) = scenario_of(heard(recorded(was))).queries
+    assert found.cost.read_us == 0
+    assert found.cost.work_us == pytest.approx(1_000, rel=0.2)

@@ -206,9 +206,10 @@ class Lives(RuleBasedStateMachine):
         # What was due before the bounds changed is done first, by the old ones.
         held = given.mode == "adaptive" and not given.hands_off
         if held and isinstance(action, StartQuery) and action.cause not in self.changes:
-            lower = self.needed_by("running", also=action.query)
+            lower = self.needed(self.first_of_running(action.query))
             total = self.scene.scheduler.slots.total
             assert self.excused or total >= lower, "started below the lower bounds"
+            self.excused |= self.needed_by("running", also=action.query) > total
         if action.partitions is not None:
             facts = self.facts[action.query]
             # After a failure it starts with what it had.
@@ -235,6 +236,21 @@ class Lives(RuleBasedStateMachine):
         """Add up the lower bounds of queries with some standing, and of one more."""
         machines = self.scene.scheduler._machines
         return self.needed([q for q, m in machines.items() if m.record.standing in standings or q == also])
+
+    def first_of_running(self, query: str) -> list[str]:
+        """Name the queries whose lower bounds come before those of one that starts, and that one itself.
+
+        After a failure it comes before those that run with a lower priority.
+        """
+        machines = self.scene.scheduler._machines
+        own = machines[query].record.requirements.priority
+        failed = self.phase.get(query) == "failed"
+
+        def comes_first(other: str) -> bool:
+            record = machines[other].record
+            return record.standing == "running" and not (failed and record.requirements.priority < own)
+
+        return [other for other in machines if other == query or comes_first(other)]
 
     def needed(self, queries: list[str]) -> int:
         """Add up the lower bounds of queries: within a group the largest counts."""

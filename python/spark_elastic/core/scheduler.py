@@ -174,8 +174,8 @@ class Scheduler:
         if self._moves.stale:
             self._let_move(turn)
         if self._supply.has_to_look(self._now):
-            requested, planned = self._supply.demand.requested, self._planner.covers(self._live())
-            self._supply.reconcile(self.slots, self._live_requirements(), turn, planned=planned)
+            requested, wanted = self._supply.demand.requested, self._planner.wanted(self._live())
+            self._supply.reconcile(self.slots, self._live_requirements(), turn, wanted)
             self._planner.requested(self._now, requested, self._supply, self.slots)
         self._planner.alarm.keep(self._planner.due, turn)
         return tuple(turn.actions)
@@ -188,7 +188,8 @@ class Scheduler:
             machine.handle(event, turn)
             if machine.record.standing != standing:
                 self._claims_changed = True
-            self._planner.told(machine.record, event, turn.now)
+            surplus = self._supply.demand.surplus_since is not None
+            self._planner.told(machine.record, event, turn.now, surplus=surplus)
             if machine.is_finished:
                 self._supply.stale = True
                 self._planner.forget(query)

@@ -137,11 +137,13 @@ def _divide(
             left = max(0, total - shortage.ahead)
             shares[claim.query] = Share(total=total, slots=left, shortage=shortage)
             continue
-        group = claim.requirements.shuffle.group
+        shuffle = claim.requirements.shuffle
+        group = shuffle.group
         own = claim.requirements.groups
         shares[claim.query] = Share(
             total=total,
-            slots=given[group] + surplus,
+            # Slots beyond what it was granted are about to go, or are there for others.
+            slots=given[group] + (surplus if shuffle.granted is None else 0),
             complete=all(given[name] >= wanted.upper for name, wanted in own.items()),
             reserved=reserved,
             weight=groups[group].weight,

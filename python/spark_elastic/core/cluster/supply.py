@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.alarm import Alarm
@@ -19,13 +19,24 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
 
 
+@frozen(kw_only=True)
+class PolicyWants:
+    """What policies want in all: so many `executors` at least.
+
+    `of_all` says that one has said of each query what it should have; then each upper bound counts.
+    """
+
+    executors: int = 0
+    of_all: bool = False
+
+
 @define
 class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet. `limits` are those of the application, `planned` is what `reconcile` was told
-    last. `stale` says that the executors, the bounds or
+    been answered yet. `limits` are those of the application, `wanted` is what policies were
+    granted last. `stale` says that the executors, the bounds or
     the queries are not those of the last look.
     """
 
@@ -36,7 +47,7 @@ class Supply:
     orders: set[str] = field(factory=set)
     alarm: Alarm = field(factory=Alarm)
     limits: ExecutorLimits = field(factory=ExecutorLimits)
-    planned: bool = False
+    wanted: PolicyWants = field(factory=PolicyWants)
     stale: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -61,7 +72,12 @@ class Supply:
     @property
     def _no_bound(self) -> int:
         """The parallelism that counts as no bound: nobody has declared the most that there can be."""
-        return self.settings.max_parallelism + self.planned
+        return self.settings.max_parallelism + self.wanted.of_all
+
+    @property
+    def _limits(self) -> ExecutorLimits:
+        """The limits of the application, and what policies want at least."""
+        return evolve(self.limits, least=max(self.limits.least, self.wanted.executors))
 
     def has_to_look(self, now: int) -> bool:
         """Say whether `reconcile` could come to another result than the last time."""
@@ -69,17 +85,13 @@ class Supply:
         return self.stale or (due is not None and now >= due)
 
     def reconcile(
-        self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn, *, planned: bool
+        self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn, wanted: PolicyWants
     ) -> None:
-        """Order what is missing or too much, and say when to look again.
-
-        `planned` says that a policy has said of each query what it should have: then each upper bound
-        counts.
-        """
-        self.stale, self.planned = False, planned
+        """Order what is missing or too much, and say when to look again."""
+        self.stale, self.wanted = False, wanted
         if self.settings.mode != "adaptive" or not self.allowed:
             return
-        order = self.demand.reconcile(turn.now, pool, queries, self._no_bound, self.limits)
+        order = self.demand.reconcile(turn.now, pool, queries, self._no_bound, self._limits)
         self._report_limit(len(pool.executors), turn)
         if order is not None:
             # What is given back counts as gone from now on: the rest may be seen in another light.
@@ -117,11 +129,11 @@ class Supply:
     def _order(self, order: ExecutorOrder, here: int, turn: Turn) -> None:
         released = ", ".join(order.release)
         if order.release:
-            reason = "executors_not_wanted" if self.planned else "executors_released"
+            reason = "executors_not_wanted" if self.wanted.of_all else "executors_released"
         elif order.total == EVERY:
             reason = "executors_unlimited"
         else:
-            reason = "executors_wanted" if self.planned else "executors_requested"
+            reason = "executors_wanted" if self.wanted.of_all else "executors_requested"
         wanted = order.wanted if order.release else order.total
         turn.report(reason, before=here, after=wanted, wanted=wanted, released=released)
         if self.settings.advise_only:
@@ -146,7 +158,7 @@ class Supply:
         self.demand.validate()
         if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
             again = evolve(self.demand)
-            assert again.reconcile(now, pool, queries, self._no_bound, self.limits) is None
+            assert again.reconcile(now, pool, queries, self._no_bound, self._limits) is None
             assert again == self.demand
         if self.settings.mode != "adaptive":
             assert not self.orders

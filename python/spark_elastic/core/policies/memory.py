@@ -47,8 +47,11 @@ class QueryMemory:
     until: int | None = None
     idle_at: int | None = None
 
-    def batch(self, progress: QueryProgress, batch: Batch, at: int) -> None:
-        """Take in a committed micro-batch; of one of another run the earlier ones only tell what it takes."""
+    def batch(self, progress: QueryProgress, batch: Batch, at: int, *, alone: bool = True) -> None:
+        """Take in a committed micro-batch; of one of another run the earlier ones only tell what it takes.
+
+        One that had more than the slots of its query is not `alone` with them.
+        """
         if progress.run != self.run:
             self._put_aside(self.samples, at)
             self.run, self.samples = progress.run, ()
@@ -64,7 +67,7 @@ class QueryMemory:
             behind=progress.records_behind,
             offsets_behind=progress.offsets_behind,
             source_tasks=max(tasks, default=None),
-            steady=self.unsteady == 0,
+            steady=alone and self.unsteady == 0,
         )
         self.unsteady = max(0, self.unsteady - 1)
         self._put_aside(self.samples[: 1 - _SAMPLES], at)

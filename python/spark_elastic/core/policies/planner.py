@@ -15,7 +15,7 @@ from spark_elastic.core import reasons
 from spark_elastic.core.alarm import Alarm
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.slots import SlotPool
-from spark_elastic.core.cluster.supply import Supply
+from spark_elastic.core.cluster.supply import PolicyWants, Supply
 from spark_elastic.core.policies.catalogue import POLICIES
 from spark_elastic.core.policies.limits import Granted, grant, narrowed
 from spark_elastic.core.policies.memory import QueryMemory
@@ -63,6 +63,7 @@ class Planner:
     _asked: int | None = None
     _startups_ms: tuple[int, ...] = ()
     _decided: int = 0
+    _executors: int = 0
 
     def begin(self, executors: Iterable[ev.ExecutorInfo], at: int) -> None:
         """Take in what a snapshot shows; timers that were set are not, any more."""
@@ -104,8 +105,12 @@ class Planner:
             return declared
         return narrowed(declared, memory.granted)
 
-    def told(self, record: QueryRecord, event: object, at: int) -> None:
-        """Take in an event that a query has taken in."""
+    def told(self, record: QueryRecord, event: object, at: int, *, surplus: bool) -> None:
+        """Take in an event that a query has taken in.
+
+        With a `surplus` there are executors that nobody wants: tasks run on them, too, so a batch does not
+        tell what it takes with the slots that its query was granted.
+        """
         own = record.settings or self.settings
         if not own.measures or isinstance(event, ev.StageCompleted):
             return
@@ -119,7 +124,7 @@ class Planner:
             memory.paused_for(record.rescales[-1], record.rescale_cost_ms)
         batch = record.pace.latest
         if isinstance(event, ev.QueryProgress) and event.run == record.run and batch is not None:
-            memory.batch(event, batch, at)
+            memory.batch(event, batch, at, alone=not surplus)
         if isinstance(event, ev.QueryIdle) and event.run == record.run:
             memory.rested(at)
         self.stale = True
@@ -132,10 +137,10 @@ class Planner:
         """Note that it is time to ask again."""
         self.alarm.rings(timer)
 
-    def covers(self, queries: Iterable[str]) -> bool:
-        """Say whether a policy has been granted slots for all of these queries, and there are any."""
+    def wanted(self, queries: Iterable[str]) -> PolicyWants:
+        """Say what policies want in all; `queries` are those that live."""
         granted = [query in self._memories and self._memories[query].granted is not None for query in queries]
-        return bool(granted) and all(granted)
+        return PolicyWants(executors=self._executors, of_all=bool(granted) and all(granted))
 
     @property
     def due(self) -> int | None:
@@ -161,11 +166,16 @@ class Planner:
         self.stale, self._decided = False, turn.now
         view = self.view(records, pool, supply, turn.now)
         changed = []
+        executors = 0
         for name in sorted({query.settings.policy for query in view.queries.values()}):
             wish = POLICIES[name].decide(view)
+            executors = max(executors, wish.executors or 0)
             for query, granted in grant(wish, view).items():
                 if view.queries[query].settings.policy == name and self._grant(query, granted, view, turn):
                     changed.append(query)
+        if not self.settings.advise_only and executors != self._executors:
+            self._executors = executors
+            supply.stale = True
         return tuple(changed)
 
     def view(

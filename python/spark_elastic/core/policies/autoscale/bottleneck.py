@@ -74,7 +74,7 @@ def _worse(query: QueryFigures) -> Bottleneck | None:
 
 
 def _fixed_count(query: QueryFigures) -> Bottleneck | None:
-    if query.movable or query.partitions is None:
+    if query.movable or not query.partitions:
         return None
     numbers: dict[str, Number] = {"partitions": query.partitions}
     return Bottleneck(slots=query.partitions, reason="autoscale_fixed_count", numbers=numbers)

@@ -34,7 +34,7 @@ def made_worse(samples: Sequence[Sample]) -> Worse | None:
     """Find the fewest slots with which batches were faster than with the next more, None if none were."""
     took: dict[int, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        if sample.steady and sample.input_rows > 0:
+        if sample.steady and sample.input_rows > 0 and sample.slots > 0:
             took[sample.size][sample.slots].append(sample)
     found: list[Worse] = []
     for by_slots in took.values():

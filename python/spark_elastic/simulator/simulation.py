@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import evolve, frozen
@@ -17,6 +18,9 @@ from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.outside import Outside
 from spark_elastic.simulator.record import Notes
 from spark_elastic.simulator.scenario import Scenario
+
+_OF_QUERIES = "spark.elastic.query."
+_BOUND = re.compile(r"\.(upper|lower)-?bound$", re.IGNORECASE)
 
 
 @frozen(kw_only=True)
@@ -70,8 +74,26 @@ def run(scenario: Scenario, one: Contender, loads: Mapping[str, Load], needed: D
 def _settled(scenario: Scenario, one: Contender) -> Scenario:
     """Return the scenario with the settings that the policy needs. Raises SettingsError."""
     settings = {**scenario.settings, **one.settings}
+    if one.rival is not None:
+        settings = _without_bounds(settings) | _first_bounds(scenario)
     load(settings)
     cluster = scenario.cluster
     if one.initial is not None:
         cluster = evolve(cluster, initial=min(one.initial, cluster.quota))
     return evolve(scenario, settings=settings, cluster=cluster)
+
+
+def _without_bounds(settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what is declared for queries: a rival says that, or nobody does."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if not (name.startswith(_OF_QUERIES) and _BOUND.search(name))
+    }
+
+
+def _first_bounds(scenario: Scenario) -> dict[str, str]:
+    """Return bounds that make each query begin with its part of what is there, as where nobody scales."""
+    cluster, queries = scenario.cluster, scenario.queries
+    each = max(1, cluster.initial * cluster.cores // len(queries))
+    return {f"{_OF_QUERIES}{query.name}.upperBound": str(each) for query in queries}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from spark_elastic.simulator.contenders import OWN, RIVALS, contender, parameters
 from spark_elastic.simulator.demand import demand
@@ -67,3 +68,11 @@ def test_what_a_scenario_tells_is_chosen_by_it() -> None:
 def test_a_wrong_text_is_answered_with_what_is_allowed(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         contender(text, SCENE, NEEDED)
+
+
+@pytest.mark.parametrize("rival", ["flink", "ds2"])
+def test_a_rival_begins_with_what_is_there_whatever_was_declared_for_us(rival: str) -> None:
+    declared = {"spark.elastic.query.counts.upperBound": "64", "spark.elastic.query.counts.lower-bound": "9"}
+    (result,) = simulate(evolve(SCENE, settings=declared, hours=0.02), [rival])
+    assert result.notes.wanted.values == [4]
+    assert result.notes.queries["counts"].partitions.values[0] == 4

@@ -22,7 +22,7 @@ class Figures:
 
     `executor_hours` are paid for, from the request of an executor until it is gone. Outside of the objective
     is every moment (percent) in which the lag of any query was more than that; `drain_s` is the longest
-    stretch of it (s). `rescales` moved partitions, with pauses of `paused_s` in all; `steps` is how
+    stretch of it (s). `rescales` moved state, with pauses of `paused_s` in all; `steps` is how
     often another number of executors was asked for, `oscillations` how often in vain.
     """
 
@@ -42,7 +42,7 @@ class Figures:
 
 def figures(notes: Notes, lags: Mapping[str, Lag], demand: Demand, end_ms: int) -> Figures:
     """Compute the figures of a run of so many ms."""
-    rescales = [rescaled for query in notes.queries.values() for rescaled in query.rescales]
+    rescales = [rescaled for query in notes.queries.values() for rescaled in query.moves]
     outside = list(joined(interval for lag in lags.values() for interval in lag.outside))
     middles = [(step + 0.5) * demand.step_s * 1_000 for step in range(len(demand.executors))]
     return Figures(

@@ -83,7 +83,7 @@ def _panels(result: Result, seconds: float) -> list[Panel]:
         Series(name, colours[name], _stepped(notes.queries[name].partitions, seconds), stepped=True)
         for name in names
     ]
-    moved = [one.at / 1_000 for query in notes.queries.values() for one in query.rescales]
+    moved = [one.at / 1_000 for query in notes.queries.values() for one in query.moves]
     return [
         Panel("rows/s that come in", loads),
         Panel("lag (s)", lags),

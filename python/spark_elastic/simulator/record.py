@@ -81,6 +81,11 @@ class QueryNotes:
     commits: list[Commit] = field(factory=list)
     rescales: list[Rescaled] = field(factory=list)
 
+    @property
+    def moves(self) -> list[Rescaled]:
+        """The rescales that paused the query: those in place cost nothing."""
+        return [rescaled for rescaled in self.rescales if rescaled.pause > 0]
+
 
 @define
 class Notes:

@@ -62,6 +62,7 @@ def test_a_stateful_query_pauses_for_other_partitions_and_a_stateless_one_does_n
         rescales = found.notes.queries["counts"].rescales
         assert rescales[-1].after == 6
         assert {rescaled.pause for rescaled in rescales} == {pause}
+        assert found.figures.rescales == (len(rescales) if stateful else 0)
         assert found.notes.there.values[-1] == 6
 
 

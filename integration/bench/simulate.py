@@ -15,8 +15,11 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+from attrs import evolve
+
 from integration.bench.simulate_loads import LOADS, BenchLoad
 from spark_elastic.simulator.cluster import ClusterSpec
+from spark_elastic.simulator.demand import demand
 from spark_elastic.simulator.figures import Figures
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
@@ -91,14 +94,14 @@ def _beats(rival: Figures, mine: Figures) -> bool:
 
 
 def _scenario(name: str, load: BenchLoad, *, quick: bool) -> Scenario:
-    """Return two queries, of which one has a fifth of the load, on a cluster that begins with two executors.
+    """Return two queries, one with a fifth of the load, on a cluster that begins with what they need then.
 
     Both limit what a micro-batch reads, as queries on Kafka that are to live through an outage do.
     """
     backlog = _BACKLOG.get(name, 0)
     counts = SourceSpec(partitions=64, backlog=backlog, most_rows=_MOST_ROWS)
     enrich = SourceSpec(backlog=backlog // 5, most_rows=_MOST_ROWS // 5)
-    return Scenario(
+    scenario = Scenario(
         queries=(
             QuerySpec(name="counts", load=load.text, source=counts),
             QuerySpec(name="enrich", load=_scaled(load.text, 0.2), source=enrich, stateful=False),
@@ -108,6 +111,8 @@ def _scenario(name: str, load: BenchLoad, *, quick: bool) -> Scenario:
         hours=min(load.hours, 0.5) if quick else load.hours,
         max_lag_s=_MAX_LAG_S,
     )
+    needed = demand(scenario, scenario.loads()).executors[0]
+    return evolve(scenario, cluster=evolve(scenario.cluster, initial=needed))
 
 
 def _scaled(text: str, scale: float) -> str:

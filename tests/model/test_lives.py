@@ -240,15 +240,20 @@ class Lives(RuleBasedStateMachine):
     def first_of_running(self, query: str) -> list[str]:
         """Name the queries whose lower bounds come before those of one that starts, and that one itself.
 
-        After a failure it comes before those that run with a lower priority.
+        What starts again after a failure comes before those that run with a lower priority, and with it what
+        shares its slots.
         """
         machines = self.scene.scheduler._machines
-        own = machines[query].record.requirements.priority
-        failed = self.phase.get(query) == "failed"
+        again = [
+            machine.record.requirements.priority
+            for other, machine in machines.items()
+            if machine.record.standing == "recovering"
+            or (other == query and self.phase.get(query) == "failed")
+        ]
 
         def comes_first(other: str) -> bool:
             record = machines[other].record
-            return record.standing == "running" and not (failed and record.requirements.priority < own)
+            return record.standing == "running" and record.requirements.priority >= max(again, default=-99)
 
         return [other for other in machines if other == query or comes_first(other)]
 

@@ -1,4 +1,4 @@
-"""Who asks the policies: what they want counts within limits, and of slots beyond a grant nobody makes use."""
+"""Who asks the policies: what they want counts within limits, and slots beyond a grant are not used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_elastic.core.actions import RequestExecutors
 from spark_elastic.core.policies import planner
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.core.policies.wish import QueryWish, Wish
-from tests.unit.core.builder import STATEFUL, STATELESS, Scene
+from tests.unit.core.builder import STATEFUL, STATELESS, Scene, reasons
 from tests.unit.core.policies.world import SETTINGS, World
 
 
@@ -90,15 +90,14 @@ def test_without_a_policy_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen == []
 
 
-def test_the_state_of_a_query_is_not_moved_into_what_it_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    wants(monkeypatch, Wish(queries=keeps(counts=7)))
+def test_the_state_of_a_query_is_moved_only_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    wants(monkeypatch, Wish(queries=keeps(counts=4)))
     scene = Scene(evolve(SETTINGS, cooldown_ms=0, executing_stabilization_ms=0))
     scene.start(8)
     scene.running(8, STATEFUL)
     scene.batches(300, 300, 300, partitions=8)
-    scene.advance(60_000)
-    assert scene.query().rescaled == 0
-    assert scene.last_order("Rescale") is None
+    said = reasons(scene.actions)
+    assert "rescale_into_bounds" not in said, "a grant is no bound"
     scene.check()
 
 

@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch chaos clean
+.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-rescale: jar ## measure how long rescales take (BENCH=--quick: few rounds)
 
 bench-core: venv ## measure the scheduler alone, on one core (BENCH=--quick: seconds)
 	$(BIN)/python -m integration.bench.core $(BENCH)
+
+bench-simulate: venv ## compare policies on simulated days, ours and others' (BENCH=--quick: seconds)
+	$(BIN)/python -m integration.bench.simulate $(BENCH)
 
 bench-rest: jar ## measure what reads of the REST API cost a running query (BENCH=--quick: few rounds)
 	$(BIN)/python -m integration.bench.rest_load $(BENCH)

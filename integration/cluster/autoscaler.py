@@ -9,9 +9,9 @@ from http.client import HTTPException
 from attrs import define, field, frozen
 
 from integration.cluster.application import Application, executors
-from integration.cluster.hpa import Hpa
 from integration.streaming.scrape import metric
 from spark_elastic.demo.cluster import Worker
+from spark_elastic.simulator.rivals.hpa_rule import Hpa
 
 PERIOD_S = 2.0
 """How often it looks; Kubernetes does every 15 s."""

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from integration.cluster.application import Application, application
 from integration.cluster.autoscaler import Autoscaler
-from integration.cluster.hpa import Hpa
 from integration.cluster.lines import Lines, start_slow
 from integration.streaming.driver import Driver
 from integration.streaming.scrape import metric
@@ -21,6 +20,7 @@ from integration.streaming.waiting import eventually
 from spark_elastic.core.events import ExecutorDecommissioning
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
+from spark_elastic.simulator.rivals.hpa_rule import Hpa
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -17,7 +17,7 @@ from spark_elastic import __version__
 _COMMANDS = (
     *("demo", "conf", "jar", "doctor"),
     *("status", "watch", "explain", "history", "rescale", "savepoint", "stop"),
-    *("replay", "completion"),
+    *("replay", "simulate", "completion"),
 )
 
 

@@ -1,0 +1,131 @@
+"""Compare policies on simulated days: what they cost, and how long rows wait under each.
+
+usage: python -m integration.bench.simulate [--quick]
+The last line printed is one JSON object. A whole run also writes it to results/simulate.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from attrs import evolve
+
+from integration.bench.simulate_loads import LOADS, BenchLoad
+from spark_elastic.simulator.cluster import ClusterSpec
+from spark_elastic.simulator.demand import demand
+from spark_elastic.simulator.figures import Figures
+from spark_elastic.simulator.query import QuerySpec
+from spark_elastic.simulator.scenario import Scenario
+from spark_elastic.simulator.simulation import simulate
+from spark_elastic.simulator.source import SourceSpec
+from spark_elastic.simulator.table import as_data, table
+
+_RESULT = Path(__file__).parent / "results" / "simulate.json"
+_OURS, _ORACLE, _FLINK, _SPARK = "autoscale", "oracle", "flink", "dynamic-allocation"
+_POLICIES = (_OURS, _FLINK, _SPARK, "streaming-allocation", "hpa", "keda", "ds2", "fixed", _ORACLE)
+_MAX_LAG_S = 30.0
+_HOURS_BY_ORACLE = 1.15
+_MOST_OUTSIDE = 1.0
+_QUICK = ("cosine", "step")
+_BACKLOG = {"backlog": 30 * 60 * 60_000}
+_MOST_ROWS = 5_000_000
+
+
+def main() -> int:
+    """Run every load with every policy, write and print the result."""
+    quick = _arguments().quick
+    found: dict[str, Mapping[str, Figures]] = {}
+    details: dict[str, Any] = {}
+    for name in _QUICK if quick else LOADS:
+        results = list(simulate(_scenario(name, LOADS[name], quick=quick), _POLICIES))
+        found[name] = {result.policy: result.figures for result in results}
+        details[name] = {"tuned": LOADS[name].tuned, **as_data(results)}
+        print(f"{time.strftime('%H:%M:%S')} {name}\n{table(results)}\n", file=sys.stderr, flush=True)
+    result = {**summary(found), "loads": details}
+    if not quick:
+        _RESULT.parent.mkdir(exist_ok=True)
+        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result))
+    return 0
+
+
+def summary(found: Mapping[str, Mapping[str, Figures]]) -> dict[str, Any]:
+    """Hold our policy against the others over all loads, and say which goals are met.
+
+    A rival is beaten on a load where it takes more executor-hours, or leaves rows waiting for longer.
+    """
+    ours = {load: policies[_OURS] for load, policies in found.items()}
+    by_oracle = [mine.executor_hours / found[load][_ORACLE].executor_hours for load, mine in ours.items()]
+    beaten_by = {
+        load: [rival for rival in (_FLINK, _SPARK) if _beats(policies[rival], policies[_OURS])]
+        for load, policies in found.items()
+    }
+    rescales = {
+        policy: sum(figures[policy].rescales for figures in found.values()) for policy in (_OURS, _FLINK)
+    }
+    worst = max(mine.outside_percent for mine in ours.values())
+    swings = sum(mine.oscillations for mine in ours.values())
+    return {
+        "executor_hours_by_oracle": round(geometric_mean(by_oracle), 3),
+        "outside_percent": {load: round(mine.outside_percent, 2) for load, mine in ours.items()},
+        "rescales": rescales,
+        "oscillations": swings,
+        "beaten_by": {load: rivals for load, rivals in beaten_by.items() if rivals},
+        "goals_met": {
+            "executor_hours_by_oracle": geometric_mean(by_oracle) <= _HOURS_BY_ORACLE,
+            "outside_percent": worst <= _MOST_OUTSIDE,
+            "rescales": 2 * rescales[_OURS] <= rescales[_FLINK],
+            "oscillations": swings == 0,
+            "beaten_by": not any(beaten_by.values()),
+        },
+    }
+
+
+def _beats(rival: Figures, mine: Figures) -> bool:
+    """Say whether a rival takes less executors without leaving rows waiting for longer."""
+    return rival.executor_hours < mine.executor_hours and rival.outside_percent <= mine.outside_percent
+
+
+def _scenario(name: str, load: BenchLoad, *, quick: bool) -> Scenario:
+    """Return two queries, one with a fifth of the load, on a cluster that begins with what they need then.
+
+    Both limit what a micro-batch reads, as queries on Kafka that are to live through an outage do.
+    """
+    backlog = _BACKLOG.get(name, 0)
+    counts = SourceSpec(partitions=64, backlog=backlog, most_rows=_MOST_ROWS)
+    enrich = SourceSpec(backlog=backlog // 5, most_rows=_MOST_ROWS // 5)
+    scenario = Scenario(
+        queries=(
+            QuerySpec(name="counts", load=load.text, source=counts),
+            QuerySpec(name="enrich", load=_scaled(load.text, 0.2), source=enrich, stateful=False),
+        ),
+        cluster=ClusterSpec(quota=32),
+        settings={"spark.elastic.schedulerMode": "adaptive"},
+        hours=min(load.hours, 0.5) if quick else load.hours,
+        max_lag_s=_MAX_LAG_S,
+    )
+    needed = demand(scenario, scenario.loads()).executors[0]
+    return evolve(scenario, cluster=evolve(scenario.cluster, initial=needed))
+
+
+def _scaled(text: str, scale: float) -> str:
+    return f"{text},scale={scale:g}"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.bench.simulate", description="Compare policies on simulated days."
+    )
+    parser.add_argument("--quick", action="store_true", help="two loads for half an hour; writes nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The production scheduler against a simulated Spark: what would happen with this load and these settings."""

@@ -1,0 +1,142 @@
+"""A simulated cluster: executors that are asked for, come after a while, fail, and are given back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+from attrs import define, field, frozen
+from attrs.validators import and_, ge, gt, le, optional
+
+from spark_elastic.simulator.clock import Clock
+
+
+@frozen(kw_only=True)
+class ClusterSpec:
+    """What a cluster is like.
+
+    `initial` executors of `cores` each are there at the begin, and there are never more than `quota`. From
+    its request to its registration an executor takes about `startup_s` (s), give or take the share
+    `startup_spread` of it. One fails after `mtbf_h` hours in the mean, None: none does; another one is
+    started for it. A share `refusals` of the requests is refused. A decommissioned one takes
+    `decommission_s` (s) to go, and `decommissions` says that this is how executors are given back. Raises
+    ValueError for what cannot be.
+    """
+
+    cores: int = field(default=4, validator=ge(1))
+    initial: int = field(default=2, validator=ge(0))
+    quota: int = field(default=64, validator=ge(1))
+    startup_s: float = field(default=30.0, validator=ge(0))
+    startup_spread: float = field(default=0.2, validator=and_(ge(0), le(1)))
+    mtbf_h: float | None = field(default=None, validator=optional(gt(0)))
+    refusals: float = field(default=0.0, validator=and_(ge(0), le(1)))
+    decommissions: bool = True
+    decommission_s: float = field(default=5.0, validator=ge(0))
+
+    def __attrs_post_init__(self) -> None:
+        if self.initial > self.quota:
+            raise ValueError(f"initial {self.initial} is more than quota {self.quota}: lower the first")
+
+
+@frozen(kw_only=True)
+class Notices:
+    """Whom the cluster tells of an executor that has joined, is about to go, or is gone (lost or not)."""
+
+    joined: Callable[[str], None]
+    leaving: Callable[[str], None]
+    gone: Callable[[str, bool], None]
+
+
+@define
+class Cluster:
+    """The executors of one application; `target` is the total that was asked for last."""
+
+    spec: ClusterSpec
+    clock: Clock
+    chance: Random
+    tell: Notices
+    target: int = field(init=False)
+    live: list[str] = field(factory=list)
+    leaving: set[str] = field(factory=set)
+    starting: list[str] = field(factory=list)
+    _count: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.target = self.spec.initial
+        for _ in range(self.spec.initial):
+            executor = self._next()
+            self.live.append(executor)
+            self._may_fail(executor)
+
+    @property
+    def usable(self) -> int:
+        """The executors that take tasks."""
+        return len(self.live) - len(self.leaving)
+
+    @property
+    def paid(self) -> int:
+        """The executors that occupy a node: those that start and those that leave are among them."""
+        return len(self.live) + len(self.starting)
+
+    def request(self, total: int) -> str | None:
+        """Ask for so many executors in all; those that are there stay. Return why not, None if it is done."""
+        if self.spec.refusals and self.chance.random() < self.spec.refusals:
+            return "the cluster manager does not answer"
+        self.target = total
+        self._follow()
+        return None
+
+    def release(self, executors: tuple[str, ...], at_once: bool) -> None:
+        """Give executors back, at once or when they have moved away what they hold."""
+        for executor in executors:
+            if executor not in self.live or executor in self.leaving:
+                continue
+            if at_once or self.spec.decommission_s == 0:
+                self._end(executor, False)
+            else:
+                self.leaving.add(executor)
+                self.tell.leaving(executor)
+                ms = self.spec.decommission_s * 1_000
+                self.clock.after(ms, partial(self._end, executor, False), ("end", executor))
+
+    def fail(self, executor: str) -> None:
+        """Lose an executor; another one is started for it, if it is still wanted."""
+        self._end(executor, True)
+
+    def _follow(self) -> None:
+        """Start what is missing, and call off what has not come and is not wanted any more."""
+        missing = min(self.target, self.spec.quota - len(self.leaving)) - self.usable - len(self.starting)
+        for _ in range(missing):
+            executor = self._next()
+            self.starting.append(executor)
+            spread = self.chance.uniform(-1, 1) * self.spec.startup_spread
+            ms = self.spec.startup_s * 1_000 * (1 + spread)
+            self.clock.after(ms, partial(self._join, executor), ("join", executor))
+        for _ in range(min(-missing, len(self.starting))):
+            self.clock.forget(("join", self.starting.pop()))
+
+    def _join(self, executor: str) -> None:
+        self.starting.remove(executor)
+        self.live.append(executor)
+        self._may_fail(executor)
+        self.tell.joined(executor)
+
+    def _may_fail(self, executor: str) -> None:
+        if self.spec.mtbf_h is not None:
+            ms = -math.log(1 - self.chance.random()) * self.spec.mtbf_h * 3_600_000
+            self.clock.after(ms, lambda: self.fail(executor), ("fail", executor))
+
+    def _end(self, executor: str, lost: bool) -> None:
+        self.live.remove(executor)
+        self.leaving.discard(executor)
+        for what in ("fail", "end"):
+            self.clock.forget((what, executor))
+        self.tell.gone(executor, lost)
+        if self.target > self.usable + len(self.starting):
+            self._follow()  # one that left makes room in the quota
+
+    def _next(self) -> str:
+        self._count += 1
+        return str(self._count)

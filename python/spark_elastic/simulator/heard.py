@@ -1,0 +1,157 @@
+"""What a journal tells of a run: executors, queries, their micro-batches and rescales."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from attrs import define, field
+
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from spark_elastic.core.cluster.task_size import TaskSize
+from spark_elastic.core.policies.view import Sample
+from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
+from spark_elastic.simulator.record import QueryNotes, Rescaled, Steps
+
+
+@define
+class HeardQuery:
+    """What was heard of one query: its micro-batches, its rescales, what these took (ms).
+
+    Whether it `shuffles` tells where its work is done: after a shuffle, or where its source is read.
+    """
+
+    facts: ev.QueryFacts
+    samples: list[Sample] = field(factory=list)
+    notes: QueryNotes = field(factory=QueryNotes)
+    pauses_ms: list[int] = field(factory=list)
+    state_bytes: int = 0
+    shuffles: bool = False
+    run: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name, or its id without one."""
+        return self.facts.name or self.facts.query
+
+
+@define
+class Heard:
+    """What was heard of an application, from `begin` to `end` (epoch ms); steps are ms since the begin.
+
+    `cores` counts the executors that had so many, `initial` those that were there at the begin, `startups_ms`
+    are the times from a request to each executor that came of it. `settings` are those of the last run.
+    """
+
+    queries: dict[str, HeardQuery] = field(factory=dict)
+    cores: Counter[int] = field(factory=Counter)
+    task: TaskSize = field(factory=TaskSize)
+    settings: dict[str, str] = field(factory=dict)
+    begin: int = 0
+    end: int = 0
+    initial: int = 0
+    there: Steps = field(factory=Steps)
+    wanted: Steps = field(factory=Steps)
+    startups_ms: list[int] = field(factory=list)
+    lost: int = 0
+    _executors: dict[str, int] = field(factory=dict)
+    _rescales: dict[str, ac.Rescale] = field(factory=dict)
+    _given_back: set[str] = field(factory=set)
+    _asked: int | None = None
+    _begun: bool = False
+
+    def entry(self, entry: Entry) -> None:
+        """Take in one entry of the journal."""
+        match entry:
+            case Header(settings=settings):
+                self.settings = dict(settings)
+            case EventEntry(event=event):
+                self._event(event)
+            case ActionsEntry(actions=actions):
+                for action in actions:
+                    self._action(action)
+
+    @property
+    def now(self) -> int:
+        """The time since the begin (ms)."""
+        return self.end - self.begin
+
+    def _event(self, event: ev.Event) -> None:
+        first, self._begun = not self._begun, True
+        if first:
+            self.begin = event.at
+        self.end = max(self.end, event.at)
+        match event:
+            case ev.Snapshot():
+                self.task = TaskSize.of(event.conf)
+                self._executors = {one.executor: one.cores for one in event.executors}
+                self.cores.update(self._executors.values())
+                for info in event.queries:
+                    self._query(info.facts, info.partitions)
+            case ev.ExecutorAdded():
+                self._executors[event.executor] = event.cores
+                self.cores[event.cores] += 1
+                if self._asked is not None:
+                    self.startups_ms.append(event.at - self._asked)
+            case ev.ExecutorRemoved(executor=executor):
+                self.lost += (
+                    self._executors.pop(executor, None) is not None and executor not in self._given_back
+                )
+            case ev.QuerySubmitted(facts=facts):
+                self._query(facts, None)
+            case ev.QueryStarted(query=query, partitions=partitions) if query in self.queries:
+                self.queries[query].notes.partitions.note(self.now, partitions)
+            case ev.QueryProgress(query=query) if query in self.queries:
+                self._progress(self.queries[query], event)
+            case ev.StageCompleted(query=query) if query in self.queries:
+                self.queries[query].shuffles = True
+            case ev.ActionDone(action=action, took_ms=took_ms) if action in self._rescales:
+                self._rescaled(self._rescales.pop(action), took_ms)
+        if first:
+            self.initial = len(self._executors)
+        self.there.note(self.now, len(self._executors))
+
+    def _action(self, action: ac.Action) -> None:
+        match action:
+            case ac.Rescale(id=id):
+                self._rescales[id] = action
+            case ac.RequestExecutors(total=total):
+                self.wanted.note(self.now, total)
+                self._asked = self.end if total > len(self._executors) else None
+            case ac.KillExecutors(executors=executors) | ac.DecommissionExecutors(executors=executors):
+                self._given_back.update(executors)
+
+    def _query(self, facts: ev.QueryFacts, partitions: int | None) -> None:
+        query = self.queries.setdefault(facts.query, HeardQuery(facts, shuffles=facts.stateful))
+        if partitions is not None:
+            query.notes.partitions.note(self.now, partitions)
+
+    def _rescaled(self, order: ac.Rescale, took_ms: int) -> None:
+        query = self.queries.get(order.query)
+        if query is None:
+            return
+        steps = query.notes.partitions
+        before = steps.at(self.now)
+        if before != order.partitions:
+            steps.note(self.now, order.partitions)
+            query.notes.rescales.append(Rescaled(self.now, before, order.partitions, took_ms))
+            query.pauses_ms.append(took_ms)
+
+    def _progress(self, query: HeardQuery, event: ev.QueryProgress) -> None:
+        before = query.samples[-1] if query.samples and query.run == event.run else None
+        query.run, query.state_bytes = event.run, event.state_bytes
+        tasks = max((source.tasks or 0 for source in event.sources), default=0)
+        query.samples.append(
+            Sample(
+                at=event.at,
+                started=event.started,
+                duration_ms=event.duration_ms,
+                gap_ms=None if before is None else event.started - before.started,
+                input_rows=event.input_rows,
+                partitions=event.partitions if query.shuffles else tasks or event.partitions,
+                slots=sum(self.task.slots(cores) for cores in self._executors.values()),
+                batches=1 + event.merged,
+                behind=event.records_behind,
+                source_tasks=tasks or None,
+            )
+        )

@@ -1,0 +1,1 @@
+"""Loads: how many rows come in, second by second."""

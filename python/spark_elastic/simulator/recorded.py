@@ -1,0 +1,139 @@
+"""A scenario from a decision journal: what came in, what micro-batches cost, which executors there were.
+
+The load is what the micro-batches have read, and what they left, from one to the next. The costs are fitted
+to them, all micro-batches of a query together; while others ran as well, a micro-batch had its part of the
+slots. What a journal does not tell has its default.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from attrs import evolve
+
+from spark_elastic.core.policies.autoscale.model import fit
+from spark_elastic.core.policies.view import Sample
+from spark_elastic.runtime.entries import Entry
+from spark_elastic.simulator.batch_cost import BatchCost
+from spark_elastic.simulator.cluster import ClusterSpec
+from spark_elastic.simulator.heard import Heard, HeardQuery
+from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.query import QuerySpec
+from spark_elastic.simulator.scenario import Scenario
+from spark_elastic.simulator.source import SourceSpec
+
+_LEAST_MS = 60_000
+_MOST_JITTER = 1.0
+
+
+class NothingRecordedError(ValueError):
+    """A journal from which no scenario can be made; the text says what is missing."""
+
+
+def heard(entries: Iterable[Entry]) -> Heard:
+    """Read the entries of a journal.
+
+    Raises NothingRecordedError without a micro-batch, or for less than a minute.
+    """
+    found = Heard()
+    for entry in entries:
+        found.entry(entry)
+    if not any(fit(query.samples) for query in found.queries.values()):
+        raise NothingRecordedError("the journal has no micro-batch with rows: name one of a run with some")
+    if found.now < _LEAST_MS:
+        raise NothingRecordedError("the journal is shorter than a minute: name a longer one")
+    return found
+
+
+def scenario_of(found: Heard, seed: int = 1) -> Scenario:
+    """Make a scenario of a journal, with the settings of its last run; queries without rows are left out."""
+    read = [query for query in found.queries.values() if fit(query.samples) is not None]
+    cores = found.cores.most_common(1)[0][0] if found.cores else 1
+    return Scenario(
+        queries=tuple(
+            _spec(query, [other.samples for other in read if other is not query], found.begin, found.end)
+            for query in read
+        ),
+        cluster=ClusterSpec(
+            # A simulated executor has a slot for each core.
+            cores=max(1, found.task.slots(cores)),
+            initial=found.initial,
+            quota=max(64, *found.there.values),
+            startup_s=median(found.startups_ms) / 1_000 if found.startups_ms else ClusterSpec().startup_s,
+        ),
+        settings=found.settings,
+        hours=found.now / 3_600_000,
+        seed=seed,
+    )
+
+
+def _spec(query: HeardQuery, others: Sequence[Sequence[Sample]], begin: int, end: int) -> QuerySpec:
+    facts, samples = query.facts, query.samples
+    fitted = fit(_with_own_slots(samples, others))
+    assert fitted is not None
+    row_us = fitted.row_ms * 1_000
+    tasks = max((sample.source_tasks or 0 for sample in samples), default=0)
+    return QuerySpec(
+        name=query.name,
+        load=load_of_samples(samples, begin, end),
+        trigger_s=facts.trigger_ms / 1_000,
+        stateful=facts.stateful,
+        partitions=facts.checkpoint_partitions or facts.session_partitions,
+        state_mb=query.state_bytes / 1e6,
+        source=SourceSpec(**({"partitions": tasks} if tasks else {})),
+        cost=BatchCost(
+            fixed_ms=fitted.fixed_ms,
+            task_ms=0,
+            read_us=0 if query.shuffles else row_us,
+            work_us=row_us if query.shuffles else 0,
+            jitter=min(_MOST_JITTER, fitted.error),
+        ),
+        **({"move_s": median(query.pauses_ms) / 1_000} if facts.stateful and query.pauses_ms else {}),
+    )
+
+
+def _with_own_slots(samples: Iterable[Sample], others: Sequence[Sequence[Sample]]) -> list[Sample]:
+    """Return micro-batches with the slots that those of other queries have left them."""
+    started = [[sample.started for sample in other] for other in others]
+    found = []
+    for sample in samples:
+        end, shared = sample.started + sample.duration_ms, 0
+        for other, begins in zip(others, started, strict=True):
+            first = max(0, bisect_right(begins, sample.started) - 1)
+            for near in other[first : bisect_left(begins, end)]:
+                ends = min(end, near.started + near.duration_ms)
+                shared += max(0, ends - max(sample.started, near.started))
+        slots = sample.slots / (1 + shared / max(1, sample.duration_ms))
+        found.append(evolve(sample, slots=max(1, round(slots))))
+    return found
+
+
+def load_of_samples(samples: Iterable[Sample], begin: int, end: int) -> Load:
+    """Return what has come in, second by second, between two moments (epoch ms).
+
+    The rows of a micro-batch, and by how many more it left, have come since the one before it began; those of
+    the first within a second.
+    """
+    seconds = max(1, -(-(end - begin) // 1_000))
+    rates = [0.0] * seconds
+    since, behind = None, 0
+    for sample in samples:
+        left = sample.behind or 0
+        rows = max(0, sample.input_rows + left - behind)
+        until = (sample.started - begin) / 1_000
+        if sample.gap_ms is None or since is None:
+            since = until - 1
+        _spread(rates, rows, max(0.0, since), min(float(seconds), max(until, 1e-3)))
+        since, behind = until, left
+    return Load(rates)
+
+
+def _spread(rates: list[float], rows: int, since: float, until: float) -> None:
+    """Add rows to the seconds from a moment to a later one, evenly."""
+    if until <= since:
+        since, until = max(0.0, until - 1e-3), until
+    rate = rows / (until - since)
+    for second in range(int(since), min(len(rates), -int(-until // 1))):
+        rates[second] += rate * (min(until, second + 1) - max(since, second))

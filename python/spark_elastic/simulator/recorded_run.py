@@ -1,0 +1,56 @@
+"""The figures of the run that a journal tells of, to be held against those of simulations of it."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from spark_elastic.simulator.demand import demand
+from spark_elastic.simulator.figures import figures
+from spark_elastic.simulator.heard import Heard, HeardQuery
+from spark_elastic.simulator.lag import lag
+from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.record import Commit, Notes, QueryNotes
+from spark_elastic.simulator.scenario import Scenario
+from spark_elastic.simulator.simulation import Result
+
+
+def recorded_run(found: Heard, scenario: Scenario) -> Result:
+    """Return what was as if it had been simulated; `scenario` is the one that was made of it.
+
+    A journal does not tell what an executor costs before it is there: these hours are left out.
+    """
+    loads = scenario.loads()
+    asked = found.wanted if found.wanted.times else found.there
+    notes = Notes(there=found.there, paid=found.there, wanted=asked, lost=found.lost)
+    for query in found.queries.values():
+        if query.name in loads:
+            notes.queries[query.name] = _notes(query, loads[query.name], found.begin, found.now)
+    most = scenario.max_lag_s
+    lags = {name: lag(kept.commits, kept.first_row, most) for name, kept in notes.queries.items()}
+    needed = demand(scenario, loads)
+    return Result(
+        policy="recorded",
+        scenario=scenario,
+        loads=loads,
+        demand=needed,
+        notes=notes,
+        lags=lags,
+        figures=figures(notes, lags, needed, scenario.end_ms),
+    )
+
+
+def _notes(query: HeardQuery, load: Load, begin: int, end: int) -> QueryNotes:
+    """Return what is known of a query, with a commit for each of its micro-batches and one for the end."""
+
+    def since(rows: int) -> float:
+        return load.when(rows + 1) * 1_000
+
+    commits, read = [], 0
+    for sample in query.samples:
+        at = sample.at - begin
+        before, read = read, read + sample.input_rows
+        arrived = max(load.arrived(at / 1_000), read)
+        commits.append(Commit(at, since(before), since(read), int(arrived) - before, int(arrived) - read))
+    left = max(0, int(load.arrived(end / 1_000)) - read)
+    commits.append(Commit(end, since(read), since(read), left, left))
+    return evolve(query.notes, first_row=since(0), commits=commits)

@@ -1,0 +1,67 @@
+"""What is simulated: the queries, the cluster, the settings, and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+from attrs.validators import gt
+
+from spark_elastic.simulator.cluster import ClusterSpec
+from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.loads.text import load_of
+from spark_elastic.simulator.query import QuerySpec
+
+
+@frozen(kw_only=True)
+class Scenario:
+    """Everything that a simulation depends on.
+
+    `hours` is how long it runs, `seed` what all chance in it follows from. `settings` are those of Spark and
+    of spark-elastic, by their full names. `max_lag_s` is the objective: no row is to wait for longer (s).
+    Raises ValueError for what cannot be.
+    """
+
+    queries: tuple[QuerySpec, ...]
+    cluster: ClusterSpec = field(factory=ClusterSpec)
+    settings: Mapping[str, str] = field(factory=dict)
+    hours: float = field(default=24.0, validator=gt(0))
+    seed: int = 1
+    max_lag_s: float = field(default=30.0, validator=gt(0))
+
+    def __attrs_post_init__(self) -> None:
+        names = [query.name for query in self.queries]
+        if not names:
+            raise ValueError("a scenario without a query: name at least one")
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two queries are called '{name}': give each a name of its own")
+
+    @property
+    def end_ms(self) -> int:
+        """How long it runs in ms."""
+        return round(self.hours * 3_600_000)
+
+    @property
+    def seconds(self) -> int:
+        """How long it runs in s, rounded up."""
+        return -(-self.end_ms // 1_000)
+
+    @property
+    def spark_conf(self) -> dict[str, str]:
+        """Spark's own settings, as the scheduler is shown them."""
+        return {
+            "spark.master": "k8s://simulated",
+            "spark.executor.cores": str(self.cluster.cores),
+            "spark.decommission.enabled": str(self.cluster.decommissions).lower(),
+            **self.settings,
+        }
+
+    def loads(self) -> Mapping[str, Load]:
+        """Return the load of each query. Raises ValueError for a text that describes none."""
+        return {
+            query.name: query.load
+            if isinstance(query.load, Load)
+            else load_of(query.load, self.seconds, f"{self.seed}:{query.name}")
+            for query in self.queries
+        }

@@ -1,0 +1,78 @@
+"""Policies are typed by their names, with their numbers."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from spark_elastic.simulator.contenders import OWN, RIVALS, contender, parameters
+from spark_elastic.simulator.demand import demand
+from spark_elastic.simulator.rivals.flink import Flink
+from spark_elastic.simulator.rivals.keda import Keda
+from spark_elastic.simulator.simulation import simulate
+from tests.unit.simulator.scenes import query, scenario
+
+SCENE = scenario(query(load="constant:rate=3000"), hours=0.5)
+NEEDED = demand(SCENE, SCENE.loads())
+
+
+@pytest.mark.parametrize("name", [*OWN, *RIVALS])
+def test_every_policy_runs_by_its_name_alone(name: str) -> None:
+    (result,) = simulate(SCENE, [name])
+    assert result.policy == name
+    assert result.figures.executor_hours > 0
+    assert result.notes.queries["counts"].commits
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_parameter_is_a_number(name: str) -> None:
+    for parameter, default in parameters(name).items():
+        value = 5 if default is None else default
+        if value == value and value < 1e9:
+            assert contender(f"{name}:{parameter}={value}", SCENE, NEEDED).rival is not None
+
+
+def test_parameters_reach_the_rule() -> None:
+    flink = contender("flink:target=0.5,interval-s=30", SCENE, NEEDED).rival
+    assert isinstance(flink, Flink)
+    assert (flink.target, flink.interval_s) == (0.5, 30)
+    keda = contender("keda:threshold=100", SCENE, NEEDED).rival
+    assert isinstance(keda, Keda)
+    assert keda.threshold == 100
+
+
+def test_what_a_scenario_tells_is_chosen_by_it() -> None:
+    keda = contender("keda", SCENE, NEEDED).rival
+    assert isinstance(keda, Keda)
+    # A core does 1,000 rows/s, and half the objective are 15 s.
+    assert keda.threshold == 15_000
+    assert contender("fixed", SCENE, NEEDED).initial == contender("oracle", SCENE, NEEDED).initial == 4
+    assert contender("fixed:executors=9", SCENE, NEEDED).initial == 9
+    assert contender("flink", SCENE, NEEDED).initial is None
+    assert contender("autoscale", SCENE, NEEDED).settings["spark.elastic.autoscale.maxLag"] == "30000ms"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("flinc", "no policy 'flinc'.*type flink"),
+        ("zzz", "name one of them"),
+        ("reactive:x=1", "has no parameters"),
+        ("flink:x=1", "no parameter 'x', its parameters are target"),
+        ("flink:target=x", "no number"),
+        ("flink:target=nan", "no number"),
+        ("flink:target=-1", "'flink:target=-1' cannot be"),
+        ("fixed:executors=0", "cannot be"),
+    ],
+)
+def test_a_wrong_text_is_answered_with_what_is_allowed(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        contender(text, SCENE, NEEDED)
+
+
+@pytest.mark.parametrize("rival", ["flink", "ds2"])
+def test_a_rival_begins_with_what_is_there_whatever_was_declared_for_us(rival: str) -> None:
+    declared = {"spark.elastic.query.counts.upperBound": "64", "spark.elastic.query.counts.lower-bound": "9"}
+    (result,) = simulate(evolve(SCENE, settings=declared, hours=0.02), [rival])
+    assert result.notes.wanted.values == [4]
+    assert result.notes.queries["counts"].partitions.values[0] == 4

@@ -1,0 +1,143 @@
+"""A journal becomes a scenario: what is simulated, written down and read again is what it was."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from spark_elastic import __version__
+from spark_elastic.core import events as ev
+from spark_elastic.core.actions import Action
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
+from spark_elastic.settings import load
+from spark_elastic.simulator.driver import Driver
+from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
+from spark_elastic.simulator.recorded_run import recorded_run
+from spark_elastic.simulator.scenario import Scenario
+from spark_elastic.simulator.simulation import simulate
+from spark_elastic.simulator.source import SourceSpec
+from tests.unit.simulator.rivals_views import sample
+from tests.unit.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
+
+SETTINGS = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "6"}
+HEADER = Header(version=__version__, application="app-1", part=0, settings=SETTINGS)
+
+
+class Writing(Scheduler):
+    """A scheduler of which all is written down."""
+
+    def handle(self, event: ev.Event) -> tuple[Action, ...]:
+        actions = super().handle(event)
+        WRITTEN.extend([EventEntry(event=event), ActionsEntry(actions=actions)])
+        return actions
+
+
+WRITTEN: list[Entry] = []
+
+
+def recorded(what: Scenario) -> list[Entry]:
+    WRITTEN[:] = [evolve(HEADER, settings=what.settings)]
+    Driver(what, Writing(load(what.settings).core()), what.loads()).run()
+    return list(WRITTEN)
+
+
+def test_a_simulation_that_was_written_down_is_read_again() -> None:
+    costs = evolve(PLAIN, fixed_ms=700)
+    was = scenario(
+        query(load="cosine:mean=2000,amplitude=1500,noise=0", trigger_s=5, move_s=3, cost=costs),
+        query(
+            name="enrich",
+            load="ramp:start=100,slope=20",
+            stateful=False,
+            cost=evolve(costs, read_us=900, work_us=0),
+        ),
+        cluster=evolve(CLUSTER, initial=3),
+        settings=SETTINGS,
+    )
+    found = scenario_of(heard(recorded(was)))
+    counts, enrich = found.queries
+    assert (counts.name, counts.trigger_s, counts.stateful, counts.move_s) == ("counts", 5, True, 3)
+    assert counts.cost.fixed_ms == pytest.approx(700, rel=0.2)
+    assert counts.cost.work_us == pytest.approx(1_000, rel=0.1)
+    assert enrich.cost.read_us == pytest.approx(900, rel=0.25)
+    assert not enrich.stateful
+    assert (found.cluster.cores, found.cluster.initial) == (1, 3)
+    assert found.cluster.startup_s == pytest.approx(20)
+    assert found.hours == pytest.approx(1, abs=0.01)
+    assert found.settings == SETTINGS
+    for mine, theirs in zip(found.loads().values(), was.loads().values(), strict=True):
+        for begin in range(60, 3_400, 300):
+            assert mine.mean(begin, begin + 120) == pytest.approx(theirs.mean(begin, begin + 120), rel=0.05)
+
+
+def test_it_goes_as_it_went() -> None:
+    was = scenario(query(load="cosine:mean=2500,amplitude=1500,noise=0"), settings=SETTINGS)
+    before = only(was).figures
+    (again,) = simulate(scenario_of(heard(recorded(was))), ["as-set"])
+    assert again.figures.executor_hours == pytest.approx(before.executor_hours, rel=0.02)
+    assert again.figures.largest_lag_s == pytest.approx(before.largest_lag_s, rel=0.15)
+
+
+def test_what_is_left_behind_has_come_as_well() -> None:
+    samples = [
+        sample(10_000, 1_000, 0, gap_ms=None, behind=500),
+        sample(20_000, 1_000, 0, behind=4_500),
+        sample(30_000, 1_000, 0, behind=3_500),
+    ]
+    found = load_of_samples(samples, 0, 40_000)
+    assert len(found.rates) == 40
+    assert [found.rate(second) for second in (8, 9, 10, 19, 20, 29, 30)] == [
+        *(0, 1_500, 500, 500, pytest.approx(0), pytest.approx(0), 0)
+    ]
+    assert found.total == pytest.approx(6_500)
+
+
+def test_the_rows_of_a_batch_at_the_begin_are_not_lost() -> None:
+    assert load_of_samples([sample(0, 70, 0, gap_ms=None)], 0, 5_000).total == pytest.approx(70)
+
+
+def test_a_limit_on_what_is_read_hides_no_load() -> None:
+    source = SourceSpec(partitions=100, most_rows=15_000)
+    was = scenario(query(load="step:before=1000,after=2000,at=20", source=source), settings=SETTINGS)
+    (mine,) = scenario_of(heard(recorded(was))).loads().values()
+    assert isinstance(mine, Load)
+    assert mine.mean(1_500, 3_000) == pytest.approx(2_000, rel=0.05)
+
+
+def test_nothing_recorded_is_no_scenario() -> None:
+    with pytest.raises(NothingRecordedError, match="no micro-batch with rows"):
+        heard([HEADER])
+    short = scenario(hours=0.01)
+    with pytest.raises(NothingRecordedError, match="shorter than a minute"):
+        heard(recorded(short))
+
+
+def test_what_was_recorded_has_the_figures_that_it_had() -> None:
+    was = scenario(
+        query(load="cosine:mean=2500,amplitude=1500,noise=0"),
+        query(name="enrich", stateful=False),
+        cluster=evolve(CLUSTER, initial=4, mtbf_h=0.5),
+        settings=SETTINGS,
+    )
+    before = only(was).figures
+    found = heard(recorded(was))
+    run = recorded_run(found, scenario_of(found))
+    again = run.figures
+    assert run.policy == "recorded"
+    assert before.lost == again.lost > 0
+    assert before.rescales == again.rescales > 0
+    assert again.paused_s == before.paused_s
+    assert again.steps == before.steps
+    assert again.largest_lag_s == pytest.approx(before.largest_lag_s, abs=1.5)
+    assert again.outside_percent == pytest.approx(before.outside_percent, rel=0.1)
+    # What is paid for before it is there is not known.
+    assert 0.95 * before.executor_hours < again.executor_hours < before.executor_hours
+
+
+def test_a_stateless_query_that_shuffles_does_its_work_there() -> None:
+    was = scenario(query(load="ramp:start=100,slope=40", stateful=False), settings=SETTINGS)
+    (found,) = scenario_of(heard(recorded(was))).queries
+    assert found.cost.read_us == 0
+    assert found.cost.work_us == pytest.approx(1_000, rel=0.2)

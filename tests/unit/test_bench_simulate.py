@@ -1,0 +1,63 @@
+"""The bench of policies runs, prints what others read, and judges by what it says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from attrs import evolve
+
+from integration.bench import simulate
+from integration.bench.simulate_loads import LOADS
+from spark_elastic.simulator.elasticity import elasticity
+from spark_elastic.simulator.figures import Figures
+from spark_elastic.simulator.loads.shapes import SHAPES
+from spark_elastic.simulator.loads.text import load_of
+
+USUAL = Figures(
+    executor_hours=10, elasticity=elasticity([1], [1]), outside_percent=0.5, largest_lag_s=9,
+    largest_lag_rows=9, drain_s=0, rescales=4, paused_s=8, steps=3, oscillations=0, lost=0, refused=0,
+)  # fmt: skip
+
+
+def judged(**ours: float) -> dict[str, bool]:
+    """Judge our figures; the oracle takes 9 hours, and Flink's autoscaler 12 with 8 rescales."""
+    flink = evolve(USUAL, executor_hours=12, rescales=8)
+    oracle = evolve(USUAL, executor_hours=9)
+    mine = evolve(USUAL, **ours)  # type: ignore[arg-type]
+    policies = {"autoscale": mine, "flink": flink, "dynamic-allocation": flink, "oracle": oracle}
+    goals: dict[str, bool] = simulate.summary({"cosine": policies})["goals_met"]
+    return goals
+
+
+def test_a_quick_run_prints_its_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["simulate", "--quick"])
+    assert simulate.main() == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert set(result["loads"]) == {"cosine", "step"}
+    assert set(result["loads"]["step"]["policies"]) > {"autoscale", "flink", "dynamic-allocation", "oracle"}
+    assert set(result["goals_met"]) == set(judged())
+
+
+@pytest.mark.parametrize(
+    ("ours", "goal"),
+    [
+        ({"executor_hours": 10.4}, "executor_hours_by_oracle"),
+        ({"outside_percent": 1.01}, "outside_percent"),
+        ({"rescales": 5}, "rescales"),
+        ({"oscillations": 1}, "oscillations"),
+        ({"executor_hours": 12.1}, "beaten_by"),
+    ],
+)
+def test_each_goal_can_be_missed(ours: dict[str, float], goal: str) -> None:
+    assert all(judged().values())
+    assert not judged(**ours)[goal]
+
+
+def test_every_shape_is_among_the_loads_and_half_of_them_are_for_tuning() -> None:
+    assert {load.text.partition(":")[0] for load in LOADS.values()} == set(SHAPES)
+    assert sum(load.tuned for load in LOADS.values()) * 2 == len(LOADS)
+    for load in LOADS.values():
+        load_of(load.text, 60, "1")

@@ -147,7 +147,7 @@ class Driver:
             case ac.DecommissionExecutors(executors=executors):
                 self._done(action)
                 self.cluster.release(executors, at_once=False)
-            case ac.HoldQuery() | ac.BoundSources() | ac.Configure():
+            case ac.HoldQuery() | ac.BoundSources() | ac.KeepBounds() | ac.Configure():
                 self._done(action)
             case _:
                 raise TypeError(f"{type(action).__name__} is nothing that a simulated driver can do")

@@ -79,7 +79,7 @@ def reading(sources: Iterable[SourceFacts], settings: CoreSettings, tasks: int |
     return Reading(
         follow=follow,
         tasks=tasks,
-        stuck=", ".join(source.name for source in stuck),
+        stuck=", ".join(source.name for source in stuck) or "none is known",
         help=_BY_ORDER if by_order else _BY_SHUFFLE,
     )
 

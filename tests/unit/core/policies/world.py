@@ -149,6 +149,11 @@ class World:
         view = self.scene.query(source.facts.query)
         took, source.ends = source.ends - source.started, None
         source.batch += 1
+        if source.batch == 1:  # it is no query without a shuffle
+            stage = {"tasks": view.partitions or 1, "duration_ms": took}
+            self.take(
+                self.scene.send(ev.StageCompleted, query=source.facts.query, batch=source.batch, **stage)
+            )
         self.take(
             self.scene.send(
                 ev.QueryProgress, query=source.facts.query, run=view.run, batch=source.batch,

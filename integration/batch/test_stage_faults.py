@@ -47,7 +47,9 @@ def test_a_killed_policy_leaves_the_numbers_to_spark_and_the_next_one_decides_ag
 def test_a_plan_asks_once_about_all_of_its_shuffles(jvm: Driver, tmp_path: Path) -> None:
     notes, many = tmp_path / "notes", 12
     policy = program(tmp_path / "policy", [sys.executable, str(STRANGE), str(notes)])
-    with jvm.session({**PLUGIN, **PLAIN, "spark.elastic.python": policy}) as spark:
+    # With it the shuffles below a union have to keep the same partitions, and are one group.
+    apart = {"spark.sql.unionOutputPartitioning": "false"}
+    with jvm.session({**PLUGIN, **PLAIN, **apart, "spark.elastic.python": policy}) as spark:
         eventually(lambda: notes.exists() and asked(spark), "the policy answers")
         parts = [spark.range(1_000).groupBy((F.col("id") % n).alias("k")).count() for n in range(2, 2 + many)]
         result = reduce(DataFrame.union, parts)

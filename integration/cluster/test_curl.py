@@ -57,7 +57,7 @@ def test_a_query_follows_the_bounds_that_the_script_puts(app: Application) -> No
         done = rescale(app, str(upper))
         assert (done.returncode, done.stdout) == (0, "{}"), done.stderr
         app.wait_in_force(upper, ["totals"], asked)
-        expected = "rescale_into_bounds" if upper == 1 else "rescale_pays"
+        expected = "rescale_into_bounds" if upper == 1 else "rescale_always"
         assert expected in app.story.reasons("totals", asked)
 
 

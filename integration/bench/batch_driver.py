@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from integration.streaming.launch import submitted
 from integration.streaming.waiting import eventually
@@ -40,25 +40,23 @@ class BatchDriver:
 
     def run(self, query: str, partitions: int | None) -> Run:
         """Run a query to its end. Raises ProcessFailure if it fails, or takes 10 min."""
-        try:
-            self._orders.send((query, partitions))
-            if self._orders.poll(_QUERY_TIMEOUT_S):
-                began, ended = self._orders.recv()
-                return Run(query, partitions, began, ended)
-        except (OSError, EOFError):
-            pass
-        raise ProcessFailure(f"{query} has no end\n{self._process.log_tail()}")
+        began, ended = self._ask((query, partitions), _QUERY_TIMEOUT_S, f"{query} has no end")
+        return Run(query, partitions, began, ended)
 
     def cost(self) -> Mapping[str, int]:
         """Return what all stages have cost the machine so far. Raises ProcessFailure."""
+        found: Mapping[str, int] = self._ask("cost", _START_TIMEOUT_S, "it does not say what it has cost")
+        return found
+
+    def _ask(self, order: object, timeout_s: float, silent: str) -> Any:
+        """Send an order and return the answer. Raises ProcessFailure with the words for a silent one."""
         try:
-            self._orders.send("cost")
-            if self._orders.poll(_START_TIMEOUT_S):
-                found: Mapping[str, int] = self._orders.recv()
-                return found
+            self._orders.send(order)
+            if self._orders.poll(timeout_s):
+                return self._orders.recv()
         except (OSError, EOFError):
             pass
-        raise ProcessFailure(f"it does not say what it has cost\n{self._process.log_tail()}")
+        raise ProcessFailure(f"{silent}\n{self._process.log_tail()}")
 
     def end(self) -> None:
         """Let the application end by itself, and write all that it has to. Raises ProcessFailure."""

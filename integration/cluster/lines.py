@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from attrs import define, field
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from integration.cluster.application import Application
 from integration.cluster.queries import Places, Start
 
 # Long against what a micro-batch takes without any rows, on few cores.
@@ -17,6 +20,26 @@ TRIGGER_S = 4.0
 ROW_MS = 5
 # 4 s of work in a micro-batch; with the default target load of 0.75 that takes two slots.
 ROWS_PER_S = 200
+
+
+ONE_SLOT_EACH = {
+    "spark.executor.cores": "1",
+    # By their bytes all rows of a micro-batch would be one task.
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+}
+"""Settings with which each executor is one slot more for the query."""
+
+
+def autoscaled(most: int, window_s: int) -> dict[str, str]:
+    """Return settings that let executors follow the load, up to so many, down after a window."""
+    return {
+        **ONE_SLOT_EACH,
+        "spark.elastic.schedulerMode": "adaptive",
+        "spark.elastic.policy": "autoscale",
+        "spark.elastic.autoscale.scaleDownWindow": f"{window_s}s",
+        "spark.elastic.slotIdleTimeout": "2s",
+        "spark.elastic.maxExecutors": str(most),
+    }
 
 
 @define
@@ -51,6 +74,13 @@ class Lines:
         hidden.write_text("".join(f"{number}\n" for number in numbers))
         hidden.rename(self.folder / f"{self.written}.txt")
         self.written = numbers.stop
+
+
+@pytest.fixture(scope="module")
+def lines(app: Application) -> Iterator[Lines]:
+    """Give a load for the application of a module."""
+    with Lines(app.places.output.with_name("lines")) as writing:
+        yield writing
 
 
 def start_slow(lines: Lines) -> Start:

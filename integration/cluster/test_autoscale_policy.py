@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from integration.cluster.application import Application, application, now
-from integration.cluster.lines import Lines, start_slow
+from integration.cluster.lines import Lines, autoscaled, start_slow
+from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.actions import DecommissionExecutors, RequestExecutors
@@ -31,24 +32,11 @@ def app(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
     conf = {
-        "spark.executor.cores": "1",
-        # By their bytes all rows of a micro-batch would be one task.
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-        "spark.elastic.schedulerMode": "adaptive",
-        "spark.elastic.policy": "autoscale",
-        "spark.elastic.autoscale.scaleDownWindow": f"{WINDOW_S}s",
-        "spark.elastic.slotIdleTimeout": "2s",
-        "spark.elastic.maxExecutors": str(WORKERS),
+        **autoscaled(WORKERS, WINDOW_S),
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("autoscale"), conf) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def lines(app: Application) -> Iterator[Lines]:
-    with Lines(app.places.output.with_name("lines")) as writing:
-        yield writing
 
 
 def wait_for_executors(app: Application, least: int, most: int) -> int:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from integration.cluster.application import Application, application
 from integration.cluster.autoscaler import Autoscaler
-from integration.cluster.lines import Lines, start_slow
+from integration.cluster.lines import ONE_SLOT_EACH, Lines, start_slow
+from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.scrape import metric
 from integration.streaming.waiting import eventually
@@ -33,20 +34,9 @@ SETTLED_S = 240.0
 def app(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    conf = {
-        "spark.ui.enabled": "true",
-        "spark.executor.cores": "1",
-        # By their bytes all rows of a micro-batch would be one task.
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-    }
+    conf = {"spark.ui.enabled": "true", **ONE_SLOT_EACH}
     with application(master, jvm, tables, tmp_path_factory.mktemp("autoscaled"), conf) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def lines(app: Application) -> Iterator[Lines]:
-    with Lines(app.places.output.with_name("lines")) as writing:
-        yield writing
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from statistics import fmean
 import pytest
 
 from integration.cluster.application import Application, application
-from integration.cluster.lines import Lines, start_slow
+from integration.cluster.lines import Lines, autoscaled, start_slow
 from integration.streaming.driver import Driver
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
@@ -34,16 +34,7 @@ MOST_OFF = 0.15
 def app(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    conf = {
-        "spark.executor.cores": "1",
-        # By their bytes all rows of a micro-batch would be one task.
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-        "spark.elastic.schedulerMode": "adaptive",
-        "spark.elastic.policy": "autoscale",
-        "spark.elastic.autoscale.scaleDownWindow": "30s",
-        "spark.elastic.slotIdleTimeout": "2s",
-        "spark.elastic.maxExecutors": str(WORKERS),
-    }
+    conf = autoscaled(WORKERS, window_s=30)
     with application(master, jvm, tables, tmp_path_factory.mktemp("simulated"), conf) as running:
         yield running
 

@@ -95,6 +95,11 @@ def is_one(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
+def is_bound(name: str) -> bool:
+    """Say whether a setting is a bound of a query or one of its sources."""
+    return is_one(name) and name.rpartition(".")[2] in _ENDS
+
+
 def read(conf: Mapping[str, str]) -> tuple[QuerySettings, tuple[str, ...]]:
     """Return what is set for queries, and all that is wrong."""
     found = _Found()

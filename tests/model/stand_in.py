@@ -19,9 +19,10 @@ from spark_elastic.core.actions import (
     Rescale,
     StartQuery,
     TakeSavepoint,
+    ordered_for,
 )
 from spark_elastic.core.settings import CoreSettings
-from tests.unit.core.builder import Scene, ordered_for, snapshot
+from tests.unit.core.builder import Scene, snapshot
 
 ABOUT_EXECUTORS = RequestExecutors | KillExecutors | DecommissionExecutors
 ORDERS = StartQuery | Rescale | FailQuery | CancelQuery | TakeSavepoint | ABOUT_EXECUTORS

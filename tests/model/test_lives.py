@@ -173,24 +173,22 @@ class Lives(Checked):
     def bounds_change(self, query: str, lower: int, more: int) -> None:
         most = self.scene.settings.max_parallelism
         bounds = (min(lower, most), min(lower + more, most))
-        self.bounds[query] = bounds
+        self.declare(query, bounds, ev.RequirementsRequested, bounds={"shuffle": bounds})
+
+    @rule(query=QUERIES)
+    def bounds_are_taken_back(self, query: str) -> None:
+        """What is configured can be more than what had been asked for."""
+        self.declare(query, (1, self.scene.settings.max_parallelism), ev.RequirementsDropped)
+
+    def declare(self, query: str, now: tuple[int, int], kind: type[ev.Event], **fields: Any) -> None:
+        """Let a query have other bounds by such an event."""
+        self.bounds[query] = now
         self.changes.add(f"s{len(self.scene.log) + 1}")
         machines = self.scene.scheduler._machines
         # What was due before the bounds changed is done first: this one may start by the old ones.
         before = [q for q, m in machines.items() if m.record.standing == "running" or q == query]
-        self.send(ev.RequirementsRequested, query=query, bounds={"shuffle": bounds}, by="somebody")
+        self.send(kind, query=query, by="somebody", **fields)
         # Who runs is not stopped for bounds that do not fit any more.
-        self.excused |= self.needed(before) > self.scene.scheduler.slots.total
-
-    @rule(query=QUERIES)
-    def bounds_are_taken_back(self, query: str) -> None:
-        most = self.scene.settings.max_parallelism
-        self.bounds[query] = (1, most)
-        self.changes.add(f"s{len(self.scene.log) + 1}")
-        machines = self.scene.scheduler._machines
-        before = [q for q, m in machines.items() if m.record.standing == "running" or q == query]
-        self.send(ev.RequirementsDropped, query=query, by="somebody")
-        # What is configured can be more than what had been asked for.
         self.excused |= self.needed(before) > self.scene.scheduler.slots.total
 
     @rule(query=QUERIES, stop=st.booleans(), folder=st.sampled_from(["/savepoints", None]))

@@ -86,6 +86,11 @@ class QueryOrder(Action):
     run: str
 
 
+def ordered_for(order: Action) -> str | None:
+    """Return the query that an order is about, as its outcome names it; None: its outcome names none."""
+    return order.query if isinstance(order, QueryOrder) else None
+
+
 @frozen(kw_only=True)
 class StartQuery(QueryOrder):
     """Let a query run that waits for an answer, at its start or after a failure.

@@ -246,6 +246,11 @@ class QueryProgress(QueryEvent):
     sources: tuple[SourceRead, ...] = ()
     merged: int = 0
 
+    @property
+    def source_tasks(self) -> int | None:
+        """The tasks that read its sources, the most of any source, None if that is not known."""
+        return max((source.tasks for source in self.sources if source.tasks is not None), default=None)
+
 
 @frozen(kw_only=True)
 class QueryIdle(QueryEvent):

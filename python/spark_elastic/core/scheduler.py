@@ -33,6 +33,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
 from spark_elastic.core.bounds.declarations import Declarations
 from spark_elastic.core.bounds.keeping import Keeping
+from spark_elastic.core.bounds.kept import Requested
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share, share_out
 from spark_elastic.core.cluster.slots import SlotPool
@@ -164,10 +165,8 @@ class Scheduler:
                 self._planner.alarm.rings(event.timer)
             case ev.QuerySubmitted():
                 self._submitted(event, turn)
-            case ev.RequirementsRequested():
-                self._bounds_requested(event, turn)
-            case ev.RequirementsDropped():
-                self._bounds_dropped(event, turn)
+            case ev.RequirementsRequested() | ev.RequirementsDropped():
+                self._bounds_set(event, turn)
             case ev.PolicyFileChanged():
                 self._policy_file_changed(event, turn)
             case ev.PolicyFileRefused():
@@ -275,9 +274,8 @@ class Scheduler:
 
     def _configure(self, turn: Turn) -> None:
         """Tell the shim the limits, and whether any query could be started again after a failure."""
-        settings = self.settings
-        restarts = may_restart(settings, self._declarations.file) or machines.restarts(self._machines)
-        self._asks_of_failures = restarts and not settings.advise_only
+        restarts = may_restart(self.settings, self._declarations.file) or machines.restarts(self._machines)
+        self._asks_of_failures = restarts and not self.settings.advise_only
         turn.configure(restarts=self._asks_of_failures)
 
     def _submitted(self, event: ev.QuerySubmitted, turn: Turn) -> None:
@@ -311,20 +309,24 @@ class Scheduler:
             turn.report("bounds_refused", query=facts.query, errors="; ".join(errors))
         return requirements
 
-    def _bounds_requested(self, event: ev.RequirementsRequested, turn: Turn) -> None:
-        machine = self._machines.get(event.query)
-        facts = None if machine is None else machine.record.facts
-        requested = self._declarations.requested(event.query, event.bounds, facts)
-        turn.report("bounds_requested", query=event.query, by=event.by, bounds=requested.shown)
-        if machine is not None and not machine.is_finished:
-            self._keeping.keep(event.query, requested, turn)
+    def _bounds_set(self, event: ev.RequirementsRequested | ev.RequirementsDropped, turn: Turn) -> None:
+        requested = None
+        if isinstance(event, ev.RequirementsRequested):
+            machine = self._machines.get(event.query)
+            facts = None if machine is None else machine.record.facts
+            requested = self._declarations.requested(event.query, event.bounds, facts)
+            turn.report("bounds_requested", query=event.query, by=event.by, bounds=requested.shown)
+        else:
+            self._declarations.forget(event.query)
+            turn.report("bounds_dropped", query=event.query, by=event.by)
+        self._keep(event.query, requested, turn)
         self._tell_bounds((event.query,), turn)
 
-    def _bounds_dropped(self, event: ev.RequirementsDropped, turn: Turn) -> None:
-        self._declarations.forget(event.query)
-        turn.report("bounds_dropped", query=event.query, by=event.by)
-        self._keeping.keep(event.query, None, turn)
-        self._tell_bounds((event.query,), turn)
+    def _keep(self, query: str, requested: Requested | None, turn: Turn) -> None:
+        """Have bounds kept beside the checkpoint, None: no longer; the shim knows only queries that live."""
+        machine = self._machines.get(query)
+        if machine is not None and not machine.is_finished:
+            self._keeping.keep(query, requested, turn)
 
     def _policy_file_changed(self, event: ev.PolicyFileChanged, turn: Turn) -> None:
         known = {query: machine.record.facts for query, machine in self._machines.items()}
@@ -333,8 +335,7 @@ class Scheduler:
         outdated = self._declarations.file_changed(event, known)
         turn.report("policy_file_read", path=event.path)
         for query in outdated:
-            if not self._machines[query].is_finished:
-                self._keeping.keep(query, None, turn)
+            self._keep(query, None, turn)
         self._tell_settings(turn, first=first)
         self._tell_bounds(known, turn)
 

@@ -71,8 +71,13 @@ class Cluster:
             self._may_fail(executor)
 
     @property
+    def staying(self) -> list[str]:
+        """The executors that take tasks, the oldest first."""
+        return [executor for executor in self.live if executor not in self.leaving]
+
+    @property
     def usable(self) -> int:
-        """The executors that take tasks."""
+        """How many these are."""
         return len(self.live) - len(self.leaving)
 
     @property

@@ -168,10 +168,10 @@ class Driver:
             self._done(order)
         else:
             self.notes.refused += 1
-            self.tell(ev.ActionFailed, action=order.id, query=_ordered_for(order), error=error)
+            self.tell(ev.ActionFailed, action=order.id, query=ac.ordered_for(order), error=error)
 
     def _done(self, order: ac.Action, took_ms: int = 0) -> None:
-        self.tell(ev.ActionDone, action=order.id, query=_ordered_for(order), took_ms=took_ms)
+        self.tell(ev.ActionDone, action=order.id, query=ac.ordered_for(order), took_ms=took_ms)
 
     def _info(self, executor: str) -> ev.ExecutorInfo:
         cores = self.scenario.cluster.cores
@@ -194,7 +194,3 @@ class Driver:
     def _executors_changed(self, lost: bool = False) -> None:
         self.notes.there.note(self.clock.now, self.cluster.usable)
         self.slots.resize(self.cluster.usable * self.scenario.cluster.cores, self.clock.now, lost)
-
-
-def _ordered_for(order: ac.Action) -> str | None:
-    return order.query if isinstance(order, ac.QueryOrder) else None

@@ -140,7 +140,7 @@ class Heard:
     def _progress(self, query: HeardQuery, event: ev.QueryProgress) -> None:
         before = query.samples[-1] if query.samples and query.run == event.run else None
         query.run, query.state_bytes = event.run, event.state_bytes
-        tasks = max((source.tasks or 0 for source in event.sources), default=0)
+        tasks = event.source_tasks or None
         query.samples.append(
             Sample(
                 at=event.at,
@@ -152,6 +152,6 @@ class Heard:
                 slots=sum(self.task.slots(cores) for cores in self._executors.values()),
                 batches=1 + event.merged,
                 behind=event.records_behind,
-                source_tasks=tasks or None,
+                source_tasks=tasks,
             )
         )

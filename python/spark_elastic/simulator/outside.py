@@ -47,7 +47,7 @@ class Outside:
     def view(self) -> TaskView:
         """Show what there is now."""
         driver, cores = self.driver, self.driver.scenario.cluster.cores
-        there = [one for one in driver.cluster.live if one not in driver.cluster.leaving]
+        there = driver.cluster.staying
         executors = tuple(
             ExecutorFigures(executor=one, slots=cores, since=self._since.get(one, EPOCH_MS)) for one in there
         )
@@ -76,8 +76,7 @@ class Outside:
             if wish.executors != cluster.target and cluster.request(wish.executors) is not None:
                 self.driver.notes.refused += 1
                 return
-            there = [one for one in cluster.live if one not in cluster.leaving]
-            spec = self.driver.scenario.cluster
+            there, spec = cluster.staying, self.driver.scenario.cluster
             cluster.release(tuple(there[len(there) - surplus :]), at_once=not spec.decommissions)
         for query, wanted in wish.queries.items():
             if self.driver.scheduler.queries[query].requirements.upper != wanted.slots:
@@ -131,12 +130,11 @@ class Outside:
             "partitions": event.partitions,
             "slots": share.slots,
         }
-        tasks = max((source.tasks or 0 for source in event.sources), default=0)
         return Sample(
             **fields,
             at=event.at,
             started=event.started,
             behind=event.records_behind,
             offsets_behind=event.offsets_behind,
-            source_tasks=tasks or None,
+            source_tasks=event.source_tasks or None,
         )

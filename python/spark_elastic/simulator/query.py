@@ -30,11 +30,10 @@ Tell = Callable[..., None]
 class QuerySpec:
     """A query and what comes in for it.
 
-    `load` is its load, or a text that describes it (`loads/text.py`).
-    `trigger_s` is its trigger interval (s), 0: as fast as it
-    can. It begins with `partitions` unless the policy says otherwise. Where it is `stateful`, another count
-    costs a pause of `move_s` (s), and `state_mb` is what its state store shows. Raises ValueError for what
-    cannot be.
+    `load` is its load, or a text that describes it (`loads/text.py`). `trigger_s` is its trigger interval
+    (s), 0: as fast as it can. It begins with `partitions` unless the policy says otherwise. Where it is
+    `stateful`, another count costs a pause of `move_s` (s), and `state_mb` is what its state store shows.
+    Raises ValueError for what cannot be.
     """
 
     name: str = field(validator=min_len(1))

@@ -133,7 +133,7 @@ def load_of_samples(samples: Iterable[Sample], begin: int, end: int) -> Load:
 def _spread(rates: list[float], rows: int, since: float, until: float) -> None:
     """Add rows to the seconds from a moment to a later one, evenly."""
     if until <= since:
-        since, until = max(0.0, until - 1e-3), until
+        since = max(0.0, until - 1e-3)
     rate = rows / (until - since)
     for second in range(int(since), min(len(rates), -int(-until // 1))):
         rates[second] += rate * (min(until, second + 1) - max(since, second))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import evolve, frozen
 
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.query_bounds import PREFIX, is_bound
 from spark_elastic.settings import load
 from spark_elastic.simulator.contenders import Contender, contender
 from spark_elastic.simulator.demand import Demand, demand
@@ -18,9 +18,6 @@ from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.outside import Outside
 from spark_elastic.simulator.record import Notes
 from spark_elastic.simulator.scenario import Scenario
-
-_OF_QUERIES = "spark.elastic.query."
-_BOUND = re.compile(r"\.(upper|lower)-?bound$", re.IGNORECASE)
 
 
 @frozen(kw_only=True)
@@ -85,15 +82,11 @@ def _settled(scenario: Scenario, one: Contender) -> Scenario:
 
 def _without_bounds(settings: Mapping[str, str]) -> dict[str, str]:
     """Leave out what is declared for queries: a rival says that, or nobody does."""
-    return {
-        name: value
-        for name, value in settings.items()
-        if not (name.startswith(_OF_QUERIES) and _BOUND.search(name))
-    }
+    return {name: value for name, value in settings.items() if not is_bound(name)}
 
 
 def _first_bounds(scenario: Scenario) -> dict[str, str]:
     """Return bounds that make each query begin with its part of what is there, as where nobody scales."""
     cluster, queries = scenario.cluster, scenario.queries
     each = max(1, cluster.initial * cluster.cores // len(queries))
-    return {f"{_OF_QUERIES}{query.name}.upperBound": str(each) for query in queries}
+    return {f"{PREFIX}{query.name}.upperBound": str(each) for query in queries}

@@ -12,10 +12,10 @@ from spark_elastic.core.actions import (
     Action,
     CancelTimer,
     Decision,
-    QueryOrder,
     Report,
     Rescale,
     SetTimer,
+    ordered_for,
 )
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.scheduler import Scheduler
@@ -222,11 +222,6 @@ class Scene:
         assert set(self.timers) <= timers
         ids = [action.id for action in self.actions]
         assert len(set(ids)) == len(ids)
-
-
-def ordered_for(order: Action) -> str | None:
-    """Return the query that an order is about, as its outcome names it."""
-    return order.query if isinstance(order, QueryOrder) else None
 
 
 def decisions(actions: Sequence[Action]) -> list[Decision]:

@@ -23,7 +23,7 @@ from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.wire import decode_action, encode_event
-from tests.unit.core.builder import STATEFUL, ordered_for, snapshot
+from tests.unit.core.builder import STATEFUL, snapshot
 from tests.unit.rest.contract import check
 
 ID = "6f1c2a34-9d0b-4c1e-8f50-1234567890ab"
@@ -125,7 +125,7 @@ class Shim:
 
 
 def outcomes(action: ac.Action) -> list[tuple[type[ev.Event], dict[str, Any]]]:
-    done = (ev.ActionDone, {"action": action.id, "query": ordered_for(action), "took_ms": 5})
+    done = (ev.ActionDone, {"action": action.id, "query": ac.ordered_for(action), "took_ms": 5})
     match action:
         case ac.StartQuery(query=query, partitions=partitions):
             return [done, (ev.QueryStarted, {"query": query, "run": "r1", "partitions": partitions or 2})]

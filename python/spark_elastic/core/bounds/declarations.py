@@ -40,19 +40,19 @@ class Declarations:
         """The policy file that is in force."""
         return self._file
 
-    def file_changed(
-        self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]
-    ) -> dict[str, Requested]:
+    def file_changed(self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]) -> list[str]:
         """Take over the policy file; `queries` are those that are known, by id.
 
-        Return the requests that no longer count by that.
+        Return those whose requests no longer count by that.
         """
         self._file = event
-        outdated = {}
-        for query, facts in queries.items():
-            requested = self._requested.get(query)
-            if requested is not None and requested.is_older_than(self._from_file(facts)):
-                outdated[query] = self._requested.pop(query)
+        outdated = [
+            query
+            for query, facts in queries.items()
+            if query in self._requested and self._requested[query].is_older_than(self._from_file(facts))
+        ]
+        for query in outdated:
+            del self._requested[query]
         return outdated
 
     def requested(

@@ -8,12 +8,9 @@ micro-batch is in no plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from attrs import define, frozen
 
 from spark_elastic.core.events import SourceFacts
-from spark_elastic.core.settings import CoreSettings
 
 BATCHES = 3
 """Micro-batches with rows and without a shuffle, after which a query is taken for one that has none.
@@ -51,38 +48,34 @@ class ShuffleWatch:
         return self.has_none and not known
 
 
-@frozen(kw_only=True)
+@frozen
 class Reading:
-    """What can be done about how sources are read: which `follow` the slots, in their order.
+    """How the `sources` of a query are read: in so many `tasks`, as they were last told, None: as Spark does.
 
-    `tasks` is what they were last told, None: nothing. `stuck` names those that do not, `help` says what
-    would make one of them follow.
+    With `divide_ordered` several tasks may share what has an order.
     """
 
-    follow: tuple[bool, ...]
+    sources: tuple[SourceFacts, ...]
+    divide_ordered: bool
     tasks: int | None
-    stuck: str
-    help: str
+
+    def follows(self, source: SourceFacts) -> bool:
+        """Say whether a source can follow the slots."""
+        return source.divisible and (not source.ordered or self.divide_ordered)
 
     @property
     def can_follow(self) -> bool:
         """Whether more slots can make a difference."""
-        return any(self.follow)
+        return any(map(self.follows, self.sources))
 
+    @property
+    def stuck(self) -> str:
+        """The names of the sources that stay as they are, in words."""
+        names = ", ".join(source.name for source in self.sources if not self.follows(source))
+        return names or "none is known"
 
-def reading(sources: Iterable[SourceFacts], settings: CoreSettings, tasks: int | None) -> Reading:
-    """Say which sources can follow the slots."""
-    known = tuple(sources)
-    follow = tuple(_follows(source, settings) for source in known)
-    stuck = [source for source, follows in zip(known, follow, strict=True) if not follows]
-    by_order = any(source.divisible for source in stuck)
-    return Reading(
-        follow=follow,
-        tasks=tasks,
-        stuck=", ".join(source.name for source in stuck) or "none is known",
-        help=_BY_ORDER if by_order else _BY_SHUFFLE,
-    )
-
-
-def _follows(source: SourceFacts, settings: CoreSettings) -> bool:
-    return source.divisible and (not source.ordered or settings.divide_ordered)
+    @property
+    def help(self) -> str:
+        """What would make one of those follow."""
+        by_order = any(source.divisible and not self.follows(source) for source in self.sources)
+        return _BY_ORDER if by_order else _BY_SHUFFLE

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spark_elastic.core import reasons
 from spark_elastic.core.actions import BoundSources, SourceBounds
-from spark_elastic.core.bounds.reading import reading
+from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.bounds.requirements import Bounds, Requirements, source_vertex
 from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
@@ -79,14 +79,14 @@ def order_bounds(record: QueryRecord, now: Requirements, turn: Turn, settings: C
     facts = record.facts
     open_ = Bounds(upper=settings.max_parallelism)
     bounds = now.sources or (open_,) * len(facts.sources)
-    follow = reading(facts.sources, settings, record.reads).follow
+    reading = Reading(facts.sources, settings.divide_ordered, record.reads)
     sources = tuple(
         SourceBounds(
             least=bound.lower,
             most=bound.upper,
-            wanted=record.reads if follows and record.reads is not None else 0,
+            wanted=(reading.tasks or 0) if reading.follows(source) else 0,
         )
-        for bound, follows in zip(bounds, follow, strict=True)
+        for bound, source in zip(bounds, facts.sources, strict=True)
     )
     turn.emit(
         BoundSources(

@@ -35,9 +35,8 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet. `limits` are those of the application, `wanted` is what policies were
-    granted last. `stale` says that the executors, the bounds or
-    the queries are not those of the last look.
+    been answered yet. `limits` are those of the application, `wanted` is what policies were granted last.
+    `stale` says that the executors, the bounds or the queries are not those of the last look.
     """
 
     settings: CoreSettings

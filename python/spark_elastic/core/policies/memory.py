@@ -59,14 +59,13 @@ class QueryMemory:
             # That there is nothing to read is said again and again: the rows have come since the last time.
             batch = attrs.evolve(batch, gap_ms=max(1, progress.started - self.idle_at))
             self.idle_at = None
-        tasks = [source.tasks for source in progress.sources if source.tasks is not None]
         sample = Sample(
             **attrs.asdict(batch),
             at=at,
             started=progress.started,
             behind=progress.records_behind,
             offsets_behind=progress.offsets_behind,
-            source_tasks=max(tasks, default=None),
+            source_tasks=progress.source_tasks,
             steady=alone and self.unsteady == 0,
         )
         self.unsteady = max(0, self.unsteady - 1)

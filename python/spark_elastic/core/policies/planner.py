@@ -133,10 +133,6 @@ class Planner:
         """Let go of a query that is over, or is not measured any more."""
         self._memories.pop(query, None)
 
-    def timer_fired(self, timer: str) -> None:
-        """Note that it is time to ask again."""
-        self.alarm.rings(timer)
-
     def wanted(self, queries: Iterable[str]) -> PolicyWants:
         """Say what policies want in all; `queries` are those that live."""
         granted = [query in self._memories and self._memories[query].granted is not None for query in queries]

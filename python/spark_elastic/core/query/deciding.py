@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, evolve
 
-from spark_elastic.core.bounds.reading import Reading, reading
+from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Failure, QueryFacts
 from spark_elastic.core.failures.judge import Judgement, judge
@@ -102,11 +102,12 @@ class Deciding(Hearing):
             recovering=record.recovering,
             failed_target=record.failed_target,
             overdue=overdue,
-            reading=self._reading() if record.shuffles.has_none else None,
+            reading=(
+                Reading(record.facts.sources, self.settings.divide_ordered, record.reads)
+                if record.shuffles.has_none
+                else None
+            ),
         )
-
-    def _reading(self) -> Reading:
-        return reading(self.record.facts.sources, self.settings, self.record.reads)
 
     def submission_resources(self) -> Resources:
         """Answer for a query that waits to be started."""

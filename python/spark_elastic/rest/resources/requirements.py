@@ -49,7 +49,7 @@ class ResourceRequirements:
     def on_put(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """Set other bounds; they are in the journal and in force when the answer comes."""
         try:
-            self._put(request, query)
+            self._change(request, query, has_body=True)
         except Refusal as refusal:
             if self.for_flink:
                 refusal.problems = ()
@@ -58,18 +58,14 @@ class ResourceRequirements:
 
     def on_delete(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """Take back what was asked for: what is configured counts when the answer comes."""
-        view = current(self.board)
-        guard(request, view, has_body=False)
-        _can_be_changed(find(view.queries, query), view)
-        drop = _Drop(query, request.get_header("If-Match"), asker(request), view)
-        carry_out(self.board, request, view, drop)
+        self._change(request, query, has_body=False)
         response.text = "{}"
 
-    def _put(self, request: falcon.Request, query: str) -> None:
+    def _change(self, request: falcon.Request, query: str, *, has_body: bool) -> None:
         view = current(self.board)
-        guard(request, view)
+        guard(request, view, has_body=has_body)
         _can_be_changed(find(view.queries, query), view)
-        wanted = read_body(read_json(request))
+        wanted = read_body(read_json(request)) if has_body else None
         if isinstance(wanted, Refused):
             raise refused(*wanted.problems)
         change = _Change(query, wanted, request.get_header("If-Match"), asker(request), view)
@@ -78,10 +74,10 @@ class ResourceRequirements:
 
 @frozen
 class _Change:
-    """Checks a change of bounds against the queries as they are."""
+    """Checks a change of bounds against the queries as they are; `wanted` None takes back what was set."""
 
     query: str
-    wanted: Mapping[str, WantedBounds]
+    wanted: Mapping[str, WantedBounds] | None
     if_match: str | None
     by: str
     view: View
@@ -89,31 +85,22 @@ class _Change:
     def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
         query = find(queries, self.query)
         _can_be_changed(query, self.view)
-        known = max_parallelism(query.facts, query.settings)
-        named = by_name(vertex_ids(query.facts.query, known), self.wanted)
-        declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
-        if isinstance(declared, Refused):
-            raise refused(*declared.problems)
+        bounds = None if self.wanted is None else _declared(query, self.wanted)
         _match(self.if_match, present.etag(query.declared))
-        bounds = {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
         id_ = query.facts.query
+        if bounds is None:
+            return lambda id, at: RequirementsDropped(id=id, at=at, query=id_, by=self.by)
         return lambda id, at: RequirementsRequested(id=id, at=at, query=id_, bounds=bounds, by=self.by)
 
 
-@frozen
-class _Drop:
-    """Checks against the queries as they are that bounds are taken back."""
-
-    query: str
-    if_match: str | None
-    by: str
-    view: View
-
-    def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
-        query = find(queries, self.query)
-        _can_be_changed(query, self.view)
-        _match(self.if_match, present.etag(query.requirements))
-        return lambda id, at: RequirementsDropped(id=id, at=at, query=query.facts.query, by=self.by)
+def _declared(query: QueryView, wanted: Mapping[str, WantedBounds]) -> Mapping[str, tuple[int, int]]:
+    """Return the bounds of all vertices that a body means. Raises Refusal with all that is wrong."""
+    known = max_parallelism(query.facts, query.settings)
+    named = by_name(vertex_ids(query.facts.query, known), wanted)
+    declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
+    if isinstance(declared, Refused):
+        raise refused(*declared.problems)
+    return {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
 
 
 def _sources(query: QueryView) -> Mapping[str, WantedBounds]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from attrs import Factory, define, field
+from attrs import define, field
 from attrs.validators import ge, gt
 
 from spark_elastic.core.policies.view import ClusterView
@@ -33,15 +33,12 @@ class Keda:
     least: int = field(default=1, validator=ge(1))
     interval_s: float = field(default=30.0, validator=gt(0))
     stabilization_s: float = field(default=300.0, validator=ge(0))
-    _rule: Hpa = field(
-        init=False,
-        default=Factory(
-            lambda self: Hpa(
-                target=self.threshold, least=self.least, most=self.most, up_s=0, down_s=self.stabilization_s
-            ),
-            takes_self=True,
-        ),
-    )
+    _rule: Hpa = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._rule = Hpa(
+            target=self.threshold, least=self.least, most=self.most, up_s=0, down_s=self.stabilization_s
+        )
 
     def decide(self, view: ClusterView) -> Wish:
         """Return as many executors as the lag of all queries calls for."""

@@ -46,8 +46,7 @@ class Rival(Policy, Protocol):
     """A policy from outside, which looks each `interval_s` (s) and may remember what it has seen.
 
     A wish for `executors` sets how many there are, in reactive mode; one for queries sets their upper bounds,
-    in adaptive mode: `settings` says which (and may say more). Nobody
-    shows the reasons of its wishes.
+    in adaptive mode: `settings` says which (and may say more). Nobody shows the reasons of its wishes.
     """
 
     settings: ClassVar[Mapping[str, str]]

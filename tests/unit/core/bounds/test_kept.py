@@ -140,6 +140,14 @@ def test_who_takes_them_back_has_what_is_configured(scene: Scene) -> None:
     assert shuffle(scene) == (1, 5)
 
 
+def test_of_a_query_that_does_not_live_nothing_is_kept_or_removed(scene: Scene) -> None:
+    scene.running(8)
+    scene.terminated()
+    dropped = scene.send(ev.RequirementsDropped, query="counts", by="alice")
+    for actions in (ask(scene, 2, 3), dropped, scene.send(ev.RequirementsDropped, query="x", by="alice")):
+        assert not [action for action in actions if isinstance(action, KeepBounds)]
+
+
 class TestPolicyFile:
     def test_a_change_of_the_file_takes_the_place_of_a_request(self, scene: Scene) -> None:
         scene.running(8)

@@ -43,11 +43,10 @@ def backlog(
     """
     overrun = max(0, latest.duration_ms - objective.interval_ms) if objective.interval_ms > 0 else 0
     rows = (inflow.behind or 0) + inflow.rows_per_ms * overrun
-    cycle = max(objective.interval_ms, 0)
-    usual = inflow.rows_per_ms * max(_LEAST_MS, 2 * cycle)
+    usual = inflow.rows_per_ms * max(_LEAST_MS, 2 * objective.interval_ms)
     if rows <= usual:
         return None
-    soonest = 2 * (ready_ms + cycle)
+    soonest = 2 * (ready_ms + objective.interval_ms)
     within = catch_up_ms
     if objective.max_lag_ms is not None:
         within = min(catch_up_ms, max(objective.max_lag_ms, round(soonest)))

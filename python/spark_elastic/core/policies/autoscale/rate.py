@@ -39,8 +39,7 @@ class Inflow:
 def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
     """Tell what comes in by the last micro-batches, None while that is not known.
 
-    `interval_ms` is that of the trigger, 0 without one.
-    It is not known before there are two batches with a time between them.
+    `interval_ms` is that of the trigger, 0 without one. Two batches with a time between them are needed.
     """
     recent = _recent(samples)
     before: tuple[Sample | None, ...] = (None, *samples)[-len(recent) - 1 : -1]

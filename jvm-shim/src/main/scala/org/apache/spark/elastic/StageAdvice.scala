@@ -62,11 +62,9 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
     questions.indices.map { place =>
       answers.flatMap { found =>
         val value = found.path("answers").path(place).path(field)
-        if (value.isMissingNode) missed("the policy process could not read the question")
-        val answer = if (value.isMissingNode || value.isNull) None else read(value)
-        if (answer.isEmpty && !value.isMissingNode && !value.isNull)
-          missed(s"the answer makes no sense: ${value.toString.take(200)}")
-        answer
+        if (value.isMissingNode) nothing("the policy process could not read the question")
+        else if (value.isNull) None
+        else read(value).orElse(nothing(s"the answer makes no sense: ${value.toString.take(200)}"))
       }
     }
   }
@@ -76,6 +74,11 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
     val list = message.putArray("questions")
     questions.foreach(question => list.add(Contract.write(question)))
     requests.ask("stages", message.put("unanswered", unanswered).put("last_us", lastUs), waitMs)
+  }
+
+  private def nothing(why: String): Option[Nothing] = {
+    missed(why)
+    None
   }
 
   private def missed(why: String): Unit = synchronized {

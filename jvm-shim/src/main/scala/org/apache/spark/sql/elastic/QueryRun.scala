@@ -187,12 +187,12 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       try {
         val from = System.nanoTime()
         body
-        control.events.offer(order.done((System.nanoTime() - from) / 1000000L))
-      } catch { case Harmless(e) => control.events.offer(order.failed(why(e))) }
+        done(order, (System.nanoTime() - from) / 1000000L)
+      } catch { case Harmless(e) => failed(order, why(e)) }
     }
 
-  def done(order: QueryOrder, tookMs: Long): Unit = control.events.offer(order.done(tookMs))
-  def failed(order: QueryOrder, error: String): Unit = control.events.offer(order.failed(error))
+  def done(order: Action, tookMs: Long): Unit = control.events.offer(order.done(tookMs))
+  def failed(order: Action, error: String): Unit = control.events.offer(order.failed(error))
 
   // ---- for others
 

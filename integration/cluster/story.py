@@ -40,9 +40,9 @@ class Story(Chronicle):
         return next(query for query in self.queries.values() if query.name == name)
 
     def reasons(self, name: str, since: int = 0) -> list[str]:
-        """Return the reasons of the decisions on a query, from `since` (epoch ms) on."""
-        query = self.named(name).query
-        return [decision.reason for decision in self.said if decision.query == query and decision.at >= since]
+        """Return the reasons of the decisions on a query, from `since` (epoch ms) on; none if it is unknown yet."""
+        known = {query.query for query in self.queries.values() if query.name == name}
+        return [decision.reason for decision in self.said if decision.query in known and decision.at >= since]
 
     def orders_about(self, name: str, kind: type[Action]) -> list[Action]:
         """Return the orders of a kind that were given about a query."""

@@ -46,7 +46,7 @@ def test_only_one_of_two_starts_where_there_are_slots_for_one(app: Application) 
         lambda: "the lower bounds of queries that come first take 2" in waiting.status["message"],
         "the second one says what it waits for",
     )
-    assert "waiting_for_others" in app.story.reasons("totals", 0)
+    eventually(lambda: "waiting_for_others" in app.story.reasons("totals"), "the journal says it, too")
     held = now()
     app.wait_in_force(2, ["enrichment"], held)
     assert waiting.lastProgress is None

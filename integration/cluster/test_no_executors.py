@@ -53,8 +53,10 @@ def test_a_start_without_workers_returns_and_says_what_it_waits_for(app: Applica
         eventually(lambda q=query, m=waits: q.status["message"] == m, "its status says it")  # type: ignore[misc]
         assert query.lastProgress is None
     assert app.queries["totals"].awaitTermination(1) is False
-    eventually(lambda: len(app.story.queries) == len(ALL), "the journal knows all queries")
-    assert all(app.story.reasons(name) == ["waiting_for_resources"] for name in ALL)
+    eventually(
+        lambda: all(app.story.reasons(name) == ["waiting_for_resources"] for name in ALL),
+        "the journal knows what they wait for",
+    )
     app.check_alive()
 
 

@@ -72,7 +72,9 @@ def test_a_stateful_query_that_takes_what_is_available_is_moved_between_its_batc
     query = run(8)
     # The first batch's report comes while the second one runs, and the last one's too late.
     assert world.policy.rescales(query.id) >= 2
-    assert not world.policy.all("ActionFailed")
+    # A report that is late brings an order after the next one's: it takes its place.
+    failed = {event["error"] for event in world.policy.all("ActionFailed")}
+    assert failed <= {"another one was ordered after it"}
     # One batch a file, and none twice; a move takes a number, too.
     assert len(sink.batches) == len(set(sink.batches)) == (11 if stop_first else 8)
 

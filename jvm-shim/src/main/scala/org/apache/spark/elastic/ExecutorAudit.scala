@@ -22,14 +22,14 @@ private[spark] final class ExecutorAudit(sc: SparkContext, listener: ClusterList
       val told = listener.executors.map(_.executor).toSet
       val differ = (there.keySet ++ told).filter(id => there.contains(id) != told(id))
       val certain = differ & suspected
-      certain.foreach(id =>
-        there.get(id).fold(listener.remove(id, "the listener bus has lost its removal"))(listener.add))
       if (certain.nonEmpty) {
         corrected += certain.size
         logWarning(
           s"spark-elastic: the listener bus has not told of executors ${certain.mkString(", ")} coming or going, " +
             s"which is made good now ($corrected so far): spark.scheduler.listenerbus.eventqueue.capacity may be too small")
       }
+      certain.foreach(id =>
+        there.get(id).fold(listener.remove(id, "the listener bus has lost its removal"))(listener.add))
       suspected = differ -- certain
     case _ => // one without executors
   }

@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 # The Spark in .venv: the first of the list, or make SPARK=X.Y.Z in a checkout without .venv.
-SPARK ?= $(shell awk '!/^\#/ && NF { print $$1; exit }' spark-versions.txt)
+SPARK ?= $(shell awk '!/^\#/ && NF { print $$2; exit }' spark-versions.txt)
 # Tests run in so many processes, each file in one of them: most of them wait more than they work.
 WORKERS ?= 2
 BIN := .venv/bin
@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
+.PHONY: help machine venv jar jars wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,10 +32,13 @@ venv: .venv/installed ## make .venv with the package (editable) and all that tes
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyspark==$(SPARK)' -e '.[cli,demo,dev]'
 	touch $@
 
-jar: venv machine ## build the shim's jar for every supported Spark version
+jar: venv machine ## build the shim's jar for the Spark in .venv
 	@$(BIN)/python jvm-shim/build_jar.py
 
-wheel: jar ## build dist/*.whl, with the jars inside
+jars: venv machine ## build the shim's jars for all supported Spark versions
+	@$(BIN)/python jvm-shim/build_jar.py --all
+
+wheel: jars ## build dist/*.whl, with the jars inside
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t wheel
 

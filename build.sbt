@@ -1,7 +1,7 @@
 // Builds the shim for one Spark version of spark-versions.txt: the first one, or -Dspark=X.Y.Z.
 // `make jar` calls this for every version and puts the jars where the Python package finds them.
 
-val columns = Seq("spark", "scala", "java", "py4j", "sources")
+val columns = Seq("spark", "pyspark", "scala", "java", "py4j", "sources")
 
 val supported = IO
   .readLines(file("spark-versions.txt"))
@@ -17,7 +17,12 @@ val row = sys.props.get("spark") match {
       .getOrElse(sys.error(s"Spark $wanted is not in spark-versions.txt: ${supported.map(_("spark")).mkString(", ")}"))
 }
 
-val sparkMinor = row("spark").split('.').take(2).mkString(".")
+def minor(version: String): String = version.split('.').take(2).mkString(".")
+
+val sparkMinor = minor(row("spark"))
+
+// The names of all jars that there are, for one that meets another Spark.
+val jars = supported.map(of => s"${minor(of("spark"))}_${minor(of("scala"))}").mkString(",")
 
 // The Python package's version is the version of both builds.
 val projectVersion = "(?m)^__version__ = \"(.+)\"$".r
@@ -50,11 +55,13 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     "-unchecked",
     "-Xlint",
     "-Werror"),
-  javacOptions ++= Seq("--release", row("java"), "-encoding", "utf8", "-Xlint:all", "-Werror"),
+  // Any Java must be able to load the class that spark.plugins names, and read why it does nothing there.
+  javacOptions ++= Seq("--release", "8", "-encoding", "utf8", "-Xlint:all,-options,-classfile", "-Werror"),
   // What the shim says of itself in the handshake.
   Compile / resourceGenerators += Def.task {
     val properties = (Compile / resourceManaged).value / "spark-elastic.properties"
-    IO.write(properties, s"version=${version.value}\nspark=${row("spark")}\nscala=${scalaVersion.value}\n")
+    val built = Seq("version" -> version.value, "spark" -> row("spark"), "scala" -> scalaVersion.value, "jars" -> jars)
+    IO.writeLines(properties, built.map { case (name, value) => s"$name=$value" })
     Seq(properties)
   },
   // What the shim has to know of the Spark that it was compiled with: see Linkage.scala, which writes it.

@@ -22,7 +22,7 @@ def versions_table() -> str:
     rows = ["| Spark | Scala | Java | Py4J |", "|---|---|---|---|"]
     for row in spark_versions.supported():
         rows.append(
-            f"| {row.minor} (tested with {row.spark}) | {row.scala_binary} | {row.java} | {row.py4j} |"
+            f"| {row.minor} (tested with {row.pyspark}) | {row.scala_binary} | {row.java} | {row.py4j} |"
         )
     return "\n".join(rows)
 

@@ -1,7 +1,9 @@
-"""Build the shim's jar for every supported Spark version and put it into the Python package.
+"""Build the shim's jar and put it into the Python package.
 
-From a shell: `.venv/bin/python jvm-shim/build_jar.py`, which is what `make jar` types. A jar whose sources
-have not changed since it was built is left alone.
+usage: .venv/bin/python jvm-shim/build_jar.py [--all]
+
+`make jar` builds the one for the Spark that is installed beside this Python, `make jars` those for all
+supported versions. A jar whose sources have not changed since it was built is left alone.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 from sbt import run_sbt
 from spark_elastic.maven.artifacts import FetchError
 from spark_elastic.maven.jdk import NoJavaError
-from spark_versions import SparkVersion, supported
+from spark_versions import SparkVersion, minor, supported
 
 CHECKOUT = Path(__file__).parent.parent
 JARS = CHECKOUT / "python" / "spark_elastic" / "jars"
@@ -37,7 +40,9 @@ def fingerprint(row: SparkVersion, version: str) -> str:
     """Return a hash of all that the jar for this Spark is made from."""
     digest = hashlib.sha256(f"{row} {version}\n".encode())
     build = [CHECKOUT / "build.sbt", *(CHECKOUT / "project").glob("*.*")]
-    for file in sorted(path for path in [*build, *SOURCES.rglob("*")] if path.is_file()):
+    folders = [SOURCES / name for name in ("java", "resources", "scala", *row.sources)]
+    sources = [path for folder in folders for path in folder.rglob("*")]
+    for file in sorted(path for path in [*build, *sources] if path.is_file()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(CHECKOUT)} {len(content)}\n".encode())
         digest.update(content)
@@ -66,11 +71,20 @@ def build(row: SparkVersion, version: str) -> Path:
 
 
 def main() -> None:
-    """Build all jars and remove those of other versions."""
+    """Build what is asked for, and remove jars that are no longer built."""
     version = project_version()
-    jars = {build(row, version) for row in supported()}
-    for stale in set(JARS.glob("*.jar")) - jars:
-        stale.unlink()
+    rows = supported()
+    if "--all" not in sys.argv[1:]:
+        installed = minor(metadata.version("pyspark"))
+        rows = tuple(row for row in rows if row.minor == installed)
+        if not rows:
+            sys.exit(f"spark-elastic: the installed Spark {installed} is not in spark-versions.txt")
+    for row in rows:
+        build(row, version)
+    known = {row.jar_name(version) for row in supported()}
+    for jar in JARS.glob("*.jar"):
+        if jar.name not in known:
+            jar.unlink()
 
 
 if __name__ == "__main__":

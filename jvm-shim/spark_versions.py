@@ -13,6 +13,7 @@ class SparkVersion:
     """One line of the list; the columns are explained at its top."""
 
     spark: str
+    pyspark: str
     scala: str
     java: int
     py4j: str
@@ -45,6 +46,6 @@ def supported(file: Path = FILE) -> tuple[SparkVersion, ...]:
 
 
 def _parse(line: str) -> SparkVersion:
-    spark, scala, java, py4j, sources = line.split()
+    spark, pyspark, scala, java, py4j, sources = line.split()
     folders = () if sources == "-" else tuple(sources.split(","))
-    return SparkVersion(spark=spark, scala=scala, java=int(java), py4j=py4j, sources=folders)
+    return SparkVersion(spark, pyspark, scala, int(java), py4j, folders)

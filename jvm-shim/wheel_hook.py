@@ -24,4 +24,4 @@ class JarCheck(BuildHookInterface[Any]):
         names = [row.jar_name(self.metadata.version) for row in supported()]
         missing = [name for name in names if not (jars / name).is_file()]
         if missing:
-            raise SystemExit(f"spark-elastic: {jars} lacks {', '.join(missing)}: type `make jar` first")
+            raise SystemExit(f"spark-elastic: {jars} lacks {', '.join(missing)}: type `make jars` first")

@@ -5,6 +5,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 
 import build_jar
@@ -29,25 +30,27 @@ def test_both_builds_read_the_package_version() -> None:
 
 def test_the_wheel_allows_the_spark_versions_of_the_list_and_no_others() -> None:
     requires = [Requirement(line) for line in metadata.requires("spark-elastic") or ()]
-    (pyspark,) = [r.specifier for r in requires if r.name == "pyspark" and r.marker is None]
+    (pyspark,) = [
+        r.specifier for r in requires if r.name == "pyspark" and r.marker == Marker('extra == "pyspark"')
+    ]
     minors = [tuple(map(int, row.minor.split("."))) for row in spark_versions.supported()]
     major, newest = max(minors)
-    assert all(pyspark.contains(row.spark) for row in spark_versions.supported())
+    assert all(pyspark.contains(row.pyspark) for row in spark_versions.supported())
     assert not pyspark.contains(f"{major}.{newest + 1}.0")
     assert not pyspark.contains(".".join(map(str, min(minors))) + ".0.dev0")
 
 
 def test_the_list_names_the_py4j_of_the_installed_spark() -> None:
     spark = metadata.version("pyspark")
-    (row,) = [row for row in spark_versions.supported() if row.spark == spark]
+    (row,) = [row for row in spark_versions.supported() if row.pyspark == spark]
     assert row.py4j == metadata.version("py4j")
 
 
 def test_a_version_has_all_columns(tmp_path: Path) -> None:
     file = tmp_path / "versions"
-    file.write_text("# comment\n\n4.3.1  2.13.9  21  0.11  -\n4.2.0 2.13.18 17 0.10.9.9 a,b\n")
+    file.write_text("# comment\n\n4.3.1  4.3.2  2.13.9  21  0.11  -\n4.2.0 4.2.1 2.13.18 17 0.10.9.9 a,b\n")
     newest, oldest = spark_versions.supported(file)
-    assert newest == spark_versions.SparkVersion("4.3.1", "2.13.9", 21, "0.11", ())
+    assert newest == spark_versions.SparkVersion("4.3.1", "4.3.2", "2.13.9", 21, "0.11", ())
     assert oldest.sources == ("a", "b")
     assert newest.jar_name("1.0") == "spark-elastic_4.3_2.13-1.0.jar"
 

@@ -53,6 +53,7 @@ class QueryFacts:
     ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` is None for a
     new checkpoint. One is `pending` if its last batch was started and not committed: that batch has to run
     before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
+    `moves_state` says that this Spark can re-partition state, whatever the checkpoint.
     `kept_bounds` is the text that ``KeepBounds`` has left beside the checkpoint.
     """
 
@@ -70,6 +71,7 @@ class QueryFacts:
     checkpoint_partitions: int | None = None
     pending: bool = False
     in_place: bool
+    moves_state: bool = True
     sources: tuple[SourceFacts, ...] = ()
     kept_bounds: str | None = None
 

@@ -24,6 +24,11 @@ REASONS: Mapping[str, Reason] = {
         "start",
         "Starts with {after:partition} on {slots:slot}: {bound_by} allows no more.",
     ),
+    "start_for_growth": Reason(
+        "start",
+        "Starts with {after:partition} on {slots:slot}: this count can never be changed, so it leaves room "
+        "for more slots; the session's setting of {session} would have been used otherwise.",
+    ),
     "start_repartitioned": Reason(
         "start",
         "Moves its state from {before:partition} to {after:partition} before it starts on {slots:slot}: "
@@ -90,6 +95,12 @@ REASONS: Mapping[str, Reason] = {
         "nothing_to_do",
         "Keeps the {before:partition} of its checkpoint: an operator without keys, such as "
         "groupBy().count() or limit, has all of its state in one partition, and there is nothing to divide.",
+        once=True,
+    ),
+    "no_repartition_spark": Reason(
+        "nothing_to_do",
+        "Keeps the {before:partition} of its checkpoint: this Spark cannot re-partition state, Spark 4.2 and "
+        "later can.",
         once=True,
     ),
     "no_repartition_provider": Reason(

@@ -9,7 +9,7 @@ from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.policies.memory import QueryMemory
 from spark_elastic.core.policies.view import ClusterView, ExecutorFigures, QueryFigures
 from spark_elastic.core.query.record import QueryRecord
-from spark_elastic.core.rescale.parallelism import is_movable
+from spark_elastic.core.rescale.situation import is_movable
 from spark_elastic.core.settings import CoreSettings
 
 

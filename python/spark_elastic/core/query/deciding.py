@@ -13,14 +13,9 @@ from spark_elastic.core.query.hearing import Hearing
 from spark_elastic.core.query.record import EXCEPTIONS_KEPT, RunFailure
 from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.gain import fit
-from spark_elastic.core.rescale.parallelism import (
-    HORIZON_MS,
-    RESCALE_COST_MS,
-    Choice,
-    Situation,
-    choose_running,
-    choose_start,
-)
+from spark_elastic.core.rescale.parallelism import choose_running
+from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS, Choice, Situation
+from spark_elastic.core.rescale.starting import choose_start
 from spark_elastic.core.rescale.transition_manager import Resources, TransitionManager
 from spark_elastic.core.settings import CoreSettings
 

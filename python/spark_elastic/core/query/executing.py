@@ -18,7 +18,7 @@ from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import EXECUTING
 from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.history import Cause
-from spark_elastic.core.rescale.parallelism import Choice
+from spark_elastic.core.rescale.situation import Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from attrs import define
 from spark_elastic.core import events as ev
 from spark_elastic.core.query.ordering import Ordering
 from spark_elastic.core.query.record import SAVEPOINTS_KEPT, Savepoint
-from spark_elastic.core.rescale.parallelism import HORIZON_MS
+from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number
 
 

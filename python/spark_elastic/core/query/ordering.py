@@ -18,7 +18,7 @@ from spark_elastic.core.actions import (
 from spark_elastic.core.bounds.sources import order_bounds
 from spark_elastic.core.query.record import MOST_ORDERS, OrderKind, PendingOrder
 from spark_elastic.core.query.reporting import Reporting
-from spark_elastic.core.rescale.parallelism import Choice, makes_rescalable
+from spark_elastic.core.rescale.situation import Choice, makes_rescalable
 from spark_elastic.core.turn import Number
 
 

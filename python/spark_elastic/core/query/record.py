@@ -18,7 +18,7 @@ from spark_elastic.core.query.state import State
 from spark_elastic.core.rescale.failed_batches import FailedBatches
 from spark_elastic.core.rescale.gain import Measurements
 from spark_elastic.core.rescale.history import History
-from spark_elastic.core.rescale.parallelism import REPARTITIONED_FORMAT
+from spark_elastic.core.rescale.situation import REPARTITIONED_FORMAT
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Timer

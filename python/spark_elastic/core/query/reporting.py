@@ -10,7 +10,7 @@ from spark_elastic.core import reasons
 from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.query.record import PendingOrder, QueryRecord
 from spark_elastic.core.rescale.history import Cause, TerminatedReason
-from spark_elastic.core.rescale.parallelism import Choice
+from spark_elastic.core.rescale.situation import Choice
 from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number, Turn

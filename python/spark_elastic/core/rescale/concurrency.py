@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.rescale.parallelism import HORIZON_MS
+from spark_elastic.core.rescale.situation import HORIZON_MS
 
 PATIENCE_MS = HORIZON_MS
 """In this time a rescale has to pay for itself, so no wait may be longer.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spark_elastic.core.events import StageCompleted
 from spark_elastic.core.rescale.gain import BatchModel, Measurements, fit, waves
-from spark_elastic.core.rescale.parallelism import TOLERANCE
+from spark_elastic.core.rescale.situation import TOLERANCE
 
 
 def measured(*points: tuple[int, int, int]) -> Measurements:

@@ -14,8 +14,10 @@ from spark_elastic.core.bounds.reactive import requirements
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.events import SourceFacts
 from spark_elastic.core.rescale.gain import Measurements, fit
-from spark_elastic.core.rescale.parallelism import Situation, choose_running, choose_start
+from spark_elastic.core.rescale.parallelism import choose_running
 from spark_elastic.core.rescale.saving import Gain
+from spark_elastic.core.rescale.situation import Situation
+from spark_elastic.core.rescale.starting import choose_start
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from statistics import median
 
 from spark_elastic.core.policies.view import QueryFigures
-from spark_elastic.core.rescale.parallelism import HORIZON_MS, RESCALE_COST_MS
+from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS
 
 
 def pause_ms(query: QueryFigures) -> float:

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler._
-import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
+import org.apache.spark.sql.elastic.CurrentExecution
 
 /**
  * Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits.
@@ -94,8 +94,8 @@ private[spark] final class ClusterListener(
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
     for {
       properties <- Option(submitted.properties) if submitted.stageInfo.parentIds.nonEmpty
-      query <- Option(properties.getProperty(StreamExecution.QUERY_ID_KEY))
-      batch <- Option(properties.getProperty(MicroBatchExecution.BATCH_ID_KEY))
+      query <- Option(properties.getProperty(CurrentExecution.QueryIdKey))
+      batch <- Option(properties.getProperty(CurrentExecution.BatchIdKey))
     } batchOfStage(submitted.stageInfo.stageId) = (query, batch.toLong)
 
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = {

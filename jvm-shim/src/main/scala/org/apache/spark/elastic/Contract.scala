@@ -39,6 +39,7 @@ private[spark] case class QueryFacts(
     checkpointPartitions: Option[Int],
     pending: Boolean,
     inPlace: Boolean,
+    movesState: Boolean,
     sources: Seq[SourceFacts],
     keptBounds: Option[String] = None)
 

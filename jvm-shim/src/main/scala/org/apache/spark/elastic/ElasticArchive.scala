@@ -44,8 +44,8 @@ private[spark] object ElasticArchive {
 /** One answer, in the store of the History Server. */
 private[spark] final class ArchivedAnswer(@KVIndexParam val path: String, val body: String)
 
-/** The tab in the History Server, for applications whose event log has an archive. Spark finds it by its name. */
-private[spark] final class ElasticHistoryPlugin extends AppHistoryServerPlugin {
+/** The tab in the History Server, for applications whose event log has an archive. */
+private[spark] final class ElasticHistory extends AppHistoryServerPlugin {
 
   override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
     if (!Linkage.has(Part.Archive)) Nil

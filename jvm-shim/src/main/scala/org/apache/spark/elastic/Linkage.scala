@@ -9,7 +9,7 @@ import scala.util.Using
 
 import org.apache.xbean.asm9.Opcodes.{ACC_ABSTRACT, ACC_FINAL, ACC_INTERFACE, ACC_PRIVATE}
 
-import org.apache.spark.SPARK_REVISION
+import org.apache.spark.{SPARK_REVISION, SPARK_VERSION}
 import org.apache.spark.internal.Logging
 
 /**
@@ -22,7 +22,7 @@ import org.apache.spark.internal.Logging
  */
 private[spark] object Linkage extends Logging {
   private val Record = "spark-elastic-linkage.txt"
-  private val All = Set("ElasticPlugin", "ElasticHistoryPlugin")
+  private val All = Set("ElasticPlugin", "ElasticDriver", "ElasticHistory")
   private val Packages = Seq("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/")
   private val HiddenField = """(org[\w.]+)#([\w$:]+)""".r
   private val MostShown = 3
@@ -52,13 +52,25 @@ private[spark] object Linkage extends Logging {
       }
   }
 
+  /** What no Spark of this version can do: the jar for it is without. */
+  private lazy val absent: Set[Part] = {
+    val found = Part.All.filterNot(_.doors.exists(door => Packages.exists(in => file(s"$in$door").isDefined))).toSet
+    files.clear()
+    if (found.nonEmpty)
+      logInfo(s"spark-elastic: Spark $SPARK_VERSION has no way for ${found.map(_.name).mkString(", ")}")
+    found
+  }
+
   /** Why nothing of ours can work with this Spark, if so. */
   def problem: Option[String] = differs.get(None)
 
-  def has(part: Part): Boolean = !differs.contains(Some(part))
+  def has(part: Part): Boolean = !absent(part) && !differs.contains(Some(part))
 
   /** @throws IllegalStateException if this part is off */
-  def need(part: Part): Unit = differs.get(Some(part)).foreach(what => throw new IllegalStateException(what))
+  def need(part: Part): Unit = {
+    if (absent(part)) throw new IllegalStateException(s"Spark $SPARK_VERSION has no way for ${part.name}")
+    differs.get(Some(part)).foreach(what => throw new IllegalStateException(what))
+  }
 
   /** Writes the record. Called by the build with the file to write, for the Spark that it compiles with. */
   def main(args: Array[String]): Unit = {
@@ -71,7 +83,7 @@ private[spark] object Linkage extends Logging {
   private def look(overrides: Seq[String]): Map[Option[Part], String] = {
     val recorded = overrides.map(_.split(' ')).groupMap(_.head)(_.last)
     val doors = Part.All.flatMap(_.doors).toSet
-    val core = reached(Set("ElasticPlugin"), doors)
+    val core = reached(Set("ElasticPlugin", "ElasticDriver"), doors)
     val parts = Part.All.map(p => Option(p) -> reached(p.doors.toSet, doors -- p.doors).diff(core))
     val found = for ((part, classes) <- (None -> core) +: parts) yield {
       val called = classes.flatMap(file(_).get.constants).collect { case (_, owner, member) if isOurs(owner) => member }

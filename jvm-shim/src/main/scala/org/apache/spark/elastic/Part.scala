@@ -27,7 +27,7 @@ private[spark] object Part {
   val KafkaReads = part("task counts of batch reads from Kafka", "KafkaRelationsRule")()
   val Api = part("the REST API", "ElasticServlet")()
   val Tab = part("the Elastic tab", "ElasticTab")(Api)
-  val Archive = part("the Elastic tab in the History Server", "ElasticArchive", "ElasticHistoryPlugin")()
+  val Archive = part("the Elastic tab in the History Server", "ElasticArchive", "ElasticHistory")()
   val Executors = part("requesting and releasing executors", "ExecutorControl")()
   val Audit = part("the audit of executors", "ExecutorAudit")()
 

@@ -1,30 +1,11 @@
 package org.apache.spark.elastic
 
-import java.util.Properties
-
 import org.apache.spark.SparkConf
 
 /** What the shim knows before the policy process has told it more. */
 private[spark] object Shim {
 
-  private lazy val built = {
-    val properties = new Properties()
-    val in = getClass.getResourceAsStream("/spark-elastic.properties")
-    if (in == null) throw new IllegalStateException("spark-elastic.properties is missing from the jar")
-    try properties.load(in)
-    finally in.close()
-    properties
-  }
-
-  def version: String = built.getProperty("version")
-
-  /** The Spark that the jar was built for. */
-  def spark: String = built.getProperty("spark")
-
-  /** Whether a Spark has what the jar was built for: somebody's own build of the same minor version may. */
-  def fits(running: String): Boolean = minor(running) == minor(spark)
-
-  private def minor(version: String) = version.split('.').take(2).toSeq
+  def version: String = Installed.built("version")
 
   def setting(conf: SparkConf, keys: String*): Option[String] = keys.flatMap(conf.getOption).headOption
 

@@ -5,7 +5,8 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, MicroBatchExecutionContext, TERMINATED}
+
+import Moved._
 
 /**
  * Where the stream thread of a query stands between two micro-batches: it waits for its first slots, carries out orders,
@@ -24,13 +25,13 @@ private[elastic] final class Boundary(
   import Boundary._
 
   /** The next micro-batch. */
-  @volatile var next: MicroBatchExecutionContext = _
+  @volatile var next: Batch = _
 
   private val inRun = new InRun(execution, query)
   // Asynchronous progress tracking writes its logs beside this thread: what is read from them may be old.
   private val canRetry = execution.getClass == classOf[MicroBatchExecution] && Linkage.has(Part.Retries)
   private var rescale: Option[(Rescale, Long)] = None // and when it was ordered
-  private var retried: MicroBatchExecutionContext = _ // the batch that was last given another try
+  private var retried: Batch = _ // the batch that was last given another try
   private var hasMoved = false // and has committed no micro-batch since
   private var isToEnd = false
   private var failure: Option[Throwable] = None // which ends the query, or is tried again
@@ -49,14 +50,14 @@ private[elastic] final class Boundary(
   private def begin(answer: Option[QueryOrder]): Unit = answer match {
     case Some(end: FailQuery) => throw new IllegalStateException(end.message.getOrElse(Refused))
     case None if execution.sparkSession.sparkContext.isStopped =>
-      StreamExecutionAccess.state(execution).set(TERMINATED)
+      StreamExecutionAccess.terminate(execution)
       throw new InterruptedException // the application ends, and so does a query that has not begun
     case other => goOn(other)
   }
 
   /** Runs one micro-batch, as often as it takes. */
   @tailrec
-  def run(batch: MicroBatchExecutionContext => Boolean): Boolean = {
+  def run(batch: Batch => Boolean): Boolean = {
     if (failure.isEmpty) carryOut(0L)
     if (isToEnd) false
     else {
@@ -139,7 +140,7 @@ private[elastic] final class Boundary(
 
   /** A micro-batch that has been started has to run before the state is moved, and one between two moves. */
   private def canMoveTo(partitions: Int, orderedMs: Long): Boolean =
-    partitions == query.partitions || (!hasMoved && !next.isCurrentBatchConstructed && control.isWarm(orderedMs))
+    partitions == query.partitions || (!hasMoved && !inRun.isStarted(next) && control.isWarm(orderedMs))
 
   private def take(order: QueryOrder): Unit = order match {
     case r: Rescale =>
@@ -156,7 +157,7 @@ private[elastic] final class Boundary(
       query.copy(order)
       query.done(order, 0L)
       isToEnd = true
-      StreamExecutionAccess.state(execution).set(TERMINATED)
+      StreamExecutionAccess.terminate(execution)
     } catch { case Harmless(e) if !query.isStopped => query.failed(order, Savepoint.why(e)) }
 
   /** Gives the query another count, a stateful one with its state. Returns why not, if it has not got it. */

@@ -1,17 +1,10 @@
 package org.apache.spark.sql.elastic
 
-import java.util.UUID
-
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.elastic.{Harmless, Hidden, Linkage, Part}
-import org.apache.spark.internal.Logging
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.checkpointing._
-import org.apache.spark.sql.execution.streaming.runtime._
-import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSink, FileStreamSinkLog}
-import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
-import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.elastic.Hidden
+
+import Moved._
 
 /** What a checkpoint says of itself. `batch` is the last committed one; `pending`: another one was started after it. */
 private[elastic] case class CheckpointFacts(
@@ -21,115 +14,34 @@ private[elastic] case class CheckpointFacts(
     format: Int,
     pending: Boolean)
 
-/** The log of a file sink, which keeps it to itself. */
-private[elastic] object SinkLog {
-  private lazy val field = Hidden.field("org.apache.spark.sql.execution.streaming.sinks.FileStreamSink#fileLog")
+private[elastic] object CheckpointFacts {
 
-  def of(sink: FileStreamSink): FileStreamSinkLog = field.get(sink).asInstanceOf[FileStreamSinkLog]
-}
-
-/** A query's checkpoint, between two micro-batches or before the first. */
-private[elastic] final class Checkpoint(execution: StreamExecution) extends Logging {
-  private val session = execution.sparkSessionForStream
-  private val root = execution.resolvedCheckpointRoot
-
-  // Made anew for each look: Spark's logs remember what they have read.
-  private def logs: StreamingQueryCheckpointMetadata = new StreamingQueryCheckpointMetadata(session, root)
-
-  /** Nothing for a checkpoint without a batch. */
-  def read(): Option[CheckpointFacts] = {
-    val now = logs
-    now.offsetLog.getLatest().flatMap { case (batch, offsets) =>
-      offsets.metadataOpt.map { metadata =>
-        val commit = now.commitLog.getLatest()
+  /** Reads the checkpoint of a query; nothing for one without a batch. */
+  def of(execution: StreamExecution): Option[CheckpointFacts] = {
+    val logs = new CheckpointLogs(StreamSession.of(execution), execution.resolvedCheckpointRoot)
+    logs.offsets.getLatest().flatMap { case (batch, offsets) =>
+      CheckpointFormat.settings(offsets).map { case (partitions, provider) =>
+        val commit = logs.commits.getLatest()
         CheckpointFacts(
-          OffsetSeqMetadata.readValue(metadata, SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL).toInt,
+          partitions,
           commit.map(_._1),
-          OffsetSeqMetadata.readValue(metadata, SQLConf.STATE_STORE_PROVIDER_CLASS),
-          if (commit.exists(_._2.stateUniqueIds.exists(_.nonEmpty))) 2 else 1,
+          provider,
+          commit.fold(1) { case (_, metadata) => CheckpointFormat.version(metadata) },
           !commit.exists(_._1 == batch))
       }
     }
   }
-
-  /** Moves the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
-  def repartition(from: Int, partitions: Int): Unit = {
-    Linkage.need(Part.StateMoves)
-    StateMove.run(session, root, from, partitions)
-    closeSinkGap()
-  }
-
-  /**
-   * Ends a re-partitioning that a crash has left in the middle, by finishing it, else by taking it back. Spark would not
-   * start from such a checkpoint.
-   *
-   * @return whether there was one
-   */
-  def recover(): Boolean = {
-    closeSinkGap()
-    val unfinished = unfinishedRepartition()
-    unfinished.foreach { case (committed, from, partitions) =>
-      logWarning(s"spark-elastic: the re-partitioning of $root to $partitions was cut short and is finished now")
-      try repartition(from, partitions)
-      catch {
-        case Harmless(e) =>
-          logWarning(s"spark-elastic: it could not be finished and is taken back: ${e.getMessage}")
-          logs.offsetLog.purgeAfter(committed)
-      }
-    }
-    unfinished.isDefined
-  }
-
-  /** The last committed batch, its partition count, and the one that was to follow it. */
-  private def unfinishedRepartition(): Option[(Long, Int, Int)] = {
-    val now = logs
-    for {
-      (last, offsets) <- now.offsetLog.getLatest()
-      (committed, _) <- now.commitLog.getLatest()
-      if last > committed && isRepartition(last, now.offsetLog)
-      from <- now.offsetLog.get(committed).flatMap(countIn)
-      partitions <- countIn(offsets)
-    } yield (committed, from, partitions)
-  }
-
-  /**
-   * A re-partitioning takes a batch id that the sink never sees. Spark's file sink keeps a log by batch id that must have
-   * no holes, or it cannot be compacted and the query fails some batches later: so the batch gets an empty entry.
-   */
-  private def closeSinkGap(): Unit = execution.sink match {
-    case sink: FileStreamSink =>
-      val now = logs
-      for {
-        (batch, _) <- now.commitLog.getLatest()
-        if now.offsetLog.getLatestBatchId().contains(batch) && batch > 0 && isRepartition(batch, now.offsetLog)
-      } {
-        val log = SinkLog.of(sink)
-        if (log.getLatestBatchId().exists(_ < batch)) log.add(batch, Array.empty)
-      }
-    case _ => // keeps no such log
-  }
-
-  private def countIn(offsets: OffsetSeqBase): Option[Int] =
-    offsets.metadataOpt.flatMap(OfflineStateRepartitionUtils.getShufflePartitions)
-
-  private def isRepartition(batch: Long, offsets: OffsetSeqLog): Boolean =
-    offsets.get(batch - 1).isDefined && OfflineStateRepartitionUtils.isRepartitionBatch(batch, offsets)
 }
 
-private[elastic] object Checkpoint {
-  import StreamingCheckpointConstants._
+/** The logs of a checkpoint, made anew for each look: Spark's logs remember what they have read. */
+private[elastic] final class CheckpointLogs(session: SparkSession, root: String) {
+  lazy val offsets = new OffsetSeqLog(session, new Path(root, "offsets").toString)
+  lazy val commits = new CommitLog(session, new Path(root, "commits").toString)
+}
 
-  /** Writes the metadata of a checkpoint that has none and holds nothing, as Spark would. */
-  def makeMetadata(session: SparkSession, root: Path): Unit = {
-    val hadoopConf = session.sessionState.newHadoopConf()
-    val file = new Path(root, DIR_NAME_METADATA)
-    val files = CheckpointFileManager.create(root, hadoopConf)
-    def holds(name: String): Boolean = {
-      val folder = new Path(root, name)
-      files.exists(folder) && files.list(folder).nonEmpty
-    }
-    if (!files.exists(file) && !holds(DIR_NAME_OFFSETS) && !holds(DIR_NAME_COMMITS)) {
-      StreamMetadata.write(StreamMetadata(UUID.randomUUID.toString), file, hadoopConf)
-    }
-  }
+/** The log of a file sink, which keeps it to itself. */
+private[elastic] object SinkLog {
+  private lazy val field = Hidden.field(MovedFields.SinkLog)
+
+  def of(sink: FileStreamSink): FileStreamSinkLog = field.get(sink).asInstanceOf[FileStreamSinkLog]
 }

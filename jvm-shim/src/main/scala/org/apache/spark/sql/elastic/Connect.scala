@@ -1,8 +1,9 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink
+
+import Moved.StreamExecution
 
 /** What is to be known of Spark Connect, whose server runs in this driver; its classes may not be there. */
 private[elastic] object Connect {

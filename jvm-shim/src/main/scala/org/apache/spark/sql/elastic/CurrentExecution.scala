@@ -1,17 +1,21 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import Moved.SparkSession
 
 /** What the calling thread plans or runs something for. */
-private[elastic] object CurrentExecution {
+private[spark] object CurrentExecution {
+
+  /** The local properties that name a micro-batch to its jobs. */
+  final val QueryIdKey = "sql.streaming.queryId"
+  final val BatchIdKey = "streaming.sql.batchId"
 
   /** A name for a part of a query, as far as anything tells the query from others. */
-  def named(session: SparkSession, part: String): String = s"${id(session).getOrElse("")}:$part"
+  private[elastic] def named(session: SparkSession, part: String): String = s"${id(session).getOrElse("")}:$part"
 
   /** What tells a query from others while it is planned and run. `df.rdd` has nothing of the kind. */
-  def id(session: SparkSession): Option[String] = {
+  private[elastic] def id(session: SparkSession): Option[String] = {
     // Spark Connect plans a query before it has an execution's id.
     val sc = session.sparkContext
     Option
@@ -21,6 +25,6 @@ private[elastic] object CurrentExecution {
   }
 
   /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
-  def streamingQuery(session: SparkSession): Option[String] =
-    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY))
+  private[elastic] def streamingQuery(session: SparkSession): Option[String] =
+    Option(session.sparkContext.getLocalProperty(QueryIdKey))
 }

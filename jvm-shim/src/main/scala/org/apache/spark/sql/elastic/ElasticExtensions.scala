@@ -3,8 +3,9 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.{sql, SparkContext}
 import org.apache.spark.elastic.{Linkage, Part, StageAdvice}
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.StaticSQLConf
+
+import Moved.SparkSession
 
 /**
  * Gives each session our listener to its queries and our rules for adaptive execution: the first, cloned ones, and those

@@ -6,8 +6,8 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import Moved._
 
 /**
  * What the policy keeps beside a query's checkpoint: a text, replaced as a whole. Spark reads none of it, and a savepoint
@@ -22,7 +22,7 @@ private[elastic] final class KeptBounds(execution: StreamExecution) extends Logg
   @volatile var wanted: Option[String] = None
 
   private def files: CheckpointFileManager =
-    CheckpointFileManager.create(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
+    MovedFiles.manager(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
 
   /** What is there, as far as it was read or written. */
   @volatile var kept: Option[String] = None

@@ -8,7 +8,8 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+import Moved.StreamExecution
 
 /** All live queries of the application, whatever their session, and the orders that concern them. */
 private[spark] final class QueryControl(val events: EventStream) extends Logging {

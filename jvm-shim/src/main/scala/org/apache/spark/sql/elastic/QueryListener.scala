@@ -9,10 +9,10 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
+
+import Moved._
 
 /**
  * Hears of each query of a session when it starts: Spark calls it on the query's stream thread, before that thread has
@@ -48,7 +48,7 @@ private[elastic] object QueryListener extends Logging {
         // With the metadata there, Spark fixes the format of a new checkpoint's commits when it first needs to know
         // it, and not at once, before anybody could be asked what it should be.
         if (control.isOn && StatefulPlan(query.inputQuery)) {
-          Checkpoint.makeMetadata(session, new Path(query.resolvedCheckpointLocation))
+          StateMover.makeMetadata(session, new Path(query.resolvedCheckpointLocation))
         }
       } catch { case Harmless(e) => logError("spark-elastic: a query starts as in plain Spark", e) }
     case _ =>
@@ -70,7 +70,7 @@ private[elastic] object QueryListener extends Logging {
  * sources after that, which may take long. So must we, before we create them.
  */
 private[elastic] object StartLatch extends Logging {
-  private lazy val field = Hidden.field("org.apache.spark.sql.execution.streaming.runtime.StreamExecution#startLatch")
+  private lazy val field = Hidden.field(MovedFields.StartLatch)
 
   def open(execution: StreamExecution): Unit =
     try field.get(execution).asInstanceOf[CountDownLatch].countDown()

@@ -8,11 +8,10 @@ import scala.util.Try
 
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
-import org.apache.spark.sql.execution.streaming.RealTimeTrigger
-import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution, TERMINATED}
 import org.apache.spark.sql.internal.SQLConf
+
+import Moved._
 
 /**
  * A query as the policy sees it: what it is told of it, and what it orders. Orders come in the policy's thread; those
@@ -35,7 +34,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   private var isToldToWait = false // the stream thread's
 
   /** The session that its batches run in. */
-  def session: SparkSession = execution.sparkSessionForStream
+  def session: SparkSession = StreamSession.of(execution)
 
   def partitions: Int = count.getOrElse(session.sessionState.conf.numShufflePartitions)
 
@@ -55,8 +54,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       facts = facts.map(_.copy(provider = "rocksdb", checkpointFormat = 2))
     }
     execution match {
-      case batches: MicroBatchExecution
-          if !batches.trigger.isInstanceOf[RealTimeTrigger] && Linkage.has(Part.Boundaries) =>
+      case batches: MicroBatchExecution if RealTime(batches.trigger).isEmpty && Linkage.has(Part.Boundaries) =>
         if (control.isOn || refusal.nonEmpty) {
           showIdle("Initializing sources") // as Spark, which does it next
           if (Linkage.has(Part.EarlyStart)) StartLatch.open(batches)
@@ -110,11 +108,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   }
 
   /** Lets the query's status say what it waits for. */
-  def showIdle(message: String): Unit = {
-    val context = execution.getLatestExecutionContext()
-    context.updateStatusMessage(message)
-    context.currentStatus = context.currentStatus.copy(isTriggerActive = false)
-  }
+  def showIdle(message: String): Unit = ShownStatus.idle(execution, message)
 
   /** An order that waits for a boundary, after `waitMs` at the latest if there is none. */
   def nextOrder(waitMs: Long): Option[QueryOrder] = Option(mailbox.poll(waitMs, TimeUnit.MILLISECONDS))
@@ -199,7 +193,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def isRunning: Boolean = phase == Running
 
   /** Whether it was told to end. */
-  def isStopped: Boolean = StreamExecutionAccess.state(execution).get == TERMINATED
+  def isStopped: Boolean = StreamExecutionAccess.isTerminated(execution)
 
   /** Its checkpoint, if its state can be re-partitioned. */
   def rescalable: Option[String] =

@@ -3,18 +3,16 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.elastic.{Linkage, Part, QueryFacts}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
-import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
+import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
 import org.apache.spark.sql.internal.SQLConf
 
+import Moved._
+
 /** A query before its stream thread has read anything: what is known of it, and what can still be chosen. */
 private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
-  import QueryStart._
-
   private val asked = execution.sparkSession.sessionState.conf
-  private val conf = execution.sparkSessionForStream.conf
+  private val conf = StreamSession.of(execution).conf
 
   /**
    * Lets a new checkpoint begin with the savepoint that the user has named for this query, if any.
@@ -50,11 +48,11 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   def prepare(): Option[CheckpointFacts] =
     if (!stateful) None
     else {
-      val checkpoint = new Checkpoint(execution)
-      val found = checkpoint.read().map(facts => if (facts.batch.isDefined) facts else withFirstFormat(facts))
+      val found =
+        CheckpointFacts.of(execution).map(facts => if (facts.batch.isDefined) facts else withFirstFormat(facts))
       // Spark does not restore the format: a run with another one could not read its state.
       for (facts <- found) conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, facts.format.toString)
-      if (checkpoint.recover()) checkpoint.read() else found
+      if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
     }
 
   /** Until a batch is committed nothing says the format, and any will do. RocksDB that the user has not chosen was ours. */
@@ -73,8 +71,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       case AvailableNowTrigger => "available_now" -> 0L
       case OneTimeTrigger => "once" -> 0L
       case ContinuousTrigger(ms) => "continuous" -> ms
-      case RealTimeTrigger(ms) => "real_time" -> ms
-      case other => throw new IllegalStateException(s"unknown trigger $other")
+      case other => RealTime(other).fold(throw new IllegalStateException(s"unknown trigger $other"))("real_time" -> _)
     }
     val partitions = asked.getConf(SQLConf.SHUFFLE_PARTITIONS)
     QueryFacts(
@@ -86,16 +83,13 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       triggerMs = triggerMs,
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
-      // What cannot be chosen for the query is left to the user as well.
-      providerChosen = isChosen || Connect.runsBatchesElsewhere(execution) || !Linkage.has(Part.StateMoves),
-      provider =
-        if (Linkage.has(Part.StateMoves))
-          provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider))
-        else Other, // whichever it is, it is none whose state could be moved
+      providerChosen = isChosen || Connect.runsBatchesElsewhere(execution),
+      provider = provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
       checkpointFormat = found.fold(asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))(_.format),
       checkpointPartitions = found.map(_.partitions),
       pending = found.exists(_.pending),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
+      movesState = Linkage.has(Part.StateMoves),
       sources = StreamSources.facts(execution.analyzedPlan))
   }
 
@@ -111,9 +105,5 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   private def provider(name: String): String =
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
     else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"
-    else Other
-}
-
-private object QueryStart {
-  private val Other = "other"
+    else "other"
 }

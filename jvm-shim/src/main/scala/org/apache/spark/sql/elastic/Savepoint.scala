@@ -13,9 +13,9 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
 import org.apache.spark.SparkException
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.util.ThreadUtils
+
+import Moved.SparkSession
 
 /** A savepoint: the folder `path`, a checkpoint that ends with the committed `batch`. */
 private[elastic] case class Savepoint(path: String, batch: Long, bytes: Long)
@@ -58,7 +58,7 @@ private[elastic] object Savepoint extends Logging {
     if (!real(target, conf).zip(real(within, conf)).forall { case (to, allowed) => to.startsWith(allowed) })
       throw new NotTaken(s"a link leads out of $within")
     val kept = session.sessionState.conf.minBatchesToRetain
-    def committed = new StreamingQueryCheckpointMetadata(session, root).commitLog.getLatestBatchId()
+    def committed = new CheckpointLogs(session, root).commits.getLatestBatchId()
     val batch = committed.getOrElse(throw new NotTaken("no micro-batch has been committed yet"))
     val to = new Path(target, s"savepoint-$batch-${UUID.randomUUID.toString.take(8)}")
     val part = new Path(target, s".${to.getName}.part")
@@ -116,7 +116,7 @@ private[elastic] object Savepoint extends Logging {
    * @return whether it was copied
    */
   def restore(session: SparkSession, savepoint: String, root: String, written: => Option[Long]): Boolean = {
-    val isNew = new StreamingQueryCheckpointMetadata(session, root).offsetLog.getLatestBatchId().isEmpty
+    val isNew = new CheckpointLogs(session, root).offsets.getLatestBatchId().isEmpty
     if (isNew) {
       val conf = session.sessionState.newHadoopConf()
       val (from, to) = (new Path(savepoint), new Path(root))

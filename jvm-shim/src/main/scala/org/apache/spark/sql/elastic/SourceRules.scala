@@ -7,11 +7,12 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV2ScanExecBase, MicroBatchScanExec}
+
+import Moved.SparkSession
 
 /**
  * Keeps the sources of a micro-batch within the bounds that the policy has given, in tasks that read them. Files are
@@ -69,7 +70,8 @@ private[elastic] object SourceBoundsRule {
  */
 private final case class DividedScan(original: MicroBatchScanExec, bounds: SourceBounds)
     extends DataSourceV2ScanExecBase
-    with StreamSourceAwareSparkPlan {
+    with StreamSourceAwareSparkPlan
+    with PostsMetrics {
   override def output: Seq[Attribute] = original.output
   override def scan: Scan = original.scan
   override def keyGroupedPartitioning: Option[Seq[Expression]] = original.keyGroupedPartitioning
@@ -83,7 +85,7 @@ private final case class DividedScan(original: MicroBatchScanExec, bounds: Sourc
     }
   override lazy val readerFactory: PartitionReaderFactory = original.readerFactory
   override lazy val inputRDD: RDD[InternalRow] = {
-    postDriverMetrics(scan.reportDriverMetrics())
+    postMetrics()
     new DataSourceRDD(sparkContext, partitions, readerFactory, supportsColumnar, customMetrics)
   }
 

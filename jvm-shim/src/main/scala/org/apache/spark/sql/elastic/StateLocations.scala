@@ -2,9 +2,9 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.ExecutorInfo
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
+
+import Moved._
 
 /**
  * Where Spark runs the tasks of a stateful operator: where it knows their stores to be open. It does not forget those of
@@ -24,7 +24,7 @@ private[elastic] object StateLocations {
       info <- operator.stateInfo
       partition <- 0 until info.numPartitions
     } {
-      val stores = operator.stateStoreNames.map(StateStoreProviderId(info, partition, _))
+      val stores = StoreNames(operator).map(StateStoreProviderId(info, partition, _))
       val lost = stores.filter { store =>
         coordinator.getLocation(store).map(TaskLocation(_)).exists {
           case at: ExecutorCacheTaskLocation => !known(at.executorId)

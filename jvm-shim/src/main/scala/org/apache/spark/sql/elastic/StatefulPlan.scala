@@ -21,8 +21,7 @@ private[elastic] object StatefulPlan {
     case _: Aggregate | _: Distinct | _: GlobalLimit => true
     case _: Deduplicate | _: DeduplicateWithinWatermark => true
     case _: FlatMapGroupsWithState | _: FlatMapGroupsInPandasWithState => true
-    case _: TransformWithState | _: TransformWithStateInPySpark => true
     case join: Join => join.left.isStreaming && join.right.isStreaming
-    case _ => false
+    case other => StateOfAnyKind(other)
   }
 }

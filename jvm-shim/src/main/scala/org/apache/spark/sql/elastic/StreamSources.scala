@@ -10,8 +10,9 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStag
 import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
 import org.apache.spark.sql.execution.exchange.Exchange
-import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingRelation}
 import org.apache.spark.sql.streaming.StreamingQueryProgress
+
+import Moved.{StreamExecution, StreamingRelation}
 
 /** The sources of a query, in the order in which its checkpoint numbers them, and in how many tasks they are read. */
 private[elastic] object StreamSources extends Logging {

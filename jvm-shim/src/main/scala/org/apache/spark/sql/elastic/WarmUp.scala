@@ -1,24 +1,16 @@
 package org.apache.spark.sql.elastic
 
-import java.util.UUID
-
-import org.apache.hadoop.fs.{FileUtil, Path}
-
 import org.apache.spark.elastic.{ExecutorInfo, Harmless}
 import org.apache.spark.internal.Logging
 import org.apache.spark.internal.config.CPUS_PER_TASK
-import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
+import org.apache.spark.rdd.RDD
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
-import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.LocalLimitExec
-import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
-import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
-import org.apache.spark.sql.execution.streaming.state.StateRewriter
 import org.apache.spark.sql.functions.{count, current_timestamp, max}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.util.SerializableConfiguration
+
+import Moved.SparkSession
 
 /**
  * The first tasks of an executor are slow (classes, generated code, shuffles, RocksDB's native library). So it begins with
@@ -27,9 +19,6 @@ import org.apache.spark.util.SerializableConfiguration
  * more: what fails is left.
  */
 private[elastic] object WarmUp extends Logging {
-
-  /** As many rows of a partition's state make a dry run. */
-  private val MostRows = 1000
 
   /** Returns when these executors are warm. With a checkpoint, the dry run is with its state. */
   def apply(session: SparkSession, checkpoint: Option[String], executors: Seq[ExecutorInfo]): Unit = {
@@ -40,7 +29,7 @@ private[elastic] object WarmUp extends Logging {
         val cpus = session.sparkContext.conf.get(CPUS_PER_TASK)
         session.withActive { // parts of plans look for it
           runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, e.cores / cpus))(place(e))))
-          checkpoint.foreach(dryRun(session, _, executors.map(place)))
+          checkpoint.foreach(root => DryRun(session, root, at(session, executors.map(place), _)))
         }
         "are warm"
       } catch { case Harmless(e) => s"were not warmed up: ${e.getMessage}" }
@@ -67,36 +56,5 @@ private[elastic] object WarmUp extends Logging {
     val rows = session.createDataset(session.sparkContext.makeRDD(places))(Encoders.STRING).toDF("executor")
     val timed = rows.withColumn("time", current_timestamp()).groupBy("executor").agg(count("*"), max("time"))
     at(session, places, timed.queryExecution.toRdd).count()
-  }
-
-  /** Re-partitions some of an operator's state, to a folder that is thrown away: a partition for each place. */
-  private def dryRun(session: SparkSession, checkpoint: String, places: Seq[(String, Seq[String])]): Unit = {
-    val conf = session.sessionState.newHadoopConf()
-    val logs = new StreamingQueryCheckpointMetadata(session, checkpoint)
-    // Its name keeps it out of savepoints.
-    val folder = new Path(checkpoint, s".warm-up-${UUID.randomUUID}")
-    val fs = folder.getFileSystem(conf)
-
-    def some(state: DataFrame): DataFrame = {
-      val rows = LocalLimitExec(MostRows, state.queryExecution.executedPlan).execute()
-      // A set is a function too, and one of those that executors have the class of.
-      val ofOnePartition = PartitionPruningRDD.create(rows, Set(0))
-      session.internalCreateDataFrame(at(session, places, ofOnePartition).values, state.schema)
-    }
-
-    for {
-      batch <- logs.commitLog.getLatestBatchId()
-      all = new StateMetadataPartitionReader(checkpoint, new SerializableConfiguration(conf), batch)
-      operator <- all.allOperatorStateMetadata.headOption
-    }
-      try {
-        val stores = operator.stateStoresMetadata.map(_.storeName).toSeq
-        for {
-          of <- Seq("_metadata", "0/_metadata") ++ stores.map(name => s"0/$name/_metadata")
-          path = s"state/${operator.operatorInfo.operatorId}/$of"
-          from = new Path(checkpoint, path) if fs.exists(from)
-        } FileUtil.copy(fs, from, fs, new Path(folder, path), false, true, conf)
-        new StateRewriter(session, batch, batch, folder.toString, conf, Some(checkpoint), Some(some), Some(logs)).run()
-      } finally fs.delete(folder, true)
   }
 }

@@ -1,9 +1,9 @@
 package org.apache.spark.sql.elastic;
 
-import java.util.concurrent.atomic.AtomicReference;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
-import org.apache.spark.sql.execution.streaming.runtime.State;
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
+import org.apache.spark.sql.execution.streaming.StreamExecution;
+import org.apache.spark.sql.execution.streaming.TERMINATED$;
+import org.apache.spark.sql.streaming.StreamingQueryStatus;
 import scala.collection.immutable.Seq;
 
 /**
@@ -13,12 +13,21 @@ import scala.collection.immutable.Seq;
 final class StreamExecutionAccess {
   private StreamExecutionAccess() {}
 
-  static AtomicReference<State> state(StreamExecution execution) {
-    return execution.state();
+  /** Lets the stream thread end as if the query had been stopped. */
+  static void terminate(StreamExecution execution) {
+    execution.state().set(TERMINATED$.MODULE$);
+  }
+
+  static boolean isTerminated(StreamExecution execution) {
+    return execution.state().get() == TERMINATED$.MODULE$;
   }
 
   /** In the order of the plan, one that is read twice twice; null before the stream thread has made them. */
   static Seq<SparkDataStream> sources(StreamExecution execution) {
     return execution.sources();
+  }
+
+  static void show(StreamExecution execution, StreamingQueryStatus status) {
+    execution.currentStatus_$eq(status);
   }
 }

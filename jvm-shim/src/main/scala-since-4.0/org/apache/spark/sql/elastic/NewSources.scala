@@ -1,7 +1,8 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.Hidden
-import org.apache.spark.sql.execution.streaming.runtime.{AcceptsLatestSeenOffsetHandler, MicroBatchExecution}
+
+import Moved.MicroBatchExecution
 
 /**
  * New source objects within a run, as a new run would have them. A source that has failed while it looked for data may
@@ -11,10 +12,8 @@ import org.apache.spark.sql.execution.streaming.runtime.{AcceptsLatestSeenOffset
  * lazy vals that share them only look something up.
  */
 private[elastic] object NewSources {
-  private lazy val plan =
-    Hidden.field("org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution#logicalPlan")
-  private lazy val flags =
-    Hidden.field("org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution#bitmap$0:B")
+  private lazy val plan = Hidden.field(MovedFields.LogicalPlan)
+  private lazy val flags = Hidden.field(MovedFields.LazyFlags)
 
   /** Called on the stream thread. What it throws leaves the sources that were there. */
   def make(execution: MicroBatchExecution): Unit = {
@@ -23,9 +22,7 @@ private[elastic] object NewSources {
     flags.setByte(execution, 0)
     try {
       execution.sparkSessionForStream.withActive(execution.logicalPlan)
-      val (sources, ids) = (StreamExecutionAccess.sources(execution), MicroBatchAccess.sourceIdMap(execution))
-      val seen = execution.offsetLog.getLatest().map(_._2)
-      AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(seen, sources, ids)
+      RunSources.tellLatest(execution)
     } catch {
       case e: Throwable =>
         plan.set(execution, before)

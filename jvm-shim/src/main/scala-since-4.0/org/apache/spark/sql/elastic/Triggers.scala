@@ -1,20 +1,20 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
-import org.apache.spark.sql.execution.streaming.runtime._
-import org.apache.spark.util.{Clock, SystemClock}
+
+import Moved._
 
 /** Spark's own trigger executors, of which each micro-batch is run by way of a boundary of ours. */
 private[elastic] trait AtBoundaries extends TriggerExecutor {
   protected def boundary: Boundary
 
-  abstract override def setNextBatch(context: MicroBatchExecutionContext): Unit = {
+  abstract override def setNextBatch(context: Batch): Unit = {
     boundary.next = context
     super.setNextBatch(context)
   }
 
   // A boundary may replace the context that Spark's executor has.
-  abstract override def execute(batch: MicroBatchExecutionContext => Boolean): Unit = {
+  abstract override def execute(batch: Batch => Boolean): Unit = {
     boundary.start()
     super.execute(_ => boundary.run(batch))
   }
@@ -33,18 +33,5 @@ private[elastic] object Triggers {
         new ProcessingTimeExecutor(trigger, clock) with AtBoundaries { val boundary = at }
       case (other, _) => throw new IllegalStateException(s"unknown trigger executor $other")
     }
-  }
-}
-
-/** The time between two triggers is time at a boundary. A clock of tests keeps its own way of waiting. */
-private final class WaitingAtBoundary(clock: Clock, boundary: Boundary) extends Clock {
-  override def getTimeMillis(): Long = clock.getTimeMillis()
-  override def nanoTime(): Long = clock.nanoTime()
-
-  override def waitTillTime(target: Long): Long = {
-    if (clock.isInstanceOf[SystemClock]) {
-      boundary.waitTill(target)
-      clock.getTimeMillis()
-    } else clock.waitTillTime(target)
   }
 }

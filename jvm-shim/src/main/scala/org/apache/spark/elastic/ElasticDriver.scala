@@ -6,17 +6,10 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import com.codahale.metrics.MetricRegistry
 
-import org.apache.spark.{SparkConf, SparkContext}
-import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+import org.apache.spark.SparkContext
+import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.internal.Logging
-import org.apache.spark.internal.config.PLUGINS
 import org.apache.spark.sql.elastic.{ElasticExtensions, QueryControl}
-
-/** The class that `spark.plugins` names. Executors do nothing with it. */
-final class ElasticPlugin extends SparkPlugin {
-  override def driverPlugin(): DriverPlugin = new ElasticDriver
-  override def executorPlugin(): ExecutorPlugin = null
-}
 
 /** Puts the parts together, hands actions to the one that carries them out, and takes all of it down again. */
 private[spark] final class ElasticDriver extends DriverPlugin with Logging {
@@ -25,13 +18,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
   override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
     try {
-      keepFromExecutors(sc.conf)
       val isOff = Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")
-      if (!isOff && !Shim.fits(sc.version)) {
-        logError(
-          s"spark-elastic: off, the application goes on as plain Spark: the jar is for Spark ${Shim.spark}, this is " +
-            s"${sc.version}: take the jar that `spark-elastic jar` prints, or the spark-elastic that has one")
-      } else if (Linkage.problem.nonEmpty) {
+      if (Linkage.problem.nonEmpty) {
         logError(s"spark-elastic: off, the application goes on as plain Spark: ${Linkage.problem.get}")
       } else if (isOff) {
         readsCheckpoints = Some(sc)
@@ -59,15 +47,6 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     parts = None
     readsCheckpoints.foreach(ElasticExtensions.disable)
     readsCheckpoints = None
-  }
-
-  /**
-   * Executors load what `spark.plugins` names as well, and die if their class path lacks it. There is nothing for them
-   * to load, and they get the driver's settings only later.
-   */
-  private def keepFromExecutors(conf: SparkConf): Unit = {
-    val others = conf.get(PLUGINS).filterNot(_ == classOf[ElasticPlugin].getName)
-    if (others.isEmpty) conf.remove(PLUGINS) else conf.set(PLUGINS, others)
   }
 
   private final class Parts(sc: SparkContext) {

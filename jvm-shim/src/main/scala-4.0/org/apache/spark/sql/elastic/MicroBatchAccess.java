@@ -2,25 +2,18 @@ package org.apache.spark.sql.elastic;
 
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
-import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
-import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecutionContext;
-import org.apache.spark.sql.execution.streaming.runtime.ProgressReporter;
-import scala.collection.immutable.Map;
+import org.apache.spark.sql.execution.streaming.MicroBatchExecution;
+import org.apache.spark.sql.execution.streaming.MicroBatchExecutionContext;
+import org.apache.spark.sql.execution.streaming.ProgressReporter;
 import scala.collection.immutable.Seq;
 
 /** Such members of a stream execution as only boundaries need: where one of these is missing, the rest works. */
 final class MicroBatchAccess {
   private MicroBatchAccess() {}
 
-  /** The sources by the ids that offsets have them under. */
-  static Map<String, SparkDataStream> sourceIdMap(MicroBatchExecution execution) {
-    return execution.sourceIdMap();
-  }
-
-  /** Puts others in their place. */
-  static void use(MicroBatchExecution execution, Seq<SparkDataStream> sources, Map<String, SparkDataStream> ids) {
+  /** Puts others in the place of the sources. */
+  static void use(MicroBatchExecution execution, Seq<SparkDataStream> sources) {
     execution.sources_$eq(sources);
-    execution.sourceIdMap_$eq(ids);
   }
 
   /** Stops the sources, of which each may have a client or a server of its own. */

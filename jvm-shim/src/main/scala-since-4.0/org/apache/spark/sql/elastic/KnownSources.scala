@@ -1,9 +1,9 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
 import org.apache.spark.sql.execution.streaming.Source
-import org.apache.spark.sql.execution.streaming.runtime._
+
+import Moved._
 
 /**
  * Sources that a run goes on with when its checkpoint is read again. At the start of a run Spark reads the last batch of
@@ -13,17 +13,14 @@ import org.apache.spark.sql.execution.streaming.runtime._
 private[elastic] object KnownSources {
 
   /** Reads the checkpoint and makes what follows its last batch the batch of a context; called on the stream thread. */
-  def populateStartOffsets(
-      execution: MicroBatchExecution,
-      context: MicroBatchExecutionContext,
-      session: SparkSession): Unit = {
-    val (sources, ids) = (StreamExecutionAccess.sources(execution), MicroBatchAccess.sourceIdMap(execution))
-    val standIns =
-      sources.collect { case source: Source => source -> new StandIn(source) }.toMap[SparkDataStream, SparkDataStream]
-    def inPlaceOf(source: SparkDataStream): SparkDataStream = standIns.getOrElse(source, source)
-    MicroBatchAccess.use(execution, sources.map(inPlaceOf), ids.map { case (id, s) => id -> inPlaceOf(s) })
-    try MicroBatchAccess.populateStartOffsets(execution, context, session)
-    finally MicroBatchAccess.use(execution, sources, ids)
+  def populateStartOffsets(execution: MicroBatchExecution, context: Batch, session: SparkSession): Unit = {
+    val standIns = StreamExecutionAccess
+      .sources(execution)
+      .collect { case source: Source => source -> new StandIn(source) }
+      .toMap[SparkDataStream, SparkDataStream]
+    RunSources.replacedWhile(execution, source => standIns.getOrElse(source, source)) {
+      MicroBatchAccess.populateStartOffsets(execution, context, session)
+    }
     context.startOffsets = ofSources(context.startOffsets)
     context.endOffsets = ofSources(context.endOffsets)
     execution.committedOffsets = ofSources(execution.committedOffsets)

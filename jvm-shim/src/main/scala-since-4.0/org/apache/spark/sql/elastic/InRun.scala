@@ -1,22 +1,16 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataV2}
-import org.apache.spark.sql.execution.streaming.runtime.{
-  MicroBatchExecution,
-  MicroBatchExecutionContext,
-  StreamProgress
-}
-import org.apache.spark.sql.internal.SQLConf
+import Moved._
 
 /**
  * What a new run would do, within the one that there is: its checkpoint is read again, on the stream thread and between
  * two micro-batches. The run, its handle, its sources and its sink stay as they are.
  */
 private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryRun) {
-  private val checkpoint = new Checkpoint(execution)
+  private val state = new StateMover(execution)
 
   /** Gives the query another count: a stateful one that has run a micro-batch, with its state. Returns whether it was so. */
-  def repartition(partitions: Int, next: MicroBatchExecutionContext): Boolean = {
+  def repartition(partitions: Int, next: Batch): Boolean = {
     val hasState = query.stateful && execution.offsetLog.getLatestBatchId().isDefined
     if (hasState) {
       // Spark forgets where stores are open, and spreads the next tasks evenly. Accepted race: if an executor's maintenance
@@ -24,26 +18,14 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
       val context = execution.sparkSession.sparkContext
       context.setJobDescription(s"spark-elastic: query ${execution.id} is moved to $partitions partitions")
-      checkpoint.repartition(query.partitions, partitions)
+      state.repartition(query.partitions, partitions)
       query.use(partitions)
       resume(newSources = false)
     } else {
       query.use(partitions)
-      if (query.stateful) replaceCount(partitions, next)
+      if (query.stateful) FirstBatch.replaceCount(partitions, next, query.session)
     }
     hasState
-  }
-
-  /** Spark has noted the count of a new checkpoint before anybody could be asked. */
-  private def replaceCount(partitions: Int, first: MicroBatchExecutionContext): Unit = {
-    val conf = query.session.conf
-    conf.set(SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key, partitions.toString)
-    val changed = SQLConf.SHUFFLE_PARTITIONS.key -> partitions.toString
-    first.offsetSeqMetadata = first.offsetSeqMetadata match {
-      case m: OffsetSeqMetadata => m.copy(conf = m.conf + changed)
-      case m: OffsetSeqMetadataV2 => m.copy(conf = m.conf + changed)
-      case other => other
-    }
   }
 
   /** Ends or takes back what a re-partitioning has begun, and goes on from what the checkpoint says then. */
@@ -51,8 +33,8 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
 
   private def recover(newSources: Boolean): Unit = {
     if (query.stateful) {
-      checkpoint.recover()
-      checkpoint.read().foreach(found => query.use(found.partitions))
+      state.recover()
+      CheckpointFacts.of(execution).foreach(found => query.use(found.partitions))
     }
     resume(newSources)
   }
@@ -62,7 +44,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
    *
    * @param again whether it has failed before
    */
-  def retry(next: MicroBatchExecutionContext, again: Boolean): Unit = {
+  def retry(next: Batch, again: Boolean): Unit = {
     execution.sparkSession.sparkContext.cancelJobGroup(execution.runId.toString)
     // As after a run of its own. Else what stores of the failed attempt have committed would count for the next one.
     if (query.stateful) execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
@@ -74,13 +56,12 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     recover(newSources)
   }
 
+  /** Whether a micro-batch is in the log, and has to run before anything else. */
+  def isStarted(batch: Batch): Boolean = batch.isCurrentBatchConstructed
+
   /** What a micro-batch was to read up to; nothing until that is in its log. */
-  def offsets(context: MicroBatchExecutionContext): String =
-    if (!context.isCurrentBatchConstructed) ""
-    else {
-      val (sources, ids) = (StreamExecutionAccess.sources(execution), MicroBatchAccess.sourceIdMap(execution))
-      context.endOffsets.toOffsets(sources, ids, context.offsetSeqMetadata).toString
-    }
+  def offsets(context: Batch): String =
+    if (context.isCurrentBatchConstructed) RunSources.offsets(execution, context) else ""
 
   /** Makes what follows the checkpoint's last batch the next one, as the first batch of a run. */
   private def resume(newSources: Boolean): Unit = {
@@ -101,22 +82,10 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
  * it, but for one question: whether it is to come although there are no data, for windows that have closed and timers.
  * Spark asks that of the batch before, at each trigger until there is a batch.
  */
-private final class ResumedBatch(execution: MicroBatchExecution, before: MicroBatchExecutionContext)
-    extends MicroBatchExecutionContext(
-      execution.id,
-      execution.runId,
-      execution.name,
-      execution.triggerClock,
-      StreamExecutionAccess.sources(execution),
-      execution.sink,
-      MicroBatchAccess.progressReporter(execution),
-      -1,
-      execution.sparkSession,
-      before.offsetLogFormatVersionOpt,
-      None) {
+private final class ResumedBatch(execution: MicroBatchExecution, before: Batch) extends FirstBatch(execution, before) {
 
   def this(execution: MicroBatchExecution) =
-    this(execution, execution.getLatestExecutionContext().asInstanceOf[MicroBatchExecutionContext])
+    this(execution, execution.getLatestExecutionContext().asInstanceOf[Batch])
 
   offsetSeqMetadata = before.offsetSeqMetadata
   executionPlan = before.executionPlan // what an idle query shows

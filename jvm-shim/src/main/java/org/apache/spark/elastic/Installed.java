@@ -1,0 +1,65 @@
+package org.apache.spark.elastic;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.Arrays;
+import java.util.Properties;
+
+/**
+ * What this jar was built for, and whether the running Spark is it. Together with the two classes that Spark finds by
+ * their names, this is all that another Spark loads: for Java 8, and without a collection of Scala's.
+ */
+final class Installed {
+  private Installed() {}
+
+  private static final Properties BUILT = read();
+
+  private static Properties read() {
+    Properties properties = new Properties();
+    try (InputStream in = Installed.class.getResourceAsStream("/spark-elastic.properties")) {
+      properties.load(in);
+    } catch (IOException | RuntimeException e) {
+      // A jar without it fits no Spark.
+    }
+    return properties;
+  }
+
+  static String built(String property) {
+    return BUILT.getProperty(property, "unknown");
+  }
+
+  /** Why nothing of this jar can work here, null if it can: somebody's own build of the same minor version may do. */
+  static String misfit() {
+    String spark = spark();
+    String binary = minor(scala.util.Properties.versionNumberString());
+    if (minor(spark).equals(minor(built("spark"))) && binary.equals(minor(built("scala")))) {
+      return null;
+    }
+    String wanted = minor(spark) + "_" + binary;
+    boolean exists = Arrays.asList(built("jars").split(",")).contains(wanted);
+    return String.format(
+        "the jar is for Spark %s with Scala %s, this is Spark %s with Scala %s: %s",
+        minor(built("spark")),
+        minor(built("scala")),
+        spark,
+        binary,
+        exists
+            ? "take spark-elastic_" + wanted + "-" + built("version") + ".jar, as `spark-elastic jar` prints it"
+            : "there is no jar for it, only for " + built("jars").replace(",", ", "));
+  }
+
+  /** The running Spark, by its package object: there may be no SparkContext. */
+  private static String spark() {
+    try {
+      Class<?> found = Class.forName("org.apache.spark.package$");
+      return (String) found.getMethod("SPARK_VERSION").invoke(found.getField("MODULE$").get(null));
+    } catch (ReflectiveOperationException e) {
+      return "unknown";
+    }
+  }
+
+  private static String minor(String version) {
+    String[] numbers = version.split("\\.");
+    return numbers.length < 2 ? version : numbers[0] + "." + numbers[1];
+  }
+}

@@ -1,0 +1,8 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+
+/** There are no operators with state of any kind. */
+private[elastic] object StateOfAnyKind {
+  def apply(node: LogicalPlan): Boolean = false
+}

@@ -1,0 +1,10 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.elastic.Hidden
+
+/** The session that the batches of a query run in, which Spark keeps to itself. */
+private[elastic] object StreamSession {
+  private lazy val field = Hidden.field(MovedFields.Session)
+
+  def of(execution: Moved.StreamExecution): Moved.SparkSession = field.get(execution).asInstanceOf[Moved.SparkSession]
+}

@@ -1,0 +1,46 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.elastic.Hidden
+import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
+
+import Moved._
+
+/** Spark's own trigger executors, of which each micro-batch is run by way of a boundary of ours. */
+private[elastic] trait AtBoundaries extends TriggerExecutor {
+  protected def execution: MicroBatchExecution
+  protected def boundary: Boundary
+
+  abstract override def execute(batch: () => Boolean): Unit = {
+    boundary.next = new Batch
+    boundary.start()
+    super.execute(() => boundary.run(_ => run(batch)))
+  }
+
+  private def run(batch: () => Boolean): Boolean = {
+    val before = MicroBatchAccess.currentBatchId(execution)
+    val goesOn = batch()
+    val now = MicroBatchAccess.currentBatchId(execution)
+    // The first one reads the checkpoint, and its id with it.
+    if (now != before && (before >= 0 || InRun.hasCommitted(execution))) boundary.next = new Batch
+    goesOn
+  }
+}
+
+private[elastic] object Triggers {
+  private lazy val field = Hidden.field(MovedFields.TriggerExecutor)
+
+  /** Gives a query a trigger executor like the one that it has, on its own stream thread and before its first batch. */
+  def put(of: MicroBatchExecution, at: Boundary): Unit =
+    field.set(
+      of,
+      (field.get(of), of.trigger) match {
+        case (_: SingleBatchExecutor, _) =>
+          new SingleBatchExecutor with AtBoundaries { val (execution, boundary) = (of, at) }
+        case (_: MultiBatchExecutor, _) =>
+          new MultiBatchExecutor with AtBoundaries { val (execution, boundary) = (of, at) }
+        case (_: ProcessingTimeExecutor, trigger: ProcessingTimeTrigger) =>
+          val clock = new WaitingAtBoundary(of.triggerClock, at)
+          new ProcessingTimeExecutor(trigger, clock) with AtBoundaries { val (execution, boundary) = (of, at) }
+        case (other, _) => throw new IllegalStateException(s"unknown trigger executor $other")
+      })
+}

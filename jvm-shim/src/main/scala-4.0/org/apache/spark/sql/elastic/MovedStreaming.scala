@@ -1,0 +1,42 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.streaming
+
+/** Where Spark has what runs streaming queries, and fields that it keeps to itself. */
+private[elastic] trait MovedStreaming {
+  type Batch = streaming.MicroBatchExecutionContext
+  type CheckpointFileManager = streaming.CheckpointFileManager
+  type CommitLog = streaming.CommitLog
+  type CommitMetadata = streaming.CommitMetadata
+  type FileStreamSink = streaming.FileStreamSink
+  type FileStreamSinkLog = streaming.FileStreamSinkLog
+  type IncrementalExecution = streaming.IncrementalExecution
+  type MicroBatchExecution = streaming.MicroBatchExecution
+  type MultiBatchExecutor = streaming.MultiBatchExecutor
+  type OffsetSeq = streaming.OffsetSeq
+  type OffsetSeqLog = streaming.OffsetSeqLog
+  type OffsetSeqMetadata = streaming.OffsetSeqMetadata
+  type ProcessingTimeExecutor = streaming.ProcessingTimeExecutor
+  type SingleBatchExecutor = streaming.SingleBatchExecutor
+  type StateStoreWriter = streaming.StateStoreWriter
+  type StreamExecution = streaming.StreamExecution
+  type StreamProgress = streaming.StreamProgress
+  type StreamingRelation = streaming.StreamingRelation
+  type TriggerExecutor = streaming.TriggerExecutor
+}
+
+private[elastic] object MovedFiles {
+  def manager(path: Path, conf: Configuration): Moved.CheckpointFileManager =
+    streaming.CheckpointFileManager.create(path, conf)
+}
+
+/** Constants, so that each stands in the classes that use it. */
+private[elastic] object MovedFields {
+  final val SinkLog = "org.apache.spark.sql.execution.streaming.FileStreamSink#fileLog"
+  final val StartLatch = "org.apache.spark.sql.execution.streaming.StreamExecution#startLatch"
+  final val LogicalPlan = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#logicalPlan"
+  final val LazyFlags = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#bitmap$0:B"
+}

@@ -1,0 +1,57 @@
+package org.apache.spark.sql.elastic
+
+import java.util.UUID
+
+import org.apache.hadoop.fs.{FileUtil, Path}
+
+import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.LocalLimitExec
+import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
+import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
+import org.apache.spark.sql.execution.streaming.state.StateRewriter
+import org.apache.spark.util.SerializableConfiguration
+
+import Moved.SparkSession
+
+/**
+ * Re-partitions some of an operator's state, to a folder that is thrown away.
+ *
+ * @param at all of the rows, for each place that is to be warmed up
+ */
+private[elastic] object DryRun {
+
+  /** As many rows of a partition's state are enough. */
+  private val MostRows = 1000
+
+  def apply(session: SparkSession, checkpoint: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {
+    val conf = session.sessionState.newHadoopConf()
+    val logs = new StreamingQueryCheckpointMetadata(session, checkpoint)
+    // Its name keeps it out of savepoints.
+    val folder = new Path(checkpoint, s".warm-up-${UUID.randomUUID}")
+    val fs = folder.getFileSystem(conf)
+
+    def some(state: DataFrame): DataFrame = {
+      val rows = LocalLimitExec(MostRows, state.queryExecution.executedPlan).execute()
+      // A set is a function too, and one of those that executors have the class of.
+      val ofOnePartition = PartitionPruningRDD.create(rows, Set(0))
+      session.internalCreateDataFrame(at(ofOnePartition).values, state.schema)
+    }
+
+    for {
+      batch <- logs.commitLog.getLatestBatchId()
+      all = new StateMetadataPartitionReader(checkpoint, new SerializableConfiguration(conf), batch)
+      operator <- all.allOperatorStateMetadata.headOption
+    }
+      try {
+        val stores = operator.stateStoresMetadata.map(_.storeName).toSeq
+        for {
+          of <- Seq("_metadata", "0/_metadata") ++ stores.map(name => s"0/$name/_metadata")
+          path = s"state/${operator.operatorInfo.operatorId}/$of"
+          from = new Path(checkpoint, path) if fs.exists(from)
+        } FileUtil.copy(fs, from, fs, new Path(folder, path), false, true, conf)
+        new StateRewriter(session, batch, batch, folder.toString, conf, Some(checkpoint), Some(some), Some(logs)).run()
+      } finally fs.delete(folder, true)
+  }
+}

@@ -1,0 +1,64 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataV2}
+import org.apache.spark.sql.execution.streaming.runtime._
+import org.apache.spark.sql.internal.SQLConf
+
+/** The sources of a run, which has them by an id as well. */
+private[elastic] object RunSources {
+
+  /** Lets a run have other sources while `body` runs. */
+  def replacedWhile(execution: MicroBatchExecution, by: SparkDataStream => SparkDataStream)(body: => Unit): Unit = {
+    val (sources, ids) = (StreamExecutionAccess.sources(execution), SourceIdAccess.get(execution))
+    MicroBatchAccess.use(execution, sources.map(by))
+    SourceIdAccess.set(execution, ids.map { case (id, source) => id -> by(source) })
+    try body
+    finally {
+      MicroBatchAccess.use(execution, sources)
+      SourceIdAccess.set(execution, ids)
+    }
+  }
+
+  /** Tells new sources what was last read, as far as they want to know. */
+  def tellLatest(execution: MicroBatchExecution): Unit =
+    AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
+      execution.offsetLog.getLatest().map(_._2),
+      StreamExecutionAccess.sources(execution),
+      SourceIdAccess.get(execution))
+
+  /** What a micro-batch reads up to, as it stands in its log. */
+  def offsets(execution: MicroBatchExecution, batch: MicroBatchExecutionContext): String =
+    batch.endOffsets
+      .toOffsets(StreamExecutionAccess.sources(execution), SourceIdAccess.get(execution), batch.offsetSeqMetadata)
+      .toString
+}
+
+/** The first micro-batch after the checkpoint was read again. */
+private[elastic] abstract class FirstBatch(execution: MicroBatchExecution, before: MicroBatchExecutionContext)
+    extends MicroBatchExecutionContext(
+      execution.id,
+      execution.runId,
+      execution.name,
+      execution.triggerClock,
+      StreamExecutionAccess.sources(execution),
+      execution.sink,
+      MicroBatchAccess.progressReporter(execution),
+      -1,
+      execution.sparkSession,
+      before.offsetLogFormatVersionOpt,
+      None)
+
+private[elastic] object FirstBatch {
+
+  /** Gives the first batch of a new checkpoint another count than Spark has noted before anybody could be asked. */
+  def replaceCount(partitions: Int, first: MicroBatchExecutionContext, session: Moved.SparkSession): Unit = {
+    session.conf.set(SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key, partitions.toString)
+    val changed = SQLConf.SHUFFLE_PARTITIONS.key -> partitions.toString
+    first.offsetSeqMetadata = first.offsetSeqMetadata match {
+      case m: OffsetSeqMetadata => m.copy(conf = m.conf + changed)
+      case m: OffsetSeqMetadataV2 => m.copy(conf = m.conf + changed)
+      case other => other
+    }
+  }
+}

@@ -1,0 +1,18 @@
+package org.apache.spark.sql.elastic;
+
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import scala.collection.immutable.Map;
+
+/** The sources of a query by the ids that its offsets have them under. */
+final class SourceIdAccess {
+  private SourceIdAccess() {}
+
+  static Map<String, SparkDataStream> get(MicroBatchExecution execution) {
+    return execution.sourceIdMap();
+  }
+
+  static void set(MicroBatchExecution execution, Map<String, SparkDataStream> ids) {
+    execution.sourceIdMap_$eq(ids);
+  }
+}

@@ -1,0 +1,103 @@
+package org.apache.spark.sql.elastic
+
+import java.util.UUID
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.elastic.{Harmless, Linkage, Part}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.runtime.{StreamMetadata, StreamingCheckpointConstants}
+import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
+import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
+
+import Moved.{SparkSession, StreamExecution}
+
+/** Gives the checkpoint of a query another partition count, between two micro-batches or before the first. */
+private[elastic] final class StateMover(execution: StreamExecution) extends Logging {
+  private val session = execution.sparkSessionForStream
+  private val root = execution.resolvedCheckpointRoot
+
+  private def logs = new CheckpointLogs(session, root)
+
+  /** Moves the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
+  def repartition(from: Int, partitions: Int): Unit = {
+    Linkage.need(Part.StateMoves)
+    StateMove.run(session, root, from, partitions)
+    closeSinkGap()
+  }
+
+  /**
+   * Ends a re-partitioning that a crash has left in the middle, by finishing it, else by taking it back. Spark would not
+   * start from such a checkpoint.
+   *
+   * @return whether there was one
+   */
+  def recover(): Boolean = {
+    closeSinkGap()
+    val unfinished = unfinishedRepartition()
+    unfinished.foreach { case (committed, from, partitions) =>
+      logWarning(s"spark-elastic: the re-partitioning of $root to $partitions was cut short and is finished now")
+      try repartition(from, partitions)
+      catch {
+        case Harmless(e) =>
+          logWarning(s"spark-elastic: it could not be finished and is taken back: ${e.getMessage}")
+          logs.offsets.purgeAfter(committed)
+      }
+    }
+    unfinished.isDefined
+  }
+
+  /** The last committed batch, its partition count, and the one that was to follow it. */
+  private def unfinishedRepartition(): Option[(Long, Int, Int)] = {
+    val now = logs
+    for {
+      (last, offsets) <- now.offsets.getLatest()
+      (committed, _) <- now.commits.getLatest()
+      if last > committed && isRepartition(last, now.offsets)
+      from <- now.offsets.get(committed).flatMap(countIn)
+      partitions <- countIn(offsets)
+    } yield (committed, from, partitions)
+  }
+
+  /**
+   * A re-partitioning takes a batch id that the sink never sees. Spark's file sink keeps a log by batch id that must have
+   * no holes, or it cannot be compacted and the query fails some batches later: so the batch gets an empty entry.
+   */
+  private def closeSinkGap(): Unit = execution.sink match {
+    case sink: FileStreamSink =>
+      val now = logs
+      for {
+        (batch, _) <- now.commits.getLatest()
+        if now.offsets.getLatestBatchId().contains(batch) && batch > 0 && isRepartition(batch, now.offsets)
+      } {
+        val log = SinkLog.of(sink)
+        if (log.getLatestBatchId().exists(_ < batch)) log.add(batch, Array.empty)
+      }
+    case _ => // keeps no such log
+  }
+
+  private def countIn(offsets: OffsetSeqBase): Option[Int] =
+    offsets.metadataOpt.flatMap(OfflineStateRepartitionUtils.getShufflePartitions)
+
+  private def isRepartition(batch: Long, offsets: OffsetSeqLog): Boolean =
+    offsets.get(batch - 1).isDefined && OfflineStateRepartitionUtils.isRepartitionBatch(batch, offsets)
+}
+
+private[elastic] object StateMover {
+  import StreamingCheckpointConstants._
+
+  /** Writes the metadata of a checkpoint that has none and holds nothing, as Spark would. */
+  def makeMetadata(session: SparkSession, root: Path): Unit = {
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val file = new Path(root, DIR_NAME_METADATA)
+    val files = CheckpointFileManager.create(root, hadoopConf)
+    def holds(name: String): Boolean = {
+      val folder = new Path(root, name)
+      files.exists(folder) && files.list(folder).nonEmpty
+    }
+    if (!files.exists(file) && !holds(DIR_NAME_OFFSETS) && !holds(DIR_NAME_COMMITS)) {
+      StreamMetadata.write(StreamMetadata(UUID.randomUUID.toString), file, hadoopConf)
+    }
+  }
+}

@@ -1,0 +1,8 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
+
+/** A scan that shows what its source says of itself. */
+private[elastic] trait PostsMetrics extends DataSourceV2ScanExecBase {
+  protected def postMetrics(): Unit = postDriverMetrics()
+}

@@ -1,0 +1,8 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.classic
+
+/** The session of an application that is its own driver. */
+private[elastic] trait MovedSession {
+  type SparkSession = classic.SparkSession
+}

@@ -1,0 +1,10 @@
+package org.apache.spark.sql.elastic
+
+/** What a query says of itself. */
+private[elastic] object ShownStatus {
+  def idle(execution: Moved.StreamExecution, message: String): Unit = {
+    val context = execution.getLatestExecutionContext()
+    context.updateStatusMessage(message)
+    context.currentStatus = context.currentStatus.copy(isTriggerActive = false)
+  }
+}

@@ -1,0 +1,33 @@
+package org.apache.spark.sql.elastic;
+
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecutionContext;
+import org.apache.spark.sql.execution.streaming.runtime.ProgressReporter;
+import scala.collection.immutable.Seq;
+
+/** Such members of a stream execution as only boundaries need: where one of these is missing, the rest works. */
+final class MicroBatchAccess {
+  private MicroBatchAccess() {}
+
+  /** Puts others in the place of the sources. */
+  static void use(MicroBatchExecution execution, Seq<SparkDataStream> sources) {
+    execution.sources_$eq(sources);
+  }
+
+  /** Stops the sources, of which each may have a client or a server of its own. */
+  static void stopSources(MicroBatchExecution execution) {
+    execution.stopSources();
+  }
+
+  static ProgressReporter progressReporter(MicroBatchExecution execution) {
+    return execution.progressReporter();
+  }
+
+  /** Reads the checkpoint and makes what follows its last batch the batch of a context. */
+  static void populateStartOffsets(
+      MicroBatchExecution execution, MicroBatchExecutionContext context, SparkSession session) {
+    execution.populateStartOffsets(context, session);
+  }
+}

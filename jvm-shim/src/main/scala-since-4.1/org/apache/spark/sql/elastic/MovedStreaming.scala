@@ -1,0 +1,42 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.streaming.{checkpointing, operators, runtime, sinks}
+
+/** Where Spark has what runs streaming queries, and fields that it keeps to itself. */
+private[elastic] trait MovedStreaming {
+  type Batch = runtime.MicroBatchExecutionContext
+  type CheckpointFileManager = checkpointing.CheckpointFileManager
+  type CommitLog = checkpointing.CommitLog
+  type CommitMetadata = checkpointing.CommitMetadata
+  type FileStreamSink = sinks.FileStreamSink
+  type FileStreamSinkLog = sinks.FileStreamSinkLog
+  type IncrementalExecution = runtime.IncrementalExecution
+  type MicroBatchExecution = runtime.MicroBatchExecution
+  type MultiBatchExecutor = runtime.MultiBatchExecutor
+  type OffsetSeq = checkpointing.OffsetSeq
+  type OffsetSeqLog = checkpointing.OffsetSeqLog
+  type OffsetSeqMetadata = checkpointing.OffsetSeqMetadata
+  type ProcessingTimeExecutor = runtime.ProcessingTimeExecutor
+  type SingleBatchExecutor = runtime.SingleBatchExecutor
+  type StateStoreWriter = operators.stateful.StateStoreWriter
+  type StreamExecution = runtime.StreamExecution
+  type StreamProgress = runtime.StreamProgress
+  type StreamingRelation = runtime.StreamingRelation
+  type TriggerExecutor = runtime.TriggerExecutor
+}
+
+private[elastic] object MovedFiles {
+  def manager(path: Path, conf: Configuration): Moved.CheckpointFileManager =
+    checkpointing.CheckpointFileManager.create(path, conf)
+}
+
+/** Constants, so that each stands in the classes that use it. */
+private[elastic] object MovedFields {
+  final val SinkLog = "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink#fileLog"
+  final val StartLatch = "org.apache.spark.sql.execution.streaming.runtime.StreamExecution#startLatch"
+  final val LogicalPlan = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution#logicalPlan"
+  final val LazyFlags = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution#bitmap$0:B"
+}

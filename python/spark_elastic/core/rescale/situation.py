@@ -1,0 +1,225 @@
+"""What a choice of the partition count depends on, what it says, and what both kinds of it ask.
+
+Pure arithmetic on a `Situation`. Each answer is a `Choice` that carries its reason, the numbers that were
+compared and what else was looked at; nothing here is an action yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import field, frozen
+
+from spark_elastic.core.bounds.reading import Reading
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Shortage
+from spark_elastic.core.events import Provider, QueryFacts
+from spark_elastic.core.rescale.gain import BatchModel
+from spark_elastic.core.rescale.saving import Gain
+from spark_elastic.core.settings import CoreSettings
+
+HORIZON_MS = 600_000
+"""A rescale that moves state has to pay for itself within this time."""
+
+RESCALE_COST_MS = 1_500
+"""A re-partitioning, until measured."""
+
+TOLERANCE = 0.03
+"""Counts this close to the fastest are as good: one that suits other numbers of slots is better."""
+
+_UNTOUCHED_TRIGGERS = ("continuous", "real_time")
+ENDING_TRIGGERS = ("once", "available_now")
+REPARTITIONED_FORMAT = 2
+"""The checkpoint format that re-partitioning needs."""
+
+Alternative = tuple[int, float]
+"""Another count, and the duration of a batch with it in ms."""
+
+Way = Literal["nothing", "in_place", "move", "start"]
+
+
+@frozen(kw_only=True)
+class Situation:
+    """Everything that a choice depends on.
+
+    `partitions` is the count in force or, before a start, in the checkpoint (None if new). `slots` are those
+    that the query can use, with a `shortage` they do not meet its lower bounds. `seen_slots` are
+    those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
+    says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
+    `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
+    be carried out by now, `has_room` that its state may be moved beside those that are. `reading` is there
+    for a query whose micro-batches have no shuffle.
+    """
+
+    facts: QueryFacts
+    provider: Provider
+    checkpoint_format: int
+    partitions: int | None
+    slots: int
+    requirements: Requirements
+    model: BatchModel
+    settings: CoreSettings
+    shortage: Shortage | None = None
+    seen_slots: tuple[int, ...] = ()
+    rescale_cost_ms: int = RESCALE_COST_MS
+    rescales: int = 0
+    pending: bool = False
+    recovering: bool = False
+    failed_target: int | None = None
+    overdue: bool = False
+    has_room: bool = True
+    reading: Reading | None = None
+
+
+@frozen(kw_only=True)
+class Choice:
+    """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
+
+    `gain` is what was computed for a move, `reads` in how many tasks sources are to be read.
+
+    Most choices are made only to see that nothing has changed: alternatives are computed when asked for.
+    """
+
+    way: Way
+    reason: str
+    partitions: int | None = None
+    before: int | None = None
+    after: int | None = None
+    numbers: Mapping[str, float | int | str] = field(factory=dict)
+    gain: Gain | None = None
+    reads: int | None = None
+    _compared: tuple[Situation, int] | None = field(default=None, alias="compared", repr=False)
+
+    @property
+    def is_into_bounds(self) -> bool:
+        """Whether the present count is outside of the bounds."""
+        return self.reason == "rescale_into_bounds"
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The other counts that come to mind, with what the model expects of them."""
+        if self._compared is None:
+            return ()
+        now, possible = self._compared
+        others = {possible, 2 * possible, max(1, possible // 2)}
+        if now.partitions is not None:
+            others.add(now.partitions)
+        return tuple((count, now.model.batch_ms(count, now.slots)) for count in sorted(others - {self.after}))
+
+
+def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
+    """Say whether a query should get a checkpoint whose state can be re-partitioned later."""
+    return (
+        settings.state_store == "rescalable"
+        and facts.stateful
+        and facts.moves_state
+        and not facts.global_state
+        and facts.checkpoint_partitions is None
+        and not facts.provider_chosen
+        and facts.trigger not in _UNTOUCHED_TRIGGERS
+    )
+
+
+def is_movable(facts: QueryFacts, provider: Provider, checkpoint_format: int, settings: CoreSettings) -> bool:
+    """Say whether the count of a query can be changed while it runs, by whatever way."""
+    if untouched(facts, settings) is not None:
+        return False
+    if not facts.stateful:
+        return facts.in_place
+    ends = facts.trigger in ENDING_TRIGGERS
+    return not ends and repartition_obstacle(facts, provider, checkpoint_format) is None
+
+
+def untouched(facts: QueryFacts, settings: CoreSettings) -> str | None:
+    """Name the reason for which the count of this query is nobody's business but the user's."""
+    if settings.mode == "off":
+        return "untouched_off"
+    if facts.trigger in _UNTOUCHED_TRIGGERS:
+        return "untouched_trigger"
+    if facts.explicit_partitions is not None and settings.explicit_parallelism == "fixed":
+        return "untouched_fixed"
+    return None
+
+
+def repartition_obstacle(facts: QueryFacts, provider: Provider, checkpoint_format: int) -> str | None:
+    """Name the reason for which the state of this query cannot be re-partitioned."""
+    if facts.global_state:
+        return "no_repartition_global"
+    if not facts.moves_state:
+        return "no_repartition_spark"
+    if provider != "rocksdb":
+        return "no_repartition_provider"
+    if checkpoint_format < REPARTITIONED_FORMAT:
+        return "no_repartition_format"
+    return None
+
+
+def possible_count(now: Situation) -> int | None:
+    """Compute the parallelism that the slots allow, None if they do not meet the lower bounds."""
+    if now.shortage is not None or now.slots == 0:
+        return None
+    return now.requirements.shuffle.parallelism(now.slots)
+
+
+def is_beyond_bounds(now: Situation) -> bool:
+    """Say whether nobody wants the present count: then it is not the question whether another one pays."""
+    assert now.partitions is not None
+    return not now.requirements.lower <= now.partitions <= now.requirements.upper
+
+
+def wanted_count(now: Situation, possible: int) -> int:
+    """Return the count that suits the slots best, which may be fewer than `possible`."""
+    if now.settings.rescale_policy == "always":
+        return possible
+    best = now.model.best_partitions(now.slots, possible, TOLERANCE, now.seen_slots)
+    return max(best, min(now.requirements.lower, possible))
+
+
+def gain_of(now: Situation, target: int) -> Gain:
+    """Compare the present count with `target`.
+
+    Each rescale within the last horizon shortens it: where slots come and go, the next change is not far.
+    """
+    assert now.partitions is not None
+    before_ms = now.model.batch_ms(now.partitions, now.slots)
+    horizon_ms = HORIZON_MS // (1 + now.rescales)
+    batches = 1.0
+    if now.facts.trigger not in ENDING_TRIGGERS:
+        batches = max(1.0, horizon_ms / max(now.facts.trigger_ms, before_ms, 1))
+    return Gain(
+        slots=now.slots,
+        before_ms=before_ms,
+        after_ms=now.model.batch_ms(target, now.slots),
+        batches=batches,
+        horizon_ms=horizon_ms,
+        cost_ms=now.rescale_cost_ms,
+        min_increase=now.settings.min_parallelism_increase,
+    )
+
+
+def nothing(
+    now: Situation,
+    reason: str,
+    *,
+    after: int | None = None,
+    numbers: Mapping[str, float | int | str] | None = None,
+    compared: tuple[Situation, int] | None = None,
+) -> Choice:
+    """Return the choice to leave the count alone, for a reason."""
+    facts: dict[str, float | int | str] = {
+        "slots": now.slots,
+        "trigger": now.facts.trigger,
+        "provider": now.provider,
+        "format": now.checkpoint_format,
+    }
+    if now.facts.explicit_partitions is not None:
+        facts["explicit"] = now.facts.explicit_partitions
+    return Choice(
+        way="nothing",
+        reason=reason,
+        before=now.partitions,
+        after=after,
+        numbers={**facts, **(numbers or {})},
+        compared=compared,
+    )

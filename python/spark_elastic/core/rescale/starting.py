@@ -1,0 +1,98 @@
+"""With which number of partitions a query starts."""
+
+from __future__ import annotations
+
+from spark_elastic.core.rescale.situation import (
+    Choice,
+    Situation,
+    gain_of,
+    is_beyond_bounds,
+    makes_rescalable,
+    nothing,
+    possible_count,
+    repartition_obstacle,
+    untouched,
+    wanted_count,
+)
+
+GROWTH = 4
+"""A count that is for ever leaves room for so many times as many slots."""
+
+
+def choose_start(now: Situation) -> Choice:
+    """Choose the count with which a query starts, after its submission or after a stop."""
+    why_not = untouched(now.facts, now.settings)
+    if why_not is not None:
+        return nothing(now, why_not)
+    possible = possible_count(now)
+    if possible is None:
+        return nothing(now, "start_without_resources")
+    if now.facts.stateful and now.partitions is not None and now.recovering:
+        # Its last batch may have been started: that has to run with the partitions that it was planned for.
+        return Choice(
+            way="start",
+            reason="start_after_failure",
+            partitions=now.partitions,
+            before=now.partitions,
+            after=now.partitions,
+        )
+    if now.facts.stateful and now.partitions is not None:
+        return _choose_start_of_checkpoint(now, possible)
+    if _is_for_ever(now):
+        return _choose_for_growth(now, possible)
+    numbers: dict[str, float | int | str] = {
+        "slots": now.slots,
+        "session": now.facts.session_partitions,
+        "bound_by": now.requirements.bound_by,
+    }
+    reason = "start_per_slot" if possible >= now.slots else "start_bounded"
+    return Choice(way="start", reason=reason, partitions=possible, after=possible, numbers=numbers)
+
+
+def _is_for_ever(now: Situation) -> bool:
+    """Say whether the count of a new checkpoint can never be changed, for want of a way to move its state."""
+    if not now.facts.stateful or makes_rescalable(now.facts, now.settings):
+        return False
+    obstacle = repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
+    # State without keys is in one partition, whatever the count.
+    return obstacle is not None and not now.facts.global_state
+
+
+def _choose_for_growth(now: Situation, possible: int) -> Choice:
+    """Choose a count that more slots can share later, but no more partitions than Spark would have taken.
+
+    Each partition costs some milliseconds in each batch, so as many as could ever be of use would be too
+    many. Flink leaves room for growth by a factor as well, when it derives a maximum parallelism.
+    """
+    most = now.requirements.shuffle.parallelism(max(now.slots, now.facts.session_partitions))
+    count = max(possible, min(GROWTH * possible, most))
+    numbers: dict[str, float | int | str] = {"slots": now.slots, "session": now.facts.session_partitions}
+    return Choice(way="start", reason="start_for_growth", partitions=count, after=count, numbers=numbers)
+
+
+def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
+    obstacle = repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
+    if obstacle is not None:
+        return nothing(now, obstacle)
+    target = wanted_count(now, possible)
+    if now.pending:
+        return nothing(now, "start_checkpoint_pending", after=target)
+    if target == now.partitions:
+        return nothing(now, "start_checkpoint_same", after=target)
+    gain = gain_of(now, target)
+    if target == now.failed_target:
+        return nothing(now, "failed_before", after=target, numbers=gain.numbers())
+    pays = now.settings.rescale_policy == "always" or gain.shortfall() is None
+    if not pays and not is_beyond_bounds(now):
+        return nothing(now, "start_checkpoint_kept", after=target, numbers=gain.numbers())
+    if not now.has_room:
+        return nothing(now, "start_checkpoint_deferred", after=target, numbers=gain.numbers())
+    return Choice(
+        way="start",
+        reason="start_repartitioned",
+        partitions=target,
+        before=now.partitions,
+        after=target,
+        numbers=gain.numbers(),
+        compared=(now, possible),
+    )

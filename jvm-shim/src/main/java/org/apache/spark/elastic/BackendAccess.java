@@ -1,8 +1,9 @@
 package org.apache.spark.elastic;
 
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend;
-import org.apache.spark.scheduler.cluster.ExecutorInfo;
-import scala.collection.mutable.HashMap;
+import scala.Tuple2;
 
 /**
  * The executors that a cluster's scheduler gives tasks to. Scala hides them, the class file does not: javac finds out at
@@ -11,8 +12,16 @@ import scala.collection.mutable.HashMap;
 final class BackendAccess {
   private BackendAccess() {}
 
-  /** To be read under the lock of `backend`. */
-  static HashMap<String, ? extends ExecutorInfo> executors(CoarseGrainedSchedulerBackend backend) {
-    return backend.org$apache$spark$scheduler$cluster$CoarseGrainedSchedulerBackend$$executorDataMap();
+  static Map<String, org.apache.spark.scheduler.cluster.ExecutorInfo> executors(CoarseGrainedSchedulerBackend backend) {
+    Map<String, org.apache.spark.scheduler.cluster.ExecutorInfo> found = new HashMap<>();
+    synchronized (backend) {
+      scala.collection.Iterator<? extends Tuple2<String, ? extends org.apache.spark.scheduler.cluster.ExecutorInfo>> all =
+          backend.org$apache$spark$scheduler$cluster$CoarseGrainedSchedulerBackend$$executorDataMap().iterator();
+      while (all.hasNext()) {
+        Tuple2<String, ? extends org.apache.spark.scheduler.cluster.ExecutorInfo> next = all.next();
+        found.put(next._1(), next._2());
+      }
+    }
+    return found;
   }
 }

@@ -5,14 +5,14 @@ import java.util.NoSuchElementException
 
 import scala.jdk.CollectionConverters._
 
-import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
-
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.status.KVUtils.KVIndexParam
 import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.kvstore.KVStore
+
+import Servlets._
 
 /** What the page showed at the end: the API's answers by their path. An event, so that the event log has it. */
 private[spark] case class ElasticArchive(answers: Map[String, String]) extends SparkListenerEvent
@@ -29,7 +29,7 @@ private[spark] object ElasticArchive {
     requests
       .ask("reads", Contract.mapper.valueToTree(request), WaitMs)
       .map(Contract.mapper.treeToValue(_, classOf[HttpAnswer]))
-      .filter(_.status == HttpServletResponse.SC_OK)
+      .filter(_.status == 200)
       .map { answer =>
         val answers = Contract.mapper.readTree(answer.body).path("answers")
         ElasticArchive(answers.properties.asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap)
@@ -73,7 +73,7 @@ private final class ArchiveServlet(store: KVStore) extends HttpServlet {
       try store.read(classOf[ArchivedAnswer], Option(request.getPathInfo).getOrElse("/").drop(1)).body
       catch {
         case _: NoSuchElementException =>
-          response.setStatus(HttpServletResponse.SC_NOT_FOUND)
+          response.setStatus(404)
           """{"errors":["the event log does not have this"]}"""
       }
     response.setContentType("application/json")

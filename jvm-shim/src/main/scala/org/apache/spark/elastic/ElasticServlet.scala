@@ -9,10 +9,11 @@ import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.node.ObjectNode
-import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
 
 import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.Utils
+
+import Servlets._
 
 /**
  * Hands requests to the policy process and its answers back. It decides nothing; it keeps clients from holding more of

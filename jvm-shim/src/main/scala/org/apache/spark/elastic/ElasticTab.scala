@@ -4,9 +4,9 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.xml.{Node, NodeSeq}
 
-import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
-
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
+
+import Servlets._
 
 /**
  * The page of the policy in Spark's UI: Spark's own header and footer around an empty element, which a script fills from
@@ -42,11 +42,11 @@ private final class PageFiles extends HttpServlet {
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit = {
     val found = Option(request.getPathInfo).collect { case Name(name, kind) => (s"ui/$name.$kind", kind) }
     found.flatMap { case (path, kind) => Option(getClass.getResourceAsStream(path)).map(_ -> kind) } match {
-      case None => response.sendError(HttpServletResponse.SC_NOT_FOUND)
+      case None => response.sendError(404)
       case Some((in, kind)) =>
         response.setContentType(Types(kind))
         response.setCharacterEncoding(UTF_8.name)
-        try in.transferTo(response.getOutputStream)
+        try Streams.copy(in, response.getOutputStream)
         finally in.close()
     }
   }

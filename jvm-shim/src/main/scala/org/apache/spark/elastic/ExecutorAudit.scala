@@ -1,5 +1,7 @@
 package org.apache.spark.elastic
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend
@@ -14,10 +16,8 @@ private[spark] final class ExecutorAudit(sc: SparkContext, listener: ClusterList
 
   def look(): Unit = sc.schedulerBackend match {
     case backend: CoarseGrainedSchedulerBackend =>
-      val there = backend.synchronized {
-        BackendAccess.executors(backend).toMap.map { case (id, e) =>
-          id -> ExecutorInfo(id, e.executorHost, e.totalCores)
-        }
+      val there = BackendAccess.executors(backend).asScala.toMap.map { case (id, e) =>
+        id -> ExecutorInfo(id, e.executorHost, e.totalCores)
       }
       val told = listener.executors.map(_.executor).toSet
       val differ = (there.keySet ++ told).filter(id => there.contains(id) != told(id))

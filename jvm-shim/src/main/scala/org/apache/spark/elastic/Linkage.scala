@@ -171,5 +171,5 @@ private[spark] object Linkage extends Logging {
     files.getOrElseUpdate(name, read(s"$name.class").map(new ClassFile(_)))
 
   private def read(path: String): Option[Array[Byte]] =
-    Option(getClass.getClassLoader.getResourceAsStream(path)).map(Using.resource(_)(_.readAllBytes()))
+    Option(getClass.getClassLoader.getResourceAsStream(path)).map(Using.resource(_)(Streams.read(_)))
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.elastic
 
-import java.io.{BufferedReader, InputStreamReader, OutputStream}
+import java.io.{BufferedReader, File, InputStreamReader, OutputStream}
 import java.io.File.pathSeparator
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.TimeUnit
@@ -96,7 +96,7 @@ private[spark] final class PolicyProcess(
   private def spawn(): Process = {
     val builder =
       new ProcessBuilder(python, "-c", Bootstrap, "spark_elastic.runtime")
-        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .redirectOutput(ProcessBuilder.Redirect.to(new File("/dev/null")))
     // The driver may have a working directory full of modules, and an empty part of the path means that as well.
     builder.environment().put("PYTHONSAFEPATH", "1")
     builder

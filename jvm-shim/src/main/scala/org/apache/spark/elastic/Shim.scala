@@ -18,9 +18,9 @@ private[spark] object Shim {
 
   /** The settings that the policy process gets to see. */
   def shown(key: String): Boolean =
-    key.startsWith("spark.elastic.") || resources.matches(key) || others.contains(key)
+    key.startsWith("spark.elastic.") || key.matches(resources) || others.contains(key)
 
-  private val resources = raw"spark\.(task|executor)\.resource\..+\.amount".r
+  private val resources = raw"spark\.(task|executor)\.resource\..+\.amount"
 
   private val others = Set(
     "spark.task.cpus",

@@ -51,7 +51,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     if (!isStarted(batch)) ""
     else
       execution.availableOffsets
-        .toOffsetSeq(StreamExecutionAccess.sources(execution), MicroBatchAccess.metadata(execution))
+        .toOffsetSeq(StreamExecutionAccess.sources(execution).toSeq, MicroBatchAccess.metadata(execution))
         .toString
 }
 

@@ -37,7 +37,7 @@ private[elastic] object MovedFields {
   final val SinkLog = "org.apache.spark.sql.execution.streaming.FileStreamSink#fileLog"
   final val StartLatch = "org.apache.spark.sql.execution.streaming.StreamExecution#startLatch"
   final val LogicalPlan = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#logicalPlan"
-  final val LazyFlags = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#bitmap$0:Z"
+  final val LazyFlags = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#bitmap$0:B"
   final val TriggerExecutor = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#triggerExecutor"
   final val IsStarted = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#isCurrentBatchConstructed:Z"
   final val Session = "org.apache.spark.sql.execution.streaming.StreamExecution#sparkSessionForStream"

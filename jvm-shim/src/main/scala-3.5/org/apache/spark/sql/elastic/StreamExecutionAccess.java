@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.StreamExecution;
 import org.apache.spark.sql.execution.streaming.TERMINATED$;
 import org.apache.spark.sql.streaming.StreamingQueryStatus;
-import scala.collection.immutable.Seq;
+import scala.collection.Seq;
 
 /**
  * The members of a stream execution that are needed here. They are protected in Scala, which is public in the

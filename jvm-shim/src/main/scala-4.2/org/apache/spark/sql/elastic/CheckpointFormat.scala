@@ -14,4 +14,10 @@ private[elastic] object CheckpointFormat {
 
   /** The version of the checkpoint format that a batch was committed with. */
   def version(commit: CommitMetadataBase): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
+
+  /** The version that the session asks for. */
+  def asked(conf: SQLConf): Int = conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
+
+  /** The setting that says it, by its name. */
+  val Key: Option[String] = Some(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key)
 }

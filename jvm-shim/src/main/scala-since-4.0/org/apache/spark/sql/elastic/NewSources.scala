@@ -21,7 +21,7 @@ private[elastic] object NewSources {
     MicroBatchAccess.stopSources(execution)
     flags.setByte(execution, 0)
     try {
-      execution.sparkSessionForStream.withActive(execution.logicalPlan)
+      StreamSession.of(execution).withActive(execution.logicalPlan)
       RunSources.tellLatest(execution)
     } catch {
       case e: Throwable =>

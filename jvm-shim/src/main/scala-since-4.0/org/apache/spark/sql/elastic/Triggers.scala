@@ -24,7 +24,7 @@ private[elastic] object Triggers {
 
   /** Gives a query a trigger executor like the one that it would have, on its own stream thread and before its first batch. */
   def put(execution: MicroBatchExecution, at: Boundary): Unit = {
-    execution.sparkSessionForStream.withActive(execution.logicalPlan) // makes Spark's executor, and the sources
+    StreamSession.of(execution).withActive(execution.logicalPlan) // makes Spark's executor, and the sources
     execution.triggerExecutor = (execution.triggerExecutor, execution.trigger) match {
       case (_: SingleBatchExecutor, _) => new SingleBatchExecutor with AtBoundaries { val boundary = at }
       case (_: MultiBatchExecutor, _) => new MultiBatchExecutor with AtBoundaries { val boundary = at }

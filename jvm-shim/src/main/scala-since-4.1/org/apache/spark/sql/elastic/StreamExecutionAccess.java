@@ -1,5 +1,6 @@
 package org.apache.spark.sql.elastic;
 
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import org.apache.spark.sql.execution.streaming.runtime.TERMINATED$;
@@ -24,5 +25,10 @@ final class StreamExecutionAccess {
   /** In the order of the plan, one that is read twice twice; null before the stream thread has made them. */
   static Seq<SparkDataStream> sources(StreamExecution execution) {
     return execution.sources();
+  }
+
+  /** The one that its batches run in. */
+  static SparkSession session(StreamExecution execution) {
+    return execution.sparkSessionForStream();
   }
 }

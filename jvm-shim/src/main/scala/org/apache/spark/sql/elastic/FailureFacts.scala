@@ -2,7 +2,6 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.Failure
-import org.apache.spark.sql.execution.streaming.sources.{ForeachBatchUserFuncException, ForeachUserFuncException}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.StreamingQueryException
 import org.apache.spark.util.Utils
@@ -16,12 +15,9 @@ private[elastic] object FailureFacts {
 
   /** @param offsets what the micro-batch was to read up to, empty if that was not known yet */
   def apply(thrown: Throwable, offsets: String): Failure = {
-    val cause = thrown match { // as Spark shows it to the application
-      case e @ (_: ForeachBatchUserFuncException | _: ForeachUserFuncException) if e.getCause != null => e.getCause
-      case e => e
-    }
+    val cause = FailureKinds.shown(thrown)
     val causes = Iterator.iterate[Throwable](cause)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
-    val conditions = causes.collect { case t: SparkThrowable if t.getCondition != null => t.getCondition }
+    val conditions = causes.collect { case t: SparkThrowable => t }.flatMap(FailureKinds.condition(_))
     Failure(
       text(causes.last),
       conditions.filterNot(_.contains("UNCATEGORIZED")).lastOption.orElse(conditions.lastOption),
@@ -40,5 +36,5 @@ private[elastic] object FailureFacts {
 
   /** Spark's name for what has ended a query. */
   def condition(e: StreamingQueryException): Option[String] =
-    Option(e.cause).collect { case t: SparkThrowable => t.getCondition }.filter(_ != null)
+    Option(e.cause).collect { case t: SparkThrowable => t }.flatMap(FailureKinds.condition)
 }

@@ -27,8 +27,8 @@ private[elastic] object ProgressFacts {
       stateRows = p.stateOperators.map(_.numRowsTotal).sum,
       stateBytes = p.stateOperators.map(_.memoryUsedBytes).sum,
       partitions = p.stateOperators.headOption.map(_.numShufflePartitions.toInt).filter(_ > 0).getOrElse(partitions),
-      offsetsBehind = p.sources.flatMap(behind).maxByOption(_.max),
-      recordsBehind = p.sources.flatMap(allBehind).reduceOption(_ + _),
+      offsetsBehind = p.sources.toSeq.flatMap(behind).maxByOption(_.max),
+      recordsBehind = p.sources.toSeq.flatMap(allBehind).reduceOption(_ + _),
       eventTimeLagMs = Option(p.eventTime.get("max")).map(started - Instant.parse(_).toEpochMilli),
       sources = sources)
   }

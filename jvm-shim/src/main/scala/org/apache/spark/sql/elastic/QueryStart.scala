@@ -51,19 +51,18 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       val found =
         CheckpointFacts.of(execution).map(facts => if (facts.batch.isDefined) facts else withFirstFormat(facts))
       // Spark does not restore the format: a run with another one could not read its state.
-      for (facts <- found) conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, facts.format.toString)
+      for (facts <- found; key <- CheckpointFormat.Key) conf.set(key, facts.format.toString)
       if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
     }
 
   /** Until a batch is committed nothing says the format, and any will do. RocksDB that the user has not chosen was ours. */
   private def withFirstFormat(facts: CheckpointFacts): CheckpointFacts = {
     val isOurs = provider(facts.provider) == "rocksdb" && !isChosen
-    facts.copy(format = if (isOurs) 2 else asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))
+    facts.copy(format = if (isOurs) 2 else CheckpointFormat.asked(asked))
   }
 
   private def isChosen: Boolean =
-    Seq(SQLConf.STATE_STORE_PROVIDER_CLASS, SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
-      .exists(entry => asked.contains(entry.key))
+    (SQLConf.STATE_STORE_PROVIDER_CLASS.key +: CheckpointFormat.Key.toSeq).exists(asked.contains)
 
   def facts(found: Option[CheckpointFacts]): QueryFacts = {
     val (trigger, triggerMs) = execution.trigger match {
@@ -85,7 +84,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
       providerChosen = isChosen || Connect.runsBatchesElsewhere(execution),
       provider = provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
-      checkpointFormat = found.fold(asked.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION))(_.format),
+      checkpointFormat = found.fold(CheckpointFormat.asked(asked))(_.format),
       checkpointPartitions = found.map(_.partitions),
       pending = found.exists(_.pending),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
@@ -96,10 +95,10 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   /** Gives a new checkpoint the store and the format that its state can be re-partitioned with. */
   def makeRescalable(): Unit = {
     conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
-    conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
+    CheckpointFormat.Key.foreach(conf.set(_, "2"))
     logInfo(
       s"spark-elastic: query ${execution.id} begins a checkpoint that can be rescaled; without the plugin it starts from " +
-        s"it with ${SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key}=2 alone")
+        s"it with ${CheckpointFormat.Key.mkString}=2 alone")
   }
 
   private def provider(name: String): String =

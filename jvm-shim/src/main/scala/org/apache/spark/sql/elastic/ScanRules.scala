@@ -74,17 +74,7 @@ private[elastic] object ScanRule {
  * @param tasks how many tasks are to read; none: as Spark has split the files
  */
 private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Long, tasks: SplitSize => Option[Int])
-    extends FileSourceScanExec(
-      scan.relation,
-      scan.stream,
-      scan.output,
-      scan.requiredSchema,
-      scan.partitionFilters,
-      scan.optionalBucketSet,
-      scan.optionalNumCoalescedBuckets,
-      scan.dataFilters,
-      scan.tableIdentifier,
-      scan.disableBucketedScan) {
+    extends CopiedScan(scan) {
   // What `scan` does on the way is shown as done here.
   override lazy val driverMetrics: Map[String, SQLMetric] = scan.driverMetrics
 

@@ -28,8 +28,8 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
       .flatMap(id => control.map(_.boundsOf(id)))
       .filter(_.nonEmpty)
       .fold(plan) { bounds =>
-        UnlessItFails(plan)(plan.transformUp { case scan: StreamSourceAwareSparkPlan =>
-          scan.getStream.flatMap(bounds.get).fold[SparkPlan](scan)(bound(scan, _))
+        UnlessItFails(plan)(plan.transformUp { case scan @ StreamOf(stream) =>
+          bounds.get(stream).fold[SparkPlan](scan)(bound(scan, _))
         })
       }
 
@@ -70,13 +70,13 @@ private[elastic] object SourceBoundsRule {
  */
 private final case class DividedScan(original: MicroBatchScanExec, bounds: SourceBounds)
     extends DataSourceV2ScanExecBase
-    with StreamSourceAwareSparkPlan
+    with ReadsStream
     with PostsMetrics {
   override def output: Seq[Attribute] = original.output
   override def scan: Scan = original.scan
   override def keyGroupedPartitioning: Option[Seq[Expression]] = original.keyGroupedPartitioning
   override def ordering: Option[Seq[SortOrder]] = original.ordering
-  override def getStream: Option[SparkDataStream] = original.getStream
+  override def getStream: Option[SparkDataStream] = StreamOf.unapply(original)
 
   override lazy val inputPartitions: Seq[InputPartition] =
     UnlessItFails(original.inputPartitions) {

@@ -53,7 +53,7 @@ private[elastic] object StreamSources extends Logging {
   }
 
   def of(execution: StreamExecution): Seq[SparkDataStream] =
-    Option(StreamExecutionAccess.sources(execution)).fold(Seq.empty[SparkDataStream])(_.distinct)
+    Option(StreamExecutionAccess.sources(execution)).fold(Seq.empty[SparkDataStream])(_.toSeq.distinct)
 
   /** @param most as many tasks as follow in the same stage */
   private def readers(plan: SparkPlan, most: Int): Seq[(SparkDataStream, Int)] = plan match {
@@ -61,8 +61,7 @@ private[elastic] object StreamSources extends Logging {
     case stage: QueryStageExec => readers(stage.plan, Int.MaxValue)
     case exchange: Exchange => readers(exchange.child, Int.MaxValue)
     case CoalesceExec(number, child) => readers(child, math.min(number, most))
-    case leaf: StreamSourceAwareSparkPlan =>
-      leaf.getStream.zip(tasks(leaf)).map { case (stream, number) => stream -> math.min(number, most) }.toSeq
+    case leaf @ StreamOf(stream) => tasks(leaf).map(number => stream -> math.min(number, most)).toSeq
     case unary: UnaryExecNode => readers(unary.child, most)
     case other => other.children.flatMap(readers(_, Int.MaxValue))
   }

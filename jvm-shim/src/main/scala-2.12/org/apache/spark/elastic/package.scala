@@ -1,0 +1,3 @@
+package org.apache.spark
+
+package object elastic extends Scala213

@@ -1,0 +1,16 @@
+package org.apache.spark.elastic;
+
+import javax.servlet.http.HttpServlet;
+import org.apache.spark.ui.SparkUI;
+
+/**
+ * Puts a servlet under Spark's UI. In Java, since scalac wants to see the Jetty that Spark was compiled with, which Spark
+ * ships under other names.
+ */
+final class ServletAccess {
+  private ServletAccess() {}
+
+  static void attach(SparkUI ui, String path, HttpServlet servlet) {
+    ui.attachHandler(path, servlet, "/*");
+  }
+}

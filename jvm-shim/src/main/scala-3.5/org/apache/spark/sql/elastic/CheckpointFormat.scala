@@ -1,0 +1,26 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.internal.SQLConf
+
+import Moved._
+
+/** What the logs of a checkpoint say of how its state is kept. There is one format. */
+private[elastic] object CheckpointFormat {
+
+  /** The partition count and the state store provider that a batch was planned with. */
+  def settings(offsets: OffsetSeq): Option[(Int, String)] =
+    for {
+      metadata <- offsets.metadata
+      partitions <- metadata.conf.get(SQLConf.SHUFFLE_PARTITIONS.key)
+      provider <- metadata.conf.get(SQLConf.STATE_STORE_PROVIDER_CLASS.key)
+    } yield partitions.toInt -> provider
+
+  /** The version of the checkpoint format that a batch was committed with. */
+  def version(commit: CommitMetadata): Int = 1
+
+  /** The version that the session asks for. */
+  def asked(conf: SQLConf): Int = 1
+
+  /** The setting that says it, by its name. */
+  val Key: Option[String] = None
+}

@@ -1,0 +1,16 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.execution.FileSourceScanExec
+
+/** A scan of files made from another one. */
+private[elastic] abstract class CopiedScan(scan: FileSourceScanExec)
+    extends FileSourceScanExec(
+      scan.relation,
+      scan.output,
+      scan.requiredSchema,
+      scan.partitionFilters,
+      scan.optionalBucketSet,
+      scan.optionalNumCoalescedBuckets,
+      scan.dataFilters,
+      scan.tableIdentifier,
+      scan.disableBucketedScan)

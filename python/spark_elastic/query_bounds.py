@@ -63,7 +63,7 @@ SHARING_DOCS = {
 SAVEPOINT_EXAMPLE = "query.NAME.savepoint"
 SAVEPOINT_DOC = (
     "Savepoint (a folder) that the query with this name starts from if its checkpoint is new: offsets and "
-    "state, under a query id of its own. A checkpoint with a micro-batch in it is gone on with instead. No "
+    "state, under a query id of its own. A checkpoint with a micro-batch in it is resumed instead. No "
     "pattern of names."
 )
 Bounds = Mapping[str, WantedBounds]

@@ -74,8 +74,11 @@ SCHEMAS: dict[str, Schema] = {
         mode={"type": "string", "enum": ["reactive", "adaptive"]},
         adviseOnly=_BOOL,
         readOnly=_BOOL,
-        ended={"type": "boolean", "description": "Whether this is what the event log has of its end."},
-        mayWrite={"type": "boolean", "description": "Whether who asks may change something."},
+        ended={
+            "type": "boolean",
+            "description": "Whether this is from the event log of an ended application.",
+        },
+        mayWrite={"type": "boolean", "description": "Whether the caller may make changes."},
         maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
         policyRestarts=_COUNT,
         slots=_object(now=_COUNT, desired=_or_null(_COUNT)),

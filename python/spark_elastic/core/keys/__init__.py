@@ -19,7 +19,7 @@ _ROOMS = (rescaling, autoscale, restarts, resources, batch, records)
 KEYS: tuple[Key[Any], ...] = tuple(
     value for room in _ROOMS for value in vars(room).values() if isinstance(value, Key)
 )
-"""All keys, in the order of the table of settings."""
+"""All keys, in the order of the README's table."""
 
 PER_QUERY: Mapping[str, Key[Any]] = {key.name: key for key in KEYS if key.per_query is not None}
 """Those of which a query can have a value of its own, by name."""

@@ -24,12 +24,14 @@ class NotRun:
 
 
 _DRIVER_COMMANDS = "tests/unit/cli/test_driver_commands.py"
+_GETTING_STARTED = "integration/docs/test_getting_started.py"
 _NO_INDEX = NotRun("installs the released wheel; the tests run the checkout's own")
 _BENCH = "measures for minutes to hours"
 
 KNOWN: dict[str, RunBy | NotRun] = {
-    r"spark-elastic doctor": RunBy("tests/unit/cli/test_commands.py", 'run("doctor"'),
-    r"spark-elastic conf( .*)?": RunBy("tests/unit/cli/test_commands.py", 'run("conf"'),
+    r"spark-elastic doctor": RunBy(_GETTING_STARTED, "spark-elastic doctor"),
+    r"spark-elastic conf --format defaults": RunBy(_GETTING_STARTED, "spark-elastic conf --format defaults"),
+    r"spark-elastic conf --mode reactive": RunBy(_GETTING_STARTED, "spark-elastic conf --mode reactive"),
     r"spark-elastic jar": RunBy("tests/unit/cli/test_commands.py", 'run("jar"'),
     r"spark-elastic status( .*)?": RunBy("integration/streaming/test_cli.py", '"status"'),
     r"spark-elastic watch( .*)?": RunBy(_DRIVER_COMMANDS, '"watch"'),
@@ -43,8 +45,8 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-submit --master yarn .*": RunBy(
         "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'
     ),
-    r"spark-submit SUBSTITUTED app.py": RunBy("integration/streaming/launch.py", '"spark-submit"'),
-    r"spark-shell SUBSTITUTED": RunBy("integration/streaming/test_endings.py", "org.apache.spark.repl.Main"),
+    r"spark-submit SUBSTITUTED app.py": RunBy(_GETTING_STARTED, "spark-submit $("),
+    r"spark-shell SUBSTITUTED": RunBy(_GETTING_STARTED, "spark-shell $("),
     r"\$SPARK_HOME/sbin/start-history-server.sh": RunBy(
         "integration/browser/test_history_server.py", "SPARK_DAEMON_CLASSPATH"
     ),

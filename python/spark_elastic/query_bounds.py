@@ -31,8 +31,8 @@ PREFIX = f"{key.PREFIX}query."
 EXAMPLES = ("query.NAME.lowerBound", "upperBound")
 DOC = (
     "Fewest and most partitions of the query with this name (adaptive mode); -1: no bound. With `.source-0` "
-    "after the name: fewest and most tasks that read its first source. The policy file counts more. In a "
-    "name `*` stands for any text and `?` for one character, here and in the rows below."
+    "after the name: fewest and most tasks that read its first source. The policy file takes precedence. "
+    "In a name `*` stands for any text and `?` for one character, here and in the rows below."
 )
 KEYS_EXAMPLE = "query.NAME.KEY"
 KEYS_DOC = (

@@ -62,9 +62,9 @@ def test_a_link_that_leads_nowhere_is_found(link: str) -> None:
 
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.path)
 def test_lines_can_be_read(page: Page) -> None:
-    """Tables, links and generated parts aside, no line has more than 110 characters."""
+    """Tables, pictures and generated parts aside, lines are short: in README up to 100 characters."""
+    most = 100 if page.path == "README.md" else 110
     by_hand = re.sub(r"(?s)<!-- (\S+) -->.*?<!-- /\1 -->", "", page.prose)
-    long = [
-        line for line in by_hand.splitlines() if len(line) > 110 and not line.lstrip().startswith(("|", "!["))
-    ]
-    assert long == [line for line in long if line.startswith("Python 3.10 or later on the driver")]
+    by_hand = re.sub(r"(?s)## Compatibility\n.*?(?=\n## )", "", by_hand)  # says what was tested, at length
+    lines = [line for line in by_hand.splitlines() if not line.lstrip().startswith(("|", "!["))]
+    assert [line for line in lines if len(line) > most] == []

@@ -82,30 +82,46 @@ def _linked(schema: Json) -> str:
 
 
 def _schema(name: str, schema: Json) -> str:
-    members: Json = schema.get("properties", {})
-    patterns: Json = schema.get("patternProperties", {})
-    required = schema.get("required", ())
-    rows = [
-        f"| `{member}` | {_type(of)} | {'' if member in required else 'may be left out; '}{_doc(of)} |"
-        for member, of in members.items()
-    ]
-    rows += [
-        f"| any that matches `{_cell(text)}` | {_type(of)} | {_doc(of)} |" for text, of in patterns.items()
-    ]
+    rows = list(_rows("", schema))
     parts = [f"### {name}", _doc(schema)]
     if rows:
         parts.append("\n".join(("| member | type | |", "|---|---|---|", *rows)))
-    elif schema.get("type") == "object":
-        parts.append(
-            "An object without members of its own." if not schema.get("additionalProperties", True) else ""
-        )
     return "\n\n".join(part for part in parts if part)
 
 
+def _rows(prefix: str, schema: Json) -> Iterator[str]:
+    """Describe each member of an object, and those of the objects in it."""
+    members: Json = schema.get("properties", {})
+    for member, of in members.items():
+        optional = "" if member in schema.get("required", ()) else "Optional. "
+        yield f"| `{prefix}{member}` | {_type(of)} | {optional}{_doc(of)} |"
+        inner = _inner(of)
+        yield from _rows(
+            f"{prefix}{member}{'[]' if inner.get('type') == 'array' else ''}.", _inner(inner, "items")
+        )
+    patterns: Json = schema.get("patternProperties", {})
+    for pattern, of in patterns.items():
+        yield f"| any that matches `{_cell(pattern)}` | {_type(of)} | {_doc(of)} |"
+        yield from _rows("….", of)
+
+
+def _inner(schema: Json, of: str | None = None) -> Json:
+    """Return a schema without null, or what a list of it has in it."""
+    if of is not None:
+        inner: Json = schema.get(of, schema)
+        return inner
+    choices = schema.get("anyOf", ())
+    return next((choice for choice in choices if choice.get("type") != "null"), schema)
+
+
 def _doc(schema: Json) -> str:
-    text = _cell(str(schema.get("description", "")))
-    choices = schema.get("enum")
-    return text + (" One of " + ", ".join(f"`{choice}`" for choice in choices) + "." if choices else "")
+    texts = [_cell(str(schema[key])) for key in ("description",) if key in schema]
+    inner = _inner(schema)
+    if inner is not schema and "description" in inner and not texts:
+        texts.append(_cell(str(inner["description"])))
+    if "enum" in inner:
+        texts.append("One of " + ", ".join(f"`{choice}`" for choice in inner["enum"]) + ".")
+    return " ".join(texts)
 
 
 def _type(schema: Json) -> str:
@@ -116,6 +132,4 @@ def _type(schema: Json) -> str:
     kind = schema.get("type", "any")
     if kind == "array":
         return f"list of {_type(schema['items'])}"
-    if kind == "object" and "properties" in schema:
-        return "object with " + ", ".join(f"`{name}`" for name in schema["properties"])
-    return str(kind)
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)

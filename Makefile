@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars wheel test test-unit test-integration test-suites lint format pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
+.PHONY: help machine venv jar jars wheel test test-unit test-integration test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ venv: .venv/installed ## make .venv with the package (editable) and all that tes
 
 .venv/installed: pyproject.toml spark-versions.txt | machine
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyspark==$(SPARK)' -e '.[cli,demo,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyspark==$(SPARK)' -e '.[cli,demo,dev,docs]'
 	touch $@
 
 jar: venv machine ## build the shim's jar for the Spark in .venv
@@ -54,21 +54,24 @@ test-integration: jar ## run all tests on real clusters, the slow ones too
 test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: all, 15 min)
 	$(BIN)/python -m integration.spark_suites $(SUITES)
 
-lint: venv machine ## check style, types, the import rule and the layout of Scala
+lint: venv machine docs ## check style, types, the import rule, the layout of Scala and the docs
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/readme_tables.py
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/site_files.py
 	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
 	$(BIN)/python jvm-shim/scalafmt.py
-	$(BIN)/python .ci/readme_tables.py --check
+	$(BIN)/python .ci/generated_docs.py --check
 
 format: venv machine ## lay out Python and Scala as lint wants it
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/python jvm-shim/scalafmt.py --write
-	$(BIN)/python .ci/readme_tables.py
+	$(BIN)/python .ci/generated_docs.py
 
-pictures: jar ## take README's pictures of the Elastic tab anew, from a real run (needs Chromium)
+docs: venv ## build the site of docs/ into target/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: jar ## take the docs' pictures of the Elastic tab anew, from a real run (needs Chromium)
 	SPARK_ELASTIC_PICTURES=docs/images $(BIN)/pytest integration/browser/test_page.py
 
 demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive)

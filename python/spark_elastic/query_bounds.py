@@ -31,8 +31,8 @@ PREFIX = f"{key.PREFIX}query."
 EXAMPLES = ("query.NAME.lowerBound", "upperBound")
 DOC = (
     "Fewest and most partitions of the query with this name (adaptive mode); -1: no bound. With `.source-0` "
-    "after the name: fewest and most tasks that read its first source. The policy file counts more. In a "
-    "name `*` stands for any text and `?` for one character, here and in the rows below."
+    "after the name: fewest and most tasks that read its first source. The policy file takes precedence. "
+    "In a name `*` stands for any text and `?` for one character, here and in the rows below."
 )
 KEYS_EXAMPLE = "query.NAME.KEY"
 KEYS_DOC = (
@@ -63,7 +63,7 @@ SHARING_DOCS = {
 SAVEPOINT_EXAMPLE = "query.NAME.savepoint"
 SAVEPOINT_DOC = (
     "Savepoint (a folder) that the query with this name starts from if its checkpoint is new: offsets and "
-    "state, under a query id of its own. A checkpoint with a micro-batch in it is gone on with instead. No "
+    "state, under a query id of its own. A checkpoint with a micro-batch in it is resumed instead. No "
     "pattern of names."
 )
 Bounds = Mapping[str, WantedBounds]

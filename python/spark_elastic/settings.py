@@ -2,7 +2,7 @@
 
 A key is written in Spark's style (``spark.elastic.schedulerMode``) or in Flink's
 (``spark.elastic.scheduler-mode``); some have an older name as well. ``python -m spark_elastic.settings``
-prints the table that the README shows.
+prints the table that docs/settings.md shows.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _row(name: str, *cells: str) -> str:
 
 
 def markdown_table() -> str:
-    """Return the README's table of settings."""
+    """Return the table of settings as markdown."""
     lines = [
         "| Setting (`spark.elastic.…`) | Value | Default | Per query | What it does |",
         "|---|---|---|---|---|",

@@ -47,7 +47,7 @@ _EXIT_INTERRUPTED = 130
 )
 @click.option("--keep", is_flag=True, help="Leave everything running after the scenario, until Ctrl-C.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the summary to this file.")
-@click.option("--plain", is_flag=True, help="Print lines instead of a live picture, also in a terminal.")
+@click.option("--plain", is_flag=True, help="Print lines instead of a live display, also in a terminal.")
 def demo(
     source_name: str,
     token_provider: Path | None,

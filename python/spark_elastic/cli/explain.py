@@ -37,7 +37,7 @@ _HOLDS = ("held", "nothing_to_do", "failed", "finished")
 def explain(
     where: Where, query: str | None, stages: bool, limit: int, journal: Path | None, as_json: bool
 ) -> None:
-    """Say why the last rescale of a QUERY came about, and why there was none since; without one, of all.
+    """Say why a QUERY was last rescaled, and why it has not been since; without QUERY, say so of all.
 
     With --stages: why the latest batch stages got their parallelism. --json has the decisions, as the API has
     them.

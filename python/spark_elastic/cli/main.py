@@ -49,8 +49,8 @@ def cli() -> None:
       0  done
       1  refused, or it has failed
       2  wrong usage
-      3  no driver there, or one without spark-elastic, of another version, or not to be trusted (TLS)
-      4  not allowed: read-only, Spark's ACLs, or a login is needed or not known
+      3  no driver there, or one without spark-elastic, of another version, or with an untrusted certificate
+      4  not allowed: read-only, Spark's ACLs, or a login is needed or wrong
       5  no such query, or more than one
       6  the policy process is busy or just starting: try again
     """  # noqa: D301  # click wants the character itself

@@ -22,10 +22,10 @@ from spark_elastic.live.draw import bounds, shown
 
 @click.command(cls=DriverCommand)
 @query_argument(required=True)
-@click.option("--vertex", default="shuffle", show_default=True, help="Whose bounds are meant.")
+@click.option("--vertex", default="shuffle", show_default=True, help="The vertex whose bounds are changed.")
 @click.option("--lower", type=int, metavar="N", help="Fewest partitions; -1: no bound.")
 @click.option("--upper", type=int, metavar="N", help="Most partitions; -1: no bound.")
-@click.option("--parallelism", type=int, metavar="N", help="Exactly so many: both bounds.")
+@click.option("--parallelism", type=int, metavar="N", help="Exactly this many: both bounds.")
 @click.option("--up", is_flag=True, help="One more than now, whatever that is worth.")
 @click.option("--down", is_flag=True, help="One fewer than now, whatever that is worth.")
 @click.option("--reset", is_flag=True, help="All vertices back to the bounds that are configured.")
@@ -43,11 +43,11 @@ def rescale(
     reset: bool,
     as_json: bool,
 ) -> None:
-    """Change the bounds of a QUERY (adaptive mode); in force from one of its next micro-batches.
+    """Change the bounds of a QUERY (adaptive mode); they take effect in one of its next micro-batches.
 
-    Bounds that somebody else changes at the same moment are left as they are, with an error. --json prints
+    If somebody else changes them at the same moment, nothing is changed, and there is an error. --json prints
     the query after the change, as the API has it. Bounds that were set are kept beside the checkpoint of the
-    query, for the driver after this one as well; --reset ends that.
+    query, for later drivers as well; --reset takes them back.
     """
     ways = (lower is not None or upper is not None, parallelism is not None, up, down, reset)
     if sum(ways) != 1:

@@ -29,8 +29,8 @@ def savepoint(
 ) -> None:
     """Take a savepoint of a QUERY, wait until it is complete, and print its path.
 
-    TARGET is the folder under which it is to stand, a path or a URI of a Hadoop file system: below
-    spark.elastic.savepointDir or spark.elastic.savepoint.allowedPrefixes, without it the first.
+    TARGET is the folder under which it is written, a path or a URI of a Hadoop file system. It has to be
+    below spark.elastic.savepointDir, which is the default, or spark.elastic.savepoint.allowedPrefixes.
     --json prints the savepoint as the API has it.
     """
     driver = where.driver()

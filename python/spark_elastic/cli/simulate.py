@@ -38,15 +38,17 @@ _WRONG = 2
     type=click.Path(path_type=Path, dir_okay=False),
     help="Instead of SCENARIO: the loads, costs and settings of a decision journal.",
 )
-@click.option("--policy", "policies", multiple=True, help="Who scales; more than once to compare. [as-set]")
-@click.option("--compare", is_flag=True, help="Run every policy that there is.")
+@click.option(
+    "--policy", "policies", multiple=True, help="The policy that scales; repeat to compare. [as-set]"
+)
+@click.option("--compare", is_flag=True, help="Compare all policies.")
 @click.option("--load", "loads", multiple=True, help="NAME=LOAD: a query and its load.")
-@click.option("--hours", type=click.FloatRange(0, min_open=True), help="How long it lasts.")
-@click.option("--seed", type=int, help="What all chance follows from.")
+@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Simulated time.")
+@click.option("--seed", type=int, help="Seed of everything random.")
 @click.option("--max-lag", type=click.FloatRange(0, min_open=True), help="The objective (s).")
 @click.option("--conf", "settings", multiple=True, help="KEY=VALUE: a setting of Spark or spark-elastic.")
 @click.option("--svg", type=click.Path(path_type=Path, file_okay=False), help="Folder for pictures.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the metrics as one JSON object.")
 def simulate(
     scenario: Path | None,
     journal: Path | None,
@@ -60,11 +62,11 @@ def simulate(
     svg: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the scheduler against a simulated Spark, and tell what comes of it.
+    """Run the scheduler against a simulated Spark, and report what comes of it.
 
     SCENARIO is a YAML file with queries, cluster and settings; without one there are the queries of --load.
-    What is typed counts more than the file. The same scenario and seed give the same figures, to the last
-    digit. The exit code is 0, or 2 if something that was typed or read cannot be.
+    Options override the file. The same scenario and seed give the same metrics, to the last digit. The exit
+    code is 0, or 2 if an option or a file is invalid.
     """
     try:
         told = None if journal is None else heard(entry for _, entry in read_journal(journal))

@@ -13,16 +13,16 @@ from spark_elastic.runtime.decided_stages import STAGES_KEPT
 from spark_elastic.runtime.view import DECISIONS_KEPT
 
 _REFUSALS = {
-    400: "What was sent makes no sense; all errors are listed.",
-    403: "Not allowed: read-only, no right to modify, a page of another origin, or a name not the UI's.",
-    404: "There is no such thing.",
-    408: "The body came too slowly.",
+    400: "The request is invalid; all errors are listed.",
+    403: "Not allowed: read-only, no right to modify, a page of another origin, or a host name not the UI's.",
+    404: "Not found.",
+    408: "The body arrived too slowly.",
     409: "The mode or the state of the query does not allow it.",
     412: "If-Match names other bounds than those in force.",
     413: "The body has more than 64 KiB.",
     415: "The Content-Type is not application/json.",
     500: "It cannot be journaled, so it was not done.",
-    503: "The policy is busy, just starting, or gone: try again after the seconds in Retry-After.",
+    503: "The policy is busy, just starting, or gone: retry after the seconds in Retry-After.",
 }
 _SAVEPOINTS = (
     f"List the last {SAVEPOINTS_KEPT} savepoints of a query that were completed, the newest first; one that "
@@ -57,15 +57,15 @@ def _body(schema: Schema, *, required: bool) -> Schema:
 
 _ID = _parameter("query", TEXT, "The id of a streaming query; its dashes may be left out.", "path")
 _NR = _parameter("number", {"type": "integer", "minimum": 1}, "The number of a decision.", "path")
-_SEARCH = _parameter("search", TEXT, "Only those whose name or id has this in it.")
-_OFFSET = _parameter("offset", WHOLE, "Without so many of the first.")
+_SEARCH = _parameter("search", TEXT, "Only those whose name or id contains this.")
+_OFFSET = _parameter("offset", WHOLE, "Skip this many of the first.")
 _BEFORE = _parameter("before", WHOLE, "Only those with a lower number.")
 _AFTER = _parameter("after", WHOLE, "Only those with a higher number.")
 _SINCE = _parameter("after", {**TIME, "minimum": 0, "maximum": LATEST}, "Only what happened later.")
 
 
 def _limit(most: int) -> Schema:
-    return _parameter("limit", {"type": "integer", "minimum": 1, "maximum": most}, "At most so many.")
+    return _parameter("limit", {"type": "integer", "minimum": 1, "maximum": most}, "At most this many.")
 
 
 _ETAG = {"ETag": {"schema": TEXT, "description": "Changes with the bounds."}}
@@ -87,7 +87,7 @@ def _requirements(shown: str) -> Schema:
             requestBody=_body(ref("WantedRequirements"), required=True),
         ),
         "delete": _operation(
-            "Take back the bounds that were set: what is configured counts.",
+            "Take back the bounds that were set: the configured ones apply.",
             "Empty",
             *_CHANGE,
             412,

@@ -34,6 +34,11 @@ def one_of(literal: Any) -> Schema:
     return {"type": "string", "enum": list(get_args(literal))}
 
 
+def _said(schema: Schema, description: str) -> Schema:
+    """Describe what a schema's value means."""
+    return {**schema, "description": description}
+
+
 def _list(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
@@ -74,26 +79,37 @@ SCHEMAS: dict[str, Schema] = {
         mode={"type": "string", "enum": ["reactive", "adaptive"]},
         adviseOnly=_BOOL,
         readOnly=_BOOL,
-        ended={"type": "boolean", "description": "Whether this is what the event log has of its end."},
-        mayWrite={"type": "boolean", "description": "Whether who asks may change something."},
+        ended={
+            "type": "boolean",
+            "description": "Whether this is from the event log of an ended application.",
+        },
+        mayWrite={"type": "boolean", "description": "Whether the caller may make changes."},
         maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
-        policyRestarts=_COUNT,
-        slots=_object(now=_COUNT, desired=_or_null(_COUNT)),
+        policyRestarts=_said(_COUNT, "Policy processes before this one."),
+        slots=_object(
+            now=_COUNT,
+            desired=_said(_or_null(_COUNT), "The upper bounds of all queries together; null: one has none."),
+        ),
         executors=_list(
             _object(id=TEXT, host=TEXT, cores=_COUNT, slots=_COUNT, excluded=_BOOL, decommissioning=_BOOL)
         ),
-        queries={"type": "object", "propertyNames": _STATE, "additionalProperties": _COUNT},
+        queries={
+            "type": "object",
+            "description": "How many queries are in each state.",
+            "propertyNames": _STATE,
+            "additionalProperties": _COUNT,
+        },
     ),
     "Query": _object(
-        id=TEXT,
+        id=_said(TEXT, "The id of its checkpoint, the same in each run."),
         name=_or_null(TEXT),
-        run=TEXT,
+        run=_said(TEXT, "The id of its run."),
         state=_STATE,
         stateful=_BOOL,
         trigger=one_of(Trigger),
         triggerMs=_MS,
-        partitions=_or_null(_COUNT),
-        target=_or_null(_COUNT),
+        partitions=_said(_or_null(_COUNT), "Shuffle partitions in force; null: not known yet."),
+        target=_said(_or_null(_COUNT), "Partitions that it is on its way to; null: none."),
         requirements=ref("ResourceRequirements"),
         vertexIds={
             "type": "object",
@@ -108,8 +124,8 @@ SCHEMAS: dict[str, Schema] = {
             "description": "The slots that spark.elastic.policy lets it have; null: its bounds count alone.",
         },
         neededSlots={**_COUNT, "description": "The slots for its lower bounds."},
-        priority=INT,
-        weight=_NUMBER,
+        priority=_said(INT, "A higher one comes first where there are too few slots for all lower bounds."),
+        weight=_said(_NUMBER, "Its part where there are too few slots for all upper bounds."),
         slotSharingGroups={
             "type": "object",
             "description": "The group of each vertex: slots are shared within one, and not between them.",
@@ -122,8 +138,8 @@ SCHEMAS: dict[str, Schema] = {
             "spark.elastic.) and value.",
             "additionalProperties": TEXT,
         },
-        restarts=_COUNT,
-        rescales=_COUNT,
+        restarts=_said(_COUNT, "Retries after failures."),
+        rescales=_said(_COUNT, "Moves of its state to another number of partitions."),
         sources={**_list(TEXT), "description": "What is read, in the order of the vertices source-0, …"},
         lastBatch=_or_null(ref("Batch")),
         lastDecision=_or_null(ref("Decision")),
@@ -183,7 +199,7 @@ SCHEMAS: dict[str, Schema] = {
         slotsAfter=_or_null(_COUNT),
         partitionsBefore=_or_null(_COUNT),
         partitionsAfter=_or_null(_COUNT),
-        pausedMs=_MS,
+        pausedMs=_said(_MS, "Milliseconds for which the query did not run."),
         states=_list(_object(state=_STATE, entered=TIME, left=_or_null(TIME))),
     ),
     "Timeline": _object(
@@ -192,19 +208,22 @@ SCHEMAS: dict[str, Schema] = {
         lost=_list(_object(at=TIME, executor=TEXT, reason=TEXT)),
     ),
     "Queries": _object(queries=_list(ref("Query")), total=_COUNT),
-    "Stages": _object(stages=_list(ref("Stage")), unanswered=_COUNT),
+    "Stages": _object(
+        stages=_list(ref("Stage")),
+        unanswered=_said(_COUNT, "Questions that Spark's own rules had to decide."),
+    ),
     "Stage": _object(
         number=INT,
         at=TIME,
-        group=TEXT,
+        group=_said(TEXT, "The shuffles or the scan that were decided about together."),
         question={"type": "string", "enum": [question.__name__ for question in QUESTION_TYPES]},
-        tookUs=_COUNT,
+        tookUs=_said(_COUNT, "Microseconds of the policy process."),
         kind=one_of(DecisionKind),
         reason=TEXT,
         message=TEXT,
         before=_or_null(_COUNT),
         after=_or_null(_COUNT),
-        numbers={"type": "object"},
+        numbers=_said({"type": "object"}, "What was compared."),
         sizes=_or_null(ref("Sizes")),
     ),
     "Sizes": {
@@ -217,10 +236,15 @@ SCHEMAS: dict[str, Schema] = {
             largest=_COUNT,
             buckets=_list(_COUNT),
         ),
-        "description": "Bytes, and how many have so many, in equal steps from 0 up; of partitions "
-        "where Spark makes its own tasks of them.",
+        "description": "Bytes of tasks, or of partitions where Spark makes its own tasks of them. The "
+        "buckets count them in equal steps from 0 to the largest.",
     },
-    "Savepoint": _object(at=TIME, path=TEXT, batch=_COUNT, bytes=_COUNT),
+    "Savepoint": _object(
+        at=TIME,
+        path=TEXT,
+        batch=_said(_COUNT, "The last micro-batch in it."),
+        bytes=_said(_COUNT, "Its size."),
+    ),
     "SavepointRequest": {
         "type": "object",
         "properties": {
@@ -229,10 +253,10 @@ SCHEMAS: dict[str, Schema] = {
                 "minLength": 1,
                 "maxLength": 4096,
                 "pattern": r"\S",
-                "description": "Folder under which it is to stand: spark.elastic.savepointDir, or one below "
-                "it or below spark.elastic.savepoint.allowedPrefixes; without it spark.elastic.savepointDir.",
+                "description": "Folder under which it is written, below spark.elastic.savepointDir, which is "
+                "the default, or below spark.elastic.savepoint.allowedPrefixes.",
             },
-            "stop": {"type": "boolean", "description": "Whether the query is to end with it."},
+            "stop": {"type": "boolean", "description": "Whether the query ends with it."},
         },
         "additionalProperties": False,
     },
@@ -241,8 +265,8 @@ SCHEMAS: dict[str, Schema] = {
         error=TEXT,
         errorClass=_or_null(TEXT),
         causes=_list(TEXT),
-        offsets=TEXT,
-        reason={"type": "string", "description": "What was made of it: the code of the decision."},
+        offsets=_said(TEXT, "Up to where the failed micro-batch was to read."),
+        reason={"type": "string", "description": "The code of the decision that followed."},
     ),
     "Decision": _object(
         number=INT,
@@ -251,16 +275,16 @@ SCHEMAS: dict[str, Schema] = {
         kind=one_of(DecisionKind),
         reason=TEXT,
         message=TEXT,
-        cause={"type": "string", "description": "The id of the event."},
-        before=_or_null(INT),
-        after=_or_null(INT),
+        cause=_said(TEXT, "The id of the event that led to it."),
+        before=_said(_or_null(INT), "Partitions, slots or executors before."),
+        after=_said(_or_null(INT), "The same afterwards."),
         numbers={
             "type": "object",
             "description": "What was compared.",
             "additionalProperties": {"anyOf": [_NUMBER, TEXT]},
         },
         alternatives=_list(TEXT),
-        until=_or_null(TIME),
+        until=_said(_or_null(TIME), "Until when something is waited for, in epoch ms."),
     ),
     "Errors": {
         "type": "object",
@@ -272,10 +296,10 @@ SCHEMAS: dict[str, Schema] = {
         "required": ["errors"],
         "additionalProperties": False,
     },
-    "Empty": {"type": "object", "maxProperties": 0},
+    "Empty": {"type": "object", "description": "An object without members.", "maxProperties": 0},
     "Rescales": _object(rescales=_list(ref("Rescale"))),
     "Savepoints": _object(savepoints=_list(ref("Savepoint"))),
     "Exceptions": _object(exceptions=_list(ref("Exception"))),
     "Decisions": _object(decisions=_list(ref("Decision"))),
-    "Document": {"type": "object"},
+    "Document": {"type": "object", "description": "The OpenAPI description."},
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -83,12 +82,3 @@ def test_none_is_a_value_where_it_means_something() -> None:
     found = read_scenario("cluster: {mtbf_h: null}\nqueries: {counts: {source: {most_rows: null}}}")
     assert found.cluster.mtbf_h is None
     assert found.queries[0].source.most_rows is None
-
-
-def test_the_example_of_the_readme_is_read() -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    _, _, rest = readme.partition("A scenario (what is left out has its default):\n\n")
-    example = re.sub(r"(?m)^    ", "", rest.partition("\n\n")[0])
-    found = read_scenario(example)
-    assert found.queries[0].source.most_rows == 2_000_000
-    assert found.cluster.mtbf_h == 200

@@ -1,6 +1,6 @@
-"""Put what is generated into README.md and ARCHITECTURE.md, or with --check tell whether it is there.
+"""Put what is generated into README.md, ARCHITECTURE.md and docs/, or with --check tell whether it is there.
 
-usage: python .ci/readme_tables.py [--check]
+usage: python .ci/generated_docs.py [--check]
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "jvm-shim"))
 
 import spark_versions  # noqa: E402  # found by the line above
+from command_page import commands  # noqa: E402
+from metrics_page import metrics_tables  # noqa: E402
+from rest_page import operations  # noqa: E402
 from spark_elastic.core.query.transitions import TRANSITIONS  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
 
@@ -35,9 +38,36 @@ def states_diagram() -> str:
     return f"```mermaid\nstateDiagram-v2\n{drawn}\n```\n\n| from | to | when |\n|---|---|---|\n{rows}"
 
 
+MOST_USED = (
+    "schedulerMode",
+    "python",
+    "policy",
+    "policyFile",
+    "query.NAME.lowerBound",
+    "explicitParallelism",
+    "adaptiveScheduler.rescalePolicy",
+    "restartStrategy.type",
+    "savepointDir",
+    "adviseOnly",
+)
+"""The settings that the README shows, by the name that its row begins with."""
+
+
+def most_used_settings() -> str:
+    """Return the rows of the table of settings that most users need."""
+    head, line, *rows = markdown_table().splitlines()
+    by_name = {row.removeprefix("| `").partition("`")[0]: row for row in rows}
+    return "\n".join((head, line, *(by_name[name] for name in MOST_USED)))
+
+
 GENERATED = {
-    "README.md": {"settings": markdown_table, "versions": versions_table},
+    "README.md": {"settings": most_used_settings, "versions": versions_table},
     "ARCHITECTURE.md": {"states": states_diagram},
+    "docs/command-line.md": {"commands": commands},
+    "docs/getting-started.md": {"versions": versions_table},
+    "docs/operations.md": {"metrics": metrics_tables},
+    "docs/rest.md": {"operations": operations},
+    "docs/settings.md": {"settings": markdown_table},
 }
 
 

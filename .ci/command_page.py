@@ -1,0 +1,60 @@
+"""The reference of the command line, made from click's own description of it."""
+
+from __future__ import annotations
+
+import inspect
+
+import click
+
+from spark_elastic.cli.driver import asks_driver
+from spark_elastic.cli.main import cli
+
+
+def commands() -> str:
+    """Describe each command: its usage, what it does, its arguments' meaning and its options."""
+    context = click.Context(cli, info_name="spark-elastic")
+    found = [(name, cli.get_command(context, name)) for name in cli.list_commands(context)]
+    return "\n\n".join(_section(name, command, context) for name, command in found if command is not None)
+
+
+def _section(name: str, command: click.Command, group: click.Context) -> str:
+    context = click.Context(command, info_name=name, parent=group)
+    usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
+    options = [p for p in command.params if isinstance(p, click.Option) and p.name not in _shared()]
+    rows = [_row(option, context) for option in options]
+    parts = [f"### {name}", f"```text\n{usage}\n```", _help(command)]
+    if rows:
+        parts.append("\n".join(("| option | |", "|---|---|", *rows)))
+    if any(p.name in _shared() for p in command.params):
+        parts.append("It takes the [options that say where the driver is](#where-the-driver-is).")
+    if command.epilog:
+        parts.append(inspect.cleandoc(command.epilog))
+    return "\n\n".join(parts)
+
+
+def _shared() -> frozenset[str]:
+    """Return the names of the options that say where the driver is, which the page describes once."""
+    command = click.command()(asks_driver(lambda **_: None))
+    return frozenset(param.name for param in command.params if param.name is not None)
+
+
+def _help(command: click.Command) -> str:
+    """Return the help of a command, the parts in it that click does not wrap as blocks of text."""
+    blocks = inspect.cleandoc(command.help or "").split("\n\n")
+    return "\n\n".join(
+        "```text\n" + block.removeprefix("\b\n") + "\n```" if block.startswith("\b") else _escaped(block)
+        for block in blocks
+    )
+
+
+def _row(option: click.Option, context: click.Context) -> str:
+    record = option.get_help_record(context)
+    assert record is not None, f"{option.name} is hidden"
+    names, text = record
+    cell = " ".join(text.split()).replace("|", "\\|")
+    return f"| `{names.replace('|', chr(92) + '|')}` | {_escaped(cell)} |"
+
+
+def _escaped(text: str) -> str:
+    """Keep what looks like markup, such as [default: 20] and <FILE>, from being taken for some."""
+    return text.replace("<", "&lt;").replace("[", "\\[").replace("*", "\\*")

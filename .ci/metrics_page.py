@@ -1,0 +1,34 @@
+"""The reference of the metrics, made from those of an application without queries."""
+
+from __future__ import annotations
+
+from spark_elastic.rest.metrics import metrics
+from spark_elastic.runtime.view import DECISION_BUCKETS, Totals, View
+from spark_elastic.settings import Settings
+
+
+def metrics_tables() -> str:
+    """List every metric by the name that Prometheus knows."""
+    empty = View(
+        at=0,
+        application="",
+        application_name="",
+        spark_version="",
+        settings=Settings(),
+        restarts=0,
+        slots=0,
+        executors=(),
+        usable={},
+        usual_slots=1,
+        queries={},
+        decisions=(),
+        totals=Totals(
+            rescales={},
+            paused={},
+            queries={},
+            decision_buckets=(0,) * (len(DECISION_BUCKETS) + 1),
+            decision_seconds=0.0,
+        ),
+    )
+    rows = [f"| `spark_elastic_{metric.name}` | {metric.kind} | {metric.doc} |" for metric in metrics(empty)]
+    return "\n".join(("| metric | kind | |", "|---|---|---|", *rows))

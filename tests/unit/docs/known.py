@@ -1,0 +1,65 @@
+"""Which test runs a command that the docs show, or why none does.
+
+The first pattern that a whole command matches counts.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class RunBy:
+    """A test, and what in its file shows that it runs the command."""
+
+    file: str
+    words: str
+
+
+@frozen
+class NotRun:
+    """Why no test here can run it."""
+
+    reason: str
+
+
+_DRIVER_COMMANDS = "tests/unit/cli/test_driver_commands.py"
+_GETTING_STARTED = "integration/docs/test_getting_started.py"
+_NO_INDEX = NotRun("installs the released wheel; the tests run the checkout's own")
+_BENCH = "measures for minutes to hours"
+
+KNOWN: dict[str, RunBy | NotRun] = {
+    r"spark-elastic doctor": RunBy(_GETTING_STARTED, "spark-elastic doctor"),
+    r"spark-elastic conf --format defaults": RunBy(_GETTING_STARTED, "spark-elastic conf --format defaults"),
+    r"spark-elastic conf --mode reactive": RunBy(_GETTING_STARTED, "spark-elastic conf --mode reactive"),
+    r"spark-elastic jar": RunBy("tests/unit/cli/test_commands.py", 'run("jar"'),
+    r"spark-elastic status( .*)?": RunBy("integration/streaming/test_cli.py", '"status"'),
+    r"spark-elastic watch( .*)?": RunBy(_DRIVER_COMMANDS, '"watch"'),
+    r"spark-elastic explain( .*)?": RunBy(_DRIVER_COMMANDS, '"explain"'),
+    r"spark-elastic rescale .*": RunBy(_DRIVER_COMMANDS, '"rescale"'),
+    r"spark-elastic savepoint .*": RunBy("tests/unit/cli/test_savepoint_commands.py", '"savepoint"'),
+    r"spark-elastic stop .*": RunBy("tests/unit/cli/test_savepoint_commands.py", '"stop"'),
+    r"spark-elastic simulate --load .*": RunBy("tests/unit/docs/test_examples.py", "_SIMULATED"),
+    r"spark-elastic simulate --journal .*": RunBy("tests/unit/cli/test_simulate.py", '"--journal"'),
+    r"spark-elastic simulate scenario.yaml .*": RunBy("tests/unit/cli/test_simulate.py", '"--compare"'),
+    r"spark-submit --master yarn .*": RunBy(
+        "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'
+    ),
+    r"spark-submit SUBSTITUTED app.py": RunBy(_GETTING_STARTED, "spark-submit $("),
+    r"spark-shell SUBSTITUTED": RunBy(_GETTING_STARTED, "spark-shell $("),
+    r"\$SPARK_HOME/sbin/start-history-server.sh": RunBy(
+        "integration/browser/test_history_server.py", "SPARK_DAEMON_CLASSPATH"
+    ),
+    r"\$SPARK_HOME/sbin/start-connect-server.sh SUBSTITUTED": RunBy(
+        "integration/connect/server.py", "org.apache.spark.sql.connect.service.SparkConnectServer"
+    ),
+    r"curl -s .*/savepoints": RunBy("tests/unit/rest/test_savepoints.py", "/savepoints"),
+    r"curl -s .*": RunBy("integration/cluster/rescale.sh", "resource-requirements"),
+    r"jq -r? ?.*|sed -i .*|cat bounds.json": NotRun("only shows or edits what the command before it gave"),
+    r"make demo|spark-elastic demo": NotRun("takes two minutes; tests/unit/demo tests its parts"),
+    r"make bench-(core|simulate|batch)( .*)?": NotRun(
+        f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
+    ),
+    r"make bench-(rescale|rest)": NotRun(f"{_BENCH} of a cluster"),
+    r"pip install .*": _NO_INDEX,
+}

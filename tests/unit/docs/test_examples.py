@@ -1,0 +1,74 @@
+"""The examples in README and docs are what the programs that read them take."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from spark_elastic.cli.main import cli
+from spark_elastic.policy_file import load_policy
+from spark_elastic.settings import load
+from spark_elastic.simulator.scenario_file import read_scenario
+from spark_elastic.spark_conf import PLUGIN, PLUGINS, read_properties
+from tests.unit.docs.known import KNOWN
+from tests.unit.docs.pages import GUIDE, Block
+from tests.unit.docs.shell import commands
+
+_SIMULATED = next(pattern for pattern in KNOWN if pattern.startswith("spark-elastic simulate --load"))
+
+
+def blocks(language: str) -> list[Block]:
+    return [block for page in GUIDE for block in page.blocks if block.language == language]
+
+
+def having(language: str, words: str) -> list[Block]:
+    return [block for block in blocks(language) if words in block.text]
+
+
+@pytest.mark.parametrize("block", blocks("properties"), ids=str)
+def test_settings_can_be_used_as_they_stand(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "spark-defaults.conf"
+    file.write_text(block.text, encoding="utf-8")
+    conf = read_properties(file)
+    load(conf)
+    assert conf.get(PLUGINS, PLUGIN) == PLUGIN
+
+
+@pytest.mark.parametrize("block", having("yaml", "version: 1"), ids=str)
+def test_a_policy_file_can_be_read(block: Block) -> None:
+    assert load_policy(block.text.encode()).queries
+
+
+def test_the_scenario_can_be_read() -> None:
+    (block,) = having("yaml", "trigger_s")
+    found = read_scenario(block.text)
+    assert found.queries[0].source.most_rows == 2_000_000
+    assert found.cluster.mtbf_h == 200
+
+
+def test_every_yaml_is_one_of_those() -> None:
+    for block in blocks("yaml"):
+        assert {"version", "queries", "groups"} & set(yaml.safe_load(block.text)), str(block)
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_python_compiles(block: Block) -> None:
+    compile(block.text, str(block), "exec")
+
+
+def test_the_simulation_that_is_shown_runs(tmp_path: Path) -> None:
+    (shown,) = (
+        command
+        for block in blocks("shell")
+        for command in commands(block)
+        if re.fullmatch(_SIMULATED, " ".join(command))
+    )
+    *words, folder = shown[1:]
+    assert folder == "pictures"
+    result = CliRunner().invoke(cli, [*words, str(tmp_path), "--hours", "0.2"])
+    assert result.exit_code == 0, result.output
+    assert sorted(file.stem for file in tmp_path.iterdir()) == ["autoscale", "flink"]

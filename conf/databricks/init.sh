@@ -29,7 +29,7 @@
 # If it fails, it says so in /var/log/spark-elastic/databricks.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=aa30ef1f6d088fa297fa0f88b0177df2a2ac002a8fef0c339029a9958012d016
+readonly FINGERPRINT=3452d0a7bdd2c860781a9cb53910897688402ba85cce0736e5d62b77c394e459
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false
@@ -256,7 +256,6 @@ install() {
     return
   fi
   CHANGED=true
-  rm -f "$INSTALLED"
   stage "$wanted"
   unpack_jars
   if [ "$wanted" = all ]; then

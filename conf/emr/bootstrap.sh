@@ -35,7 +35,7 @@
 # If it fails, it says so in /var/log/spark-elastic/emr.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=8049cadccdbee3ae69f43e9108e793ec6a1cdfbae099c21830932507971e48b1
+readonly FINGERPRINT=34b6bfb4847e361c8281ebd1c0d0b187589867f50015fb3e5928a5e37cc26d9f
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false
@@ -262,7 +262,6 @@ install() {
     return
   fi
   CHANGED=true
-  rm -f "$INSTALLED"
   stage "$wanted"
   unpack_jars
   if [ "$wanted" = all ]; then

@@ -218,7 +218,6 @@ install() {
     return
   fi
   CHANGED=true
-  rm -f "$INSTALLED"
   stage "$wanted"
   unpack_jars
   if [ "$wanted" = all ]; then

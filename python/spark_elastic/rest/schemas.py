@@ -83,6 +83,10 @@ SCHEMAS: dict[str, Schema] = {
             _object(id=TEXT, host=TEXT, cores=_COUNT, slots=_COUNT, excluded=_BOOL, decommissioning=_BOOL)
         ),
         queries={"type": "object", "propertyNames": _STATE, "additionalProperties": _COUNT},
+        parts={
+            **_list(_object(name=TEXT, on=_BOOL, reason=_or_null(TEXT))),
+            "description": "What the plugin can do here, and why not all; empty: not told.",
+        },
     ),
     "Query": _object(
         id=TEXT,

@@ -1,7 +1,7 @@
 """The recipes for applications on Kubernetes itself: spark-submit, the Spark operator, and the image.
 
-Kubernetes' own objects, and the pod inside of a SparkApplication, are held against its published schemas. That of
-a SparkApplication is in no package, and too large to stand here: OPERATOR_FIELDS has the fields that are used.
+Kubernetes' own objects, and the pod inside of a SparkApplication, are held against its published schemas. The
+one of a SparkApplication is in no package and too large to stand here: OPERATOR_FIELDS has the fields in use.
 """
 
 from __future__ import annotations

@@ -68,21 +68,27 @@ def jar_name(kind: str, version: str = __version__) -> str:
     return f"spark-elastic_{kind}-{version}.jar"
 
 
-def write_wheel(folder: Path, jars: tuple[str, ...] = JARS, version: str = __version__) -> Path:
-    """Write a wheel of ours: the package, its jars, and what pip wants to know of it."""
+def write_wheel(
+    folder: Path,
+    jars: tuple[str, ...] = JARS,
+    version: str = __version__,
+    more: Mapping[str, bytes] | None = None,
+) -> Path:
+    """Write a wheel of ours: the package, its jars, `more` files by name, and what pip wants to know."""
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / WHEEL.replace(__version__, version)
     info = f"spark_elastic-{version}.dist-info"
-    files = {
+    files: dict[str, str | bytes] = {
         "spark_elastic/__init__.py": f'__version__ = "{version}"\n',
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: spark-elastic\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         **{f"spark_elastic/jars/{jar_name(kind, version)}": f"jar for {kind}" for kind in jars},
+        **(more or {}),
     }
     files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
+        for name, content in files.items():
+            archive.writestr(name, content)
     return wheel
 
 
@@ -145,6 +151,12 @@ class Machine:
             index=str(self.folder / "index"), trouble=str(self.trouble),
         )  # fmt: skip
         path.write_text(text)
+        path.chmod(0o755)
+
+    def put_real_python(self, path: Path) -> None:
+        """Put this Python there, with the packages that it has, pip among them."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         path.chmod(0o755)
 
     def put_aws(self) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -283,10 +282,7 @@ def test_pip_itself_takes_the_wheels_by_their_checksums(machine: Machine, right:
         assert line in text
         at = text.index(line) + len(line)
         script.write_text(text[:at] + "0" * 64 + text[at + 64 :])
-    python = machine.root / "databricks" / "python" / "bin" / "python"
-    python.unlink()
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
+    machine.put_real_python(machine.root / "databricks" / "python" / "bin" / "python")
     result = machine.run(script)
     assert (machine.root / CONF).exists() == right, result.stdout
     assert ("DO NOT MATCH THE HASHES" in machine.log("databricks")) != right

@@ -73,7 +73,7 @@ def _settings(file: Path | None) -> list[checks.Check]:
         *checks.settings(conf, file),
         *checks.policy_file(conf),
         checks.plugin(conf, file),
-        *checks.class_path(conf, spark_version()),
+        *checks.class_path(conf, spark_version(), spark_home()),
         checks.dynamic_allocation(conf),
         checks.checkpoints(conf),
         checks.policy_python(conf, os.environ),

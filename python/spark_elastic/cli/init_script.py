@@ -89,7 +89,15 @@ def _files(place: str | None, folder: Path | None) -> Files:
                 f"{place} cannot be read here, so nobody knows the checksums of what is there: name a folder "
                 "with the same files with --files"
             )
-    return from_index(__version__) if folder is None else read_files(folder, __version__)
+    if folder is None:
+        return from_index(__version__)
+    files = read_files(folder, __version__)
+    jars = [name for name in files.checksums if name.endswith(".jar")]
+    if place is None and jars:
+        raise FilesError(
+            f"{jars[0]} is in no index: say with --from where the machines find it, or remove it"
+        )
+    return files
 
 
 def _write(text: str, output: Path | None) -> None:

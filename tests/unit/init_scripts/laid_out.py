@@ -178,7 +178,8 @@ class Machine:
         mode: str = "reactive",
     ) -> Path:
         """Write a script for the files in `files`, which the machine finds in `place`; None: in an index."""
-        found = from_index(__version__) if place is None else read_files(files or self.files, __version__)
+        folder = files or (None if place is None else self.files)
+        found = from_index(__version__) if folder is None else read_files(folder, __version__)
         order = Order(platform=PLATFORMS[platform], mode=mode, files=found, place=place, strict=strict)
         path = self.folder / f"{platform}.sh"
         path.write_text(script(order))

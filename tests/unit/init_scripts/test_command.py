@@ -106,6 +106,15 @@ def test_a_folder_that_does_not_fit_is_refused(tmp_path: Path, names: tuple[str,
     assert said in " ".join(result.output.split())
 
 
+def test_an_index_has_no_jars_that_stand_alone(tmp_path: Path) -> None:
+    write_wheel(tmp_path)
+    assert "--hash=sha256:" in run("databricks", "--files", tmp_path).output
+    (tmp_path / jar_name("4.0_2.13")).write_text("jar")
+    result = run("databricks", "--files", tmp_path)
+    assert result.exit_code == 2
+    assert f"{jar_name('4.0_2.13')} is in no index" in " ".join(result.output.split())
+
+
 def test_what_a_place_is_called_reaches_bash_as_it_was_typed(tmp_path: Path) -> None:
     write_wheel(tmp_path)
     place = "/Volumes/it's $(here)/x y"

@@ -237,6 +237,14 @@ def test_a_python_without_pip_is_named(machine: Machine) -> None:
     harmless(machine, f"{python} has no pip: ", strict=False)
 
 
+def test_a_disk_that_cannot_be_written_keeps_no_cluster_from_starting(machine: Machine) -> None:
+    machine.put("opt", "a file in the place of the folder")
+    result = machine.run(machine.write("databricks"))
+    assert result.returncode == 0
+    assert "error: line " in machine.log("databricks")
+    assert machine.run(machine.write("databricks", strict=True)).returncode == 1
+
+
 def test_another_platform_is_told_from_databricks(machine: Machine) -> None:
     harmless(machine, "DB_IS_DRIVER is '', not TRUE or FALSE", strict=False, DB_IS_DRIVER="")
 
@@ -256,6 +264,20 @@ def test_from_an_index_this_version_is_asked_for(machine: Machine) -> None:
     assert "--only-binary=:all:" in download
     assert "--require-hashes" not in download
     assert placed(machine) == [jar_name("3.5_2.12")]
+
+
+@pytest.mark.parametrize("role", ["TRUE", "FALSE"])
+def test_from_an_index_files_are_taken_by_their_checksums_if_those_are_known(
+    machine: Machine, role: str
+) -> None:
+    index = write_wheel(machine.folder / "index").parent
+    (index / "attrs-25.3.0-py3-none-any.whl").write_bytes((index / WHEEL).read_bytes())
+    succeed(machine, machine.write("databricks", place=None, files=index), DB_IS_DRIVER=role)
+    downloads = [call for call in machine.calls if " download " in call or " install " in call]
+    assert len(downloads) == (2 if role == "TRUE" else 1)
+    assert all("--require-hashes" in call for call in downloads)
+    # A worker needs what is ours alone.
+    assert ("--no-deps" in downloads[0]) == (role == "FALSE")
 
 
 def test_files_may_have_a_jar_of_their_own(machine: Machine) -> None:

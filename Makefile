@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars wheel test test-unit test-integration test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
+.PHONY: help machine venv jar jars wheel release-check test test-unit test-integration test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ wheel: jars ## build dist/*.whl, with the jars inside
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t wheel
 
+release-check: jars ## build wheel and source distribution, and tell whether they can be released (needs the index of packages)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
+	$(BIN)/python .ci/release_check.py
+
 test: jar ## run all tests but the slow ones
 	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist loadfile
 
@@ -57,7 +61,7 @@ test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all
 lint: venv machine docs ## check style, types, the import rule, the layout of Scala and the docs
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/site_files.py
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/site_files.py .ci/release_check.py
 	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
 	$(BIN)/python jvm-shim/scalafmt.py
 	$(BIN)/python .ci/generated_docs.py --check

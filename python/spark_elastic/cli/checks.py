@@ -165,8 +165,11 @@ def plugin(conf: Mapping[str, str], file: Path) -> Check:
     )
 
 
-def class_path(conf: Mapping[str, str], version: str | None) -> list[Check]:
-    """Check that the driver will find the plugin's class, in the jar of this version."""
+def class_path(conf: Mapping[str, str], version: str | None, home: Path | None) -> list[Check]:
+    """Check that the driver will find the plugin's class, in the jar of this version.
+
+    It may be named in the settings, or stand beside Spark's own jars in the folder `home`.
+    """
     if not has_plugin(conf):
         return []
     try:
@@ -175,8 +178,9 @@ def class_path(conf: Mapping[str, str], version: str | None) -> list[Check]:
         return []  # said by the check of the jar
     on_driver = has_jar(conf.get(DRIVER_CLASS_PATH, ""), os.pathsep)
     on_all = has_jar(conf.get(JARS, ""), ",")
+    beside = [str(jar) for jar in (home / "jars").glob("spark-elastic_*.jar")] if home is not None else []
     results = []
-    for entry in {*on_driver, *on_all}:
+    for entry in {*on_driver, *on_all, *beside}:
         path = Path(unquote(urlsplit(entry).path))
         if path.name != wanted.name:
             results.append(
@@ -184,7 +188,7 @@ def class_path(conf: Mapping[str, str], version: str | None) -> list[Check]:
             )
         elif urlsplit(entry).scheme in ("", "file", "local") and not path.exists():
             results.append(Check.fail("class path", f"{entry} does not exist", f"replace it by {wanted}"))
-    if not on_driver and not on_all:
+    if not on_driver and not on_all and not beside:
         results.append(
             Check.fail(
                 "class path", "the driver has no jar of spark-elastic", f"add {DRIVER_CLASS_PATH} {wanted}"

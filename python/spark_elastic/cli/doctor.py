@@ -10,33 +10,52 @@ from pathlib import Path
 import attrs
 import click
 
-from spark_elastic.cli import checks
+from spark_elastic.cli import checks, live_checks
+from spark_elastic.cli.driver import DriverCommand, Where, asks_driver
 from spark_elastic.cli.installation import spark_home, spark_version
+from spark_elastic.live.draw import shown
 from spark_elastic.spark_conf import default_properties_file, read_properties
 
 
-@click.command()
+@click.command(cls=DriverCommand)
+@click.option(
+    "--live", is_flag=True, help="Ask a running application which parts are on, and why others are off."
+)
 @click.option(
     "--properties-file",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Check the settings in this file.  [default: Spark's spark-defaults.conf, if there is one]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of checks.")
-def doctor(properties_file: Path | None, as_json: bool) -> None:
+@asks_driver
+def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool) -> None:
     """Check Java, Python, Spark, the jar and the settings; say what to change.
 
-    The exit code is 1 if a check fails; warnings do not count.
+    With --live, --url or --app a running application is asked instead: on somebody's own build of Spark, such
+    as Databricks' or EMR's, parts of the plugin can be off. The exit code is 1 if a check fails; warnings do
+    not count.
     """
-    results = [checks.python(), checks.java(), checks.spark(spark_version()), checks.jar(spark_version())]
-    results += _settings(properties_file or default_properties_file(os.environ, spark_home()))
+    if live or where.url is not None or where.app is not None:
+        if properties_file is not None:
+            raise click.UsageError(
+                "--live asks a driver, --properties-file is read here: leave one of them out"
+            )
+        results = live_checks.checks(where.driver())
+    else:
+        results = _of_this_machine(properties_file)
     if as_json:
         click.echo(json.dumps([attrs.asdict(result) for result in results], indent=2))
     else:
         for result in results:
             change = f": {result.change}" if result.change else ""
-            click.echo(f"{result.status:4}  {result.check:12}  {result.found}{change}")
+            click.echo(shown(f"{result.status:4}  {result.check:12}  {result.found}{change}"))
     if any(result.status == "fail" for result in results):
         sys.exit(1)
+
+
+def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:
+    results = [checks.python(), checks.java(), checks.spark(spark_version()), checks.jar(spark_version())]
+    return results + _settings(properties_file or default_properties_file(os.environ, spark_home()))
 
 
 def _settings(file: Path | None) -> list[checks.Check]:
@@ -54,7 +73,7 @@ def _settings(file: Path | None) -> list[checks.Check]:
         *checks.settings(conf, file),
         *checks.policy_file(conf),
         checks.plugin(conf, file),
-        *checks.class_path(conf, spark_version()),
+        *checks.class_path(conf, spark_version(), spark_home()),
         checks.dynamic_allocation(conf),
         checks.checkpoints(conf),
         checks.policy_python(conf, os.environ),

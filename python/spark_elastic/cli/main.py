@@ -15,14 +15,14 @@ except ModuleNotFoundError as missing:
 from spark_elastic import __version__
 
 _COMMANDS = (
-    *("demo", "conf", "jar", "doctor"),
+    *("demo", "conf", "jar", "init-script", "doctor"),
     *("status", "watch", "explain", "history", "rescale", "savepoint", "stop"),
     *("replay", "simulate", "completion"),
 )
 
 
 class _Commands(click.Group):
-    """Finds a command NAME as ``spark_elastic.cli.NAME:NAME``."""
+    """Finds a command NAME as ``spark_elastic.cli.NAME:NAME``, with _ for each -."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in _COMMANDS if find_spec(_module(name)) is not None]
@@ -30,13 +30,17 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command = getattr(import_module(_module(cmd_name)), cmd_name)
+        command = getattr(import_module(_module(cmd_name)), _python_name(cmd_name))
         assert isinstance(command, click.Command)
         return command
 
 
 def _module(name: str) -> str:
-    return f"spark_elastic.cli.{name}"
+    return f"spark_elastic.cli.{_python_name(name)}"
+
+
+def _python_name(command: str) -> str:
+    return command.replace("-", "_")
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

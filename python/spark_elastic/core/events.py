@@ -116,7 +116,10 @@ class Event:
 
 @frozen(kw_only=True)
 class Snapshot(Event):
-    """The world as it is: the first event of a process, and the only one that is not a change."""
+    """The world as it is: the first event of a process, and the only one that is not a change.
+
+    `parts` has what the shim can do: by the name of each part why it is off, "" if it is on. Empty: not told.
+    """
 
     application: str
     application_name: str
@@ -124,6 +127,7 @@ class Snapshot(Event):
     conf: Mapping[str, str] = field(factory=dict)
     executors: tuple[ExecutorInfo, ...] = ()
     queries: tuple[QueryInfo, ...] = ()
+    parts: Mapping[str, str] = field(factory=dict)
 
 
 @frozen(kw_only=True)

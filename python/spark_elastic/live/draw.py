@@ -21,8 +21,9 @@ _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 
 def draw_snapshot(snapshot: Snapshot) -> RenderableType:
-    """Draw slots, executors and queries."""
-    return Group(_slots(snapshot.overview), draw_queries(snapshot), *_own_settings(snapshot.queries))
+    """Draw slots, executors and queries, and what is off."""
+    overview, queries = snapshot.overview, snapshot.queries
+    return Group(_slots(overview), draw_queries(snapshot), *_own_settings(queries), *_parts_off(overview))
 
 
 def draw_log(lines: Iterable[str]) -> RenderableType:
@@ -72,6 +73,14 @@ def _executor(executor: Json) -> Text:
     return Text.assemble(
         (f"{'■' * slots or '□'} ", style), f"executor {shown(executor['id'])}", (note, style), "   "
     )
+
+
+def _parts_off(overview: Json) -> Iterable[RenderableType]:
+    """Say which parts do not fit this build of Spark."""
+    for part in overview["parts"]:
+        if not part["on"]:
+            reason = shown(part["reason"])
+            yield Text.assemble(("without ", "dim"), (shown(part["name"]), "bold"), f": {reason}")
 
 
 def _own_settings(queries: Iterable[Json]) -> Iterable[RenderableType]:

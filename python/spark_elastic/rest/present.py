@@ -56,6 +56,9 @@ def overview(view: View) -> Json:
             for executor in view.executors
         ],
         "queries": states,
+        "parts": [
+            {"name": name, "on": not reason, "reason": reason or None} for name, reason in view.parts.items()
+        ],
     }
 
 

@@ -99,6 +99,10 @@ SCHEMAS: dict[str, Schema] = {
             "propertyNames": _STATE,
             "additionalProperties": _COUNT,
         },
+        parts={
+            **_list(_object(name=TEXT, on=_BOOL, reason=_or_null(TEXT))),
+            "description": "What the plugin can do here, and why not all; empty: not told.",
+        },
     ),
     "Query": _object(
         id=_said(TEXT, "The id of its checkpoint, the same in each run."),

@@ -211,6 +211,7 @@ class Board:
             application=snapshot.application,
             application_name=snapshot.application_name,
             spark_version=snapshot.spark_version,
+            parts=snapshot.parts,
             settings=settings,
             restarts=self.restarts,
             slots=scheduler.slots.total,

@@ -41,13 +41,15 @@ class Totals:
 class View:
     """The policy at one moment, `at` (epoch ms). `decisions` has the newest last.
 
-    `usable` has the slots of each executor that has any, `usual_slots` is what one has that is still to come.
+    `parts` is as in the snapshot of the shim. `usable` has the slots of each executor that has any,
+    `usual_slots` is what one has that is still to come.
     """
 
     at: int
     application: str
     application_name: str
     spark_version: str
+    parts: Mapping[str, str]
     settings: Settings
     restarts: int
     slots: int

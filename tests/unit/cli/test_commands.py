@@ -58,7 +58,7 @@ def test_the_group_lists_its_commands() -> None:
     result = run("--help")
     assert result.exit_code == 0
     asking = ("status", "watch", "explain", "history", "rescale", "savepoint", "stop")
-    for name in ("conf", "jar", "doctor", "replay", "demo", "completion", *asking):
+    for name in ("conf", "jar", "init-script", "doctor", "replay", "demo", "completion", *asking):
         assert f"\n  {name} " in result.output
     assert run("moonrose").exit_code == 2
     assert "\n    5  no such query" in result.output
@@ -217,6 +217,22 @@ def test_doctor_takes_one_place_of_the_jar_for_enough(tmp_path: Path, installati
     )
     _, states, _ = doctor("--properties-file", file)
     assert states["class path"] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("name", "state"), [(NAME, "ok"), ("spark-elastic_4.2_2.13-0.0.1.jar", "fail")], ids=["ours", "older"]
+)
+def test_doctor_finds_a_jar_beside_sparks_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, state: str
+) -> None:
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    for jar in ("spark-core_2.13-4.2.0.jar", name):
+        (tmp_path / "spark" / "jars" / jar).touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    file = properties(tmp_path, **{PLUGINS: PLUGIN, "spark.elastic.python": sys.executable})
+    _, states, said = doctor("--properties-file", file)
+    assert states["class path"] == [state]
+    assert ("is of another version" in said) == (state == "fail")
 
 
 @pytest.mark.parametrize("name", [NAME, "spark-elastic_4.2_2.13-0.0.1.jar"])

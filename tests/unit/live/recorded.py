@@ -26,11 +26,12 @@ def event(kind: type[ev.Event], **fields: Any) -> EventEntry:
     return EventEntry(event=kind(**{"id": "s9", "at": START, **fields}))
 
 
-def snapshot(executors: int = 2) -> EventEntry:
+def snapshot(executors: int = 2, parts: Mapping[str, str] | None = None) -> EventEntry:
     infos = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in range(executors)]
     return event(
-        ev.Snapshot, application="app-1", application_name="test", spark_version="4.2.0", executors=infos
-    )
+        ev.Snapshot, application="app-1", application_name="test", spark_version="4.2.0", executors=infos,
+        parts=parts or {},
+    )  # fmt: skip
 
 
 def submitted(query: str) -> EventEntry:

@@ -36,6 +36,13 @@ def test_a_query_says_how_far_its_furthest_partition_is_behind() -> None:
     assert "–" in other
 
 
+def test_parts_that_are_off_are_said_with_their_reason() -> None:
+    told = snapshot(parts={"savepoints": "", "rescales of state": "no [red]Mover[/red]"})
+    shown = drawn(read(header(), told))
+    assert "without rescales of state: no [red]Mover[/red]" in shown
+    assert "savepoints" not in shown
+
+
 def test_where_no_source_says_it_there_is_no_column_for_it() -> None:
     assert "offsets behind" not in drawn(recorded_of(None, None))
 

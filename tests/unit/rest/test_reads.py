@@ -35,6 +35,14 @@ def test_the_overview_shows_mode_slots_executors_and_states(api: World) -> None:
     assert shown["application"] == {"id": "app-1", "name": "test"}
 
 
+def test_the_overview_shows_which_parts_are_on_and_why_others_are_off() -> None:
+    with world(parts={"savepoints": "", "warm-up": "no Warm"}) as running:
+        assert running.get(f"{API}/overview").json["parts"] == [
+            {"name": "savepoints", "on": True, "reason": None},
+            {"name": "warm-up", "on": False, "reason": "no Warm"},
+        ]
+
+
 def test_queries_are_listed_and_shown_one_by_one(api: World) -> None:
     listed = api.get(f"{API}/queries").json["queries"]
     assert [(q["id"], q["name"], q["state"]) for q in listed] == [

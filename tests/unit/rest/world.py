@@ -202,6 +202,7 @@ def world(
     *,
     journal: Callable[[], Journal] = lambda: Journal(None),
     queries: Iterable[ev.QueryFacts] = (COUNTS,),
+    parts: Mapping[str, str] | None = None,
     begun: bool = True,
 ) -> Iterator[World]:
     """Give a policy with two executors of two cores; without `begun` it knows nothing yet."""
@@ -222,7 +223,8 @@ def world(
         running = World(shim, board)
         if begun:
             executors = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in (1, 2)]
-            first = {**snapshot(executors), "conf": dict(ADAPTIVE if conf is None else conf)}
+            told = {"conf": dict(ADAPTIVE if conf is None else conf), "parts": parts or {}}
+            first = {**snapshot(executors), **told}
             running.send(ev.Snapshot, **first)
             for facts in queries:
                 running.send(ev.QuerySubmitted, facts=facts, run="r1")

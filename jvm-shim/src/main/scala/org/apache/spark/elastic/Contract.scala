@@ -59,7 +59,8 @@ private[spark] case class Snapshot(
     sparkVersion: String,
     conf: Map[String, String],
     executors: Seq[ExecutorInfo],
-    queries: Seq[QueryInfo])
+    queries: Seq[QueryInfo],
+    parts: Map[String, String] = Map.empty)
     extends Event
 
 private[spark] case class ExecutorAdded(executor: String, host: String, cores: Int) extends Event

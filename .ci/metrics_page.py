@@ -14,6 +14,7 @@ def metrics_tables() -> str:
         application="",
         application_name="",
         spark_version="",
+        parts={},
         settings=Settings(),
         restarts=0,
         slots=0,

@@ -101,15 +101,19 @@ def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_a_changed_source_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "build.sbt").write_text("")
-    source = tmp_path / "jvm-shim" / "src" / "main" / "A.scala"
+    source = tmp_path / "jvm-shim" / "src" / "main" / "scala" / "A.scala"
     source.parent.mkdir(parents=True)
     source.write_text("class A")
+    other = source.parent.parent / "scala-of-another-spark" / "B.scala"
+    other.parent.mkdir()
     monkeypatch.setattr(build_jar, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(build_jar, "SOURCES", source.parent)
+    monkeypatch.setattr(build_jar, "SOURCES", other.parent.parent)
     row = spark_versions.supported()[0]
     before = build_jar.fingerprint(row, "1.0")
     assert build_jar.fingerprint(row, "1.0") == before
     assert build_jar.fingerprint(row, "1.1") != before
+    other.write_text("class B")
+    assert build_jar.fingerprint(row, "1.0") == before
     source.write_text("class B")
     assert build_jar.fingerprint(row, "1.0") != before
 

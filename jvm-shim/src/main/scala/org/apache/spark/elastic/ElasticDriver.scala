@@ -153,7 +153,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
     private def snapshot(appId: String): Snapshot = {
       val conf = sc.conf.getAll.filter { case (key, _) => Shim.shown(key) }.toMap
-      Snapshot(appId, sc.appName, sc.version, conf, listener.executors, queries.views)
+      Snapshot(appId, sc.appName, sc.version, conf, listener.executors, queries.views, Linkage.parts)
     }
 
     private def act(action: Action): Unit = action match {

@@ -64,13 +64,16 @@ private[spark] object Linkage extends Logging {
   /** Why nothing of ours can work with this Spark, if so. */
   def problem: Option[String] = differs.get(None)
 
-  def has(part: Part): Boolean = !absent(part) && !differs.contains(Some(part))
+  def has(part: Part): Boolean = whyOff(part).isEmpty
 
   /** @throws IllegalStateException if this part is off */
-  def need(part: Part): Unit = {
-    if (absent(part)) throw new IllegalStateException(s"Spark $SPARK_VERSION has no way for ${part.name}")
-    differs.get(Some(part)).foreach(what => throw new IllegalStateException(what))
-  }
+  def need(part: Part): Unit = whyOff(part).foreach(what => throw new IllegalStateException(what))
+
+  /** Why each part is off, by its name; an empty text for those that are on. */
+  def parts: Map[String, String] = Part.All.map(part => part.name -> whyOff(part).getOrElse("")).toMap
+
+  private def whyOff(part: Part): Option[String] =
+    if (absent(part)) Some(s"Spark $SPARK_VERSION has no way for it") else differs.get(Some(part))
 
   /** Writes the record. Called by the build with the file to write, for the Spark that it compiles with. */
   def main(args: Array[String]): Unit = {

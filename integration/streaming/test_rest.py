@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from integration.spark_minor import MOVES_STATE, SPARK_MINOR
 from integration.streaming.driver import Driver, policies_of
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
@@ -96,6 +97,7 @@ def bounds(lower: int, upper: int) -> dict[str, Any]:
     return {"shuffle": {"parallelism": {"lowerBound": lower, "upperBound": upper}}, "source-0": none}
 
 
+@pytest.mark.skipif(not MOVES_STATE, reason="the count of its stateful query cannot be changed")
 def test_a_client_written_for_flink_reads_the_bounds_changes_them_and_puts_them_back(
     application: Application,
 ) -> None:
@@ -151,7 +153,9 @@ def test_metrics_can_be_collected(application: Application) -> None:
 
 
 def test_paths_with_tricks_lead_nowhere(application: Application) -> None:
-    for path in ("/%2e%2e/%2e%2e/jobs/", "/..%2f..%2fjobs", "//overview", "/a\\b", "/%00"):
+    # The Jetty of earlier versions takes this for a path of Spark's own pages.
+    encoded = ("/..%2f..%2fjobs",) if SPARK_MINOR >= (4, 2) else ()
+    for path in ("/%2e%2e/%2e%2e/jobs/", *encoded, "//overview", "/a\\b", "/%00"):
         assert application.api.get(path).status in (400, 404), path
     application.goes_on()
 

@@ -123,7 +123,9 @@ class Checked(StandIn):
             if action.cause in self.changes:
                 return
             if adaptive and action.query in self.bounds and facts.query in self.scene.scheduler.queries:
-                assert action.partitions <= self.bounds[action.query][1]
+                taken_back = action.query in self.taken_back
+                upper = given.max_parallelism if taken_back else self.bounds[action.query][1]
+                assert action.partitions <= upper
             elif facts.explicit_partitions is not None:
                 assert given.explicit_parallelism != "fixed"
                 if given.explicit_parallelism == "upperBound":

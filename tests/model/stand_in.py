@@ -33,7 +33,7 @@ class StandIn(RuleBasedStateMachine):
 
     `fresh` are the queries of which the policy knows that their state was moved, and of no batch since.
     `excused` says that more may run than lower bounds allow: slots were lost since, or other bounds declared.
-    `changes` are the events that change bounds.
+    `changes` are the events that change bounds; for queries whose bounds were `taken_back` the settings count.
     """
 
     new_scene = Scene
@@ -48,6 +48,7 @@ class StandIn(RuleBasedStateMachine):
         self.failures: dict[str, ev.Failure] = {}
         self.fresh: set[str] = set()
         self.bounds: dict[str, tuple[int, int]] = {}
+        self.taken_back: frozenset[str] = frozenset()
         self.changes: set[str] = set()
         self.excused = False
         self.runs = 0

@@ -183,6 +183,9 @@ class Lives(Checked):
     def declare(self, query: str, now: tuple[int, int], kind: type[ev.Event], **fields: Any) -> None:
         """Let a query have other bounds by such an event."""
         self.bounds[query] = now
+        self.taken_back = (
+            self.taken_back | {query} if kind is ev.RequirementsDropped else self.taken_back - {query}
+        )
         self.changes.add(f"s{len(self.scene.log) + 1}")
         machines = self.scene.scheduler._machines
         # What was due before the bounds changed is done first: this one may start by the old ones.

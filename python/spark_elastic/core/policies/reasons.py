@@ -56,6 +56,11 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "Is to keep {before:slot}, though {fewer} would do: so many were needed within the last "
         "{window_ms:ms}, or it is not known for so long.",
     ),
+    "autoscale_no_whole_executor": Reason(
+        "held",
+        "Is to keep {before:slot}, though {fewer} would do: that frees no whole executor of "
+        "{executor_slots:slot}.",
+    ),
     "autoscale_down_dear": Reason(
         "held",
         "Is to keep {before:slot}, though {fewer} would do: moving its state takes {pause_ms:ms}, more than "

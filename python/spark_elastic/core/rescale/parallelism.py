@@ -66,6 +66,8 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
         return nothing(now, "untouched_stateless")
     if now.reading is not None:
         return _choose_reading(now, now.reading, possible)
+    if has_reserve(now):
+        possible = count_with_reserve(now, possible)
     if possible == now.partitions:
         return nothing(now, "parallelism_fits", after=possible)
     return Choice(

@@ -44,7 +44,7 @@ def choose_start(now: Situation) -> Choice:
         "session": now.facts.session_partitions,
         "bound_by": now.requirements.bound_by,
     }
-    if now.facts.stateful and has_reserve(now):
+    if has_reserve(now):
         count = count_with_reserve(now, possible)
         return Choice(
             way="start", reason="start_with_reserve", partitions=count, after=count, numbers=numbers

@@ -28,7 +28,7 @@ class ExecutorFigures:
     held_bytes: int = 0
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, cache_hash=True)
 class Sample(Batch):
     """One committed micro-batch: when it `started`, and when it was heard of (`at`).
 

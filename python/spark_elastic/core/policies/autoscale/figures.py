@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from statistics import median
 
 from attrs import evolve, frozen
 
 from spark_elastic.core.policies.autoscale.backlog import Backlog, backlog
 from spark_elastic.core.policies.autoscale.bottleneck import hot_share
-from spark_elastic.core.policies.autoscale.model import BatchTime, fit
+from spark_elastic.core.policies.autoscale.measured import measured
+from spark_elastic.core.policies.autoscale.model import BatchTime
 from spark_elastic.core.policies.autoscale.objective import Needed, Objective, load_with, needed
 from spark_elastic.core.policies.autoscale.price import pause_ms
-from spark_elastic.core.policies.autoscale.rate import Inflow, inflow
+from spark_elastic.core.policies.autoscale.rate import Inflow
 from spark_elastic.core.policies.autoscale.tried import most_that_fell_short
 from spark_elastic.core.policies.view import QueryFigures, Sample
 from spark_elastic.core.policies.waves import kept_busy, slots_that_keep_busy
@@ -31,7 +33,7 @@ class Figures:
     """What was found out about one query that runs.
 
     `hot` is the share of the rows behind that are in one partition, None if that is no more than in others.
-    An executor is there `ready_ms` after its request.
+    An executor is there `ready_ms` after its request. `tried` are the times of batches (ms) by slots.
     """
 
     query: QueryFigures
@@ -42,6 +44,7 @@ class Figures:
     backlog: Backlog | None
     hot: float | None
     ready_ms: float
+    tried: Mapping[int, float]
 
     @classmethod
     def of(cls, query: QueryFigures, ready_ms: float) -> Figures | None:
@@ -49,8 +52,8 @@ class Figures:
 
         An executor is ready `ready_ms` after it was requested.
         """
-        comes_in = inflow(query.samples, query.facts.trigger_ms)
-        model = fit((*query.earlier, *query.samples))
+        known = measured(query)
+        comes_in, model = known.inflow, known.model
         latest = query.latest
         if latest is None or comes_in is None or (model is None and comes_in.rows_per_ms > 0):
             return None
@@ -67,6 +70,7 @@ class Figures:
             backlog=piled_up,
             hot=None if piled_up is None else hot_share(latest),
             ready_ms=ready_ms,
+            tried=known.tried,
         )
 
     @property
@@ -122,9 +126,7 @@ class Figures:
         """The most slots of which it was measured that they are too few for what comes in, 0 for none."""
         own, interval = self.query.settings, self.objective.interval_ms
         room = min(1.0, self.objective.load + own.load_band / 2) * interval
-        samples = (*self.query.earlier, *self.query.samples)
-        rows = self.inflow.rows_per_ms * interval
-        return most_that_fell_short(samples, rows, room, self.model.fixed_ms) if interval else 0
+        return most_that_fell_short(self.tried, room) if interval > 0 else 0
 
     def to_drain(self, current: int) -> int:
         """Count the slots with which what has piled up is gone in time, 0 where nothing has.

@@ -7,7 +7,7 @@ that the line recommends may fall short again and again. What was measured with 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from spark_elastic.core.policies.view import Sample
@@ -17,16 +17,22 @@ _ALIKE = 0.6
 """From so large a part of the rows on a batch tells what all of them would take."""
 
 
-def most_that_fell_short(samples: Sequence[Sample], rows: float, room_ms: float, fixed_ms: float) -> int:
-    """Return the most slots with which a batch of so many rows would not fit into the room, 0 for none.
+def tried(samples: Sequence[Sample], rows: float, fixed_ms: float) -> Mapping[int, float]:
+    """Return, by the slots that were measured, what a batch of so many rows takes with them (ms).
 
     A batch of other rows tells it by its part beyond `fixed_ms`. It takes two of them, so that one that was
     slow tells nothing.
     """
     found: dict[int, list[float]] = defaultdict(list)
-    for sample in samples:
-        if sample.steady and sample.slots > 0 and sample.rows_per_batch >= _ALIKE * rows > 0:
-            grows = max(0.0, sample.duration_ms - fixed_ms)
-            found[sample.slots].append(fixed_ms + grows * rows / sample.rows_per_batch)
-    short = (slots for slots, took in found.items() if len(took) >= _ENOUGH and median(took) > room_ms)
-    return max(short, default=0)
+    least = _ALIKE * rows
+    if rows > 0:
+        for sample in samples:
+            if sample.steady and sample.slots > 0 and sample.rows_per_batch >= least:
+                grows = max(0.0, sample.duration_ms - fixed_ms)
+                found[sample.slots].append(fixed_ms + grows * rows / sample.rows_per_batch)
+    return {slots: median(took) for slots, took in found.items() if len(took) >= _ENOUGH}
+
+
+def most_that_fell_short(took: Mapping[int, float], room_ms: float) -> int:
+    """Return the most slots of which what was `tried` would not fit into the room, 0 for none."""
+    return max((slots for slots, ms in took.items() if ms > room_ms), default=0)

@@ -1,0 +1,35 @@
+"""What batches tell is computed once for them: a decision looks at all queries, and most have no new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from attrs import evolve
+
+from spark_elastic.core.policies.autoscale import measured
+from spark_elastic.core.policies.autoscale.model import BatchTime, fit
+from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.view import Sample
+from tests.unit.core.policies.seen import NOW, batches, query, view
+
+
+def test_only_the_query_with_a_new_batch_is_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(samples: Sequence[Sample]) -> BatchTime | None:
+        asked.append(len(samples))
+        return fit(samples)
+
+    monkeypatch.setattr(measured, "fit", counted)
+    many = [evolve(query(batches(9, 1_001 + number, 4)), query=f"q{number}") for number in range(50)]
+    first = Autoscale().decide(view(*many))
+    assert len(asked) == 50
+    asked.clear()
+    again = [evolve(one, samples=(*one.samples,)) for one in many]
+    assert Autoscale().decide(view(*again)) == first
+    assert asked == []
+    newest = evolve(many[7].samples[-1], at=NOW, started=NOW - 500)
+    again[7] = evolve(again[7], samples=(*again[7].samples, newest))
+    Autoscale().decide(view(*again))
+    assert asked == [10]

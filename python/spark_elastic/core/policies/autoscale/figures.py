@@ -26,6 +26,8 @@ _PATIENCE = 1.5
 """So many times the time for it a backlog may take before more slots are wanted than were granted."""
 _OVERRUNS = 2
 _RECENT = 3
+_MOST_FIXED = 0.1
+"""The most of a batch that is taken for its fixed part where fewer executors are in question."""
 
 
 @frozen(kw_only=True)
@@ -113,9 +115,13 @@ class Figures:
         the part that grows with rows takes longer by as much.
         """
         recent = [sample for sample in self.query.samples[-_RECENT:] if sample.total == total]
-        interval, fixed = self.objective.interval_ms, self.model.fixed_ms
+        if len(recent) < _RECENT:
+            return 0.0
+        # Beside others a line takes much for fixed that is not.
+        fixed = min(self.model.fixed_ms, _MOST_FIXED * median(one.duration_ms for one in recent))
+        interval = self.objective.interval_ms
         room = self.objective.room_ms(self.objective.load) - fixed
-        if len(recent) < _RECENT or interval <= 0 or room <= 0:
+        if interval <= 0 or room <= 0:
             return 0.0
         rows = self.inflow.rows_per_ms * interval
         grows = median(max(0.0, one.duration_ms - fixed) / max(1.0, one.rows_per_batch) for one in recent)

@@ -28,7 +28,7 @@ class ExecutorFigures:
     held_bytes: int = 0
 
 
-@frozen(kw_only=True, cache_hash=True)
+@frozen(kw_only=True)
 class Sample(Batch):
     """One committed micro-batch: when it `started`, and when it was heard of (`at`).
 
@@ -51,6 +51,10 @@ class Sample(Batch):
     source_tasks: int | None = None
     steady: bool = True
     total: int = 0
+
+    def __hash__(self) -> int:
+        """Hash quickly: what is known of batches is looked up by them at each decision."""
+        return hash((self.started, self.duration_ms, self.input_rows))
 
     # Derived from the fields above, once: each decision asks for them.
     rows_per_batch: float = field(init=False, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -12,7 +13,9 @@ from spark_elastic.core.policies.autoscale.figures import Figures
 from spark_elastic.core.policies.autoscale.model import BatchTime, fit
 from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.view import Sample
+from spark_elastic.core.scheduler import Scheduler
 from tests.unit.core.policies.seen import NOW, batches, query, view
+from tests.unit.core.policies.world import World
 
 
 def test_only_the_query_with_a_new_batch_is_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,3 +47,17 @@ def test_of_all_slots_those_are_needed_with_which_the_batches_are_in_time() -> N
     fixed = min(found.model.fixed_ms, 60.0)
     assert found.of_all_slots(16) == pytest.approx(16 * (600 - fixed) / (900 - fixed))
     assert found.of_all_slots(12) == 0.0, "nothing has been measured with so many"
+
+
+def test_what_was_saved_and_restored_is_decided_about() -> None:
+    world = World()
+    world.start(2)
+    world.query(lambda _: 4_000)
+    world.run(60)
+    restored = Scheduler.restore(json.loads(json.dumps(world.scene.scheduler.save())))
+    samples = restored._planner._memories["q"].samples
+    assert samples
+    assert hash(samples) == hash(world.scene.scheduler._planner._memories["q"].samples)
+    world.scene.scheduler = restored
+    world.run(60)
+    assert restored.queries["q"].granted_slots

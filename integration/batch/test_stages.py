@@ -197,9 +197,7 @@ def test_the_number_that_the_application_tells_spark_is_the_most(
     assert {entry.answer["record"]["numbers"]["upper"] for entry in asked()} == {3}
 
 
-@pytest.mark.skipif(
-    SPARK_MINOR < (4, 1), reason="before 4.1 streaming queries are without adaptive execution"
-)
+@pytest.mark.skipif(SPARK_MINOR < (4, 1), reason="before 4.1 streams are without adaptive execution")
 def test_what_a_stateless_micro_batch_runs_is_read_as_decided(
     elastic: SparkSession, journal: Path, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from integration.cluster.queries import Places, Start
 # Long against what a micro-batch takes without any rows, on few cores.
 TRIGGER_S = 4.0
 ROW_MS = 5
-# 4 s of work in a micro-batch; with the default target load of 0.75 that takes two slots.
+# 4 s of work in a micro-batch, as long as its interval: whatever room is left above, that takes two slots.
 ROWS_PER_S = 200
 
 
@@ -83,11 +83,12 @@ def lines(app: Application) -> Iterator[Lines]:
         yield writing
 
 
-def start_slow(lines: Lines) -> Start:
-    """Return what starts a stateless query that waits for each row, after a shuffle."""
+def start_slow(lines: Lines, *, stateful: bool = False) -> Start:
+    """Return what starts a query that waits for each row, after a shuffle; one with state knows each row."""
 
     def start(spark: SparkSession, places: Places, name: str) -> StreamingQuery:
-        rows = spark.readStream.text(str(lines.folder)).repartition("value")
+        read = spark.readStream.text(str(lines.folder))
+        rows = read.dropDuplicates(["value"]) if stateful else read.repartition("value")
         waited = rows.selectExpr("value", f"reflect('java.lang.Thread', 'sleep', {ROW_MS}L) AS waited")
         return (
             waited.writeStream.queryName(name)

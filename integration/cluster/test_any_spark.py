@@ -14,7 +14,7 @@ from integration.cluster.queries import start_enrichment, start_totals
 from integration.spark_minor import MOVES_STATE
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.core.rescale.starting import GROWTH
+from spark_elastic.core.rescale.situation import GROWTH
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 

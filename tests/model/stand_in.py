@@ -33,7 +33,7 @@ class StandIn(RuleBasedStateMachine):
 
     `fresh` are the queries of which the policy knows that their state was moved, and of no batch since.
     `excused` says that more may run than lower bounds allow: slots were lost since, or other bounds declared.
-    `changes` are the events that change bounds; for queries whose bounds were `taken_back` the settings count.
+    `changes` are the events that change bounds; where these were `taken_back`, the settings count.
     """
 
     new_scene = Scene

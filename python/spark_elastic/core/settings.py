@@ -50,7 +50,7 @@ class CoreSettings:
     rescale_policy: RescalePolicy = of(rescaling.RESCALE_POLICY)
 
     policy: PolicyName = of(autoscale.POLICY)
-    target_load: float = of(autoscale.LOAD)
+    target_load: float | None = of(autoscale.LOAD)
     load_band: float = of(autoscale.BAND)
     max_lag_ms: int | None = of(autoscale.MAX_LAG_MS)
     catch_up_ms: int = of(autoscale.CATCH_UP_MS)

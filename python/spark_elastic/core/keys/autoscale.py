@@ -17,12 +17,12 @@ POLICY = Key[PolicyName](
     "what its micro-batches take and what comes in, within its bounds.",
     per_query="always",
 )
-LOAD = Key(
+LOAD = Key[float | None](
     "autoscale.load",
-    number("above 0, up to 1", lambda value: 0 < value <= 1, "0.75"),
-    0.75,
-    "Part of the trigger interval that a micro-batch may take. Without an interval: part of what a query can "
-    "process at most that comes in.",
+    or_none(number("above 0, up to 1", lambda value: 0 < value <= 1, "0.75")),
+    None,
+    "Part of the trigger interval that a micro-batch is to take. Without an interval: part of what a query "
+    "can process at most that comes in. None: as much as the variation of what comes in leaves, 0.8 to 0.93.",
     per_query="always",
 )
 BAND = Key(

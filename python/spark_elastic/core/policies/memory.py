@@ -26,7 +26,8 @@ _UNSTEADY = 2
 class QueryMemory:
     """One query: what its view shows, and what of it was told last.
 
-    `unsteady` counts the next batches that belong to no number of slots. `paused` is when the last rescale
+    `raised_at` is when it was granted more slots the last time, None: never. `unsteady` counts the next
+    batches that belong to no number of slots. `paused` is when the last rescale
     ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and
     why these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
     there has been a batch since (all epoch ms).
@@ -42,22 +43,34 @@ class QueryMemory:
     unsteady: int = 0
     granted: int | None = None
     granted_at: int = 0
+    raised_at: int | None = None
     told: tuple[str, int, str] | None = None
     told_at: int = 0
     until: int | None = None
     idle_at: int | None = None
 
-    def batch(self, progress: QueryProgress, batch: Batch, at: int, *, alone: bool = True) -> None:
+    def batch(
+        self,
+        progress: QueryProgress,
+        batch: Batch,
+        at: int,
+        *,
+        alone: bool = True,
+        total: int = 0,
+        interval_ms: int = 0,
+    ) -> None:
         """Take in a committed micro-batch; of one of another run the earlier ones only tell what it takes.
 
-        One that had more than the slots of its query is not `alone` with them.
+        One that had more than the slots of its query is not `alone` with them; `total` are those of all
+        executors. `interval_ms` is that of the trigger.
         """
         if progress.run != self.run:
             self._put_aside(self.samples, at)
             self.run, self.samples = progress.run, ()
         if self.idle_at is not None:
-            # That there is nothing to read is said again and again: the rows have come since the last time.
-            batch = attrs.evolve(batch, gap_ms=max(1, progress.started - self.idle_at))
+            # That there is nothing to read is said again and again: the rows have come since the last time,
+            # or since the trigger before this one.
+            batch = attrs.evolve(batch, gap_ms=max(interval_ms, progress.started - self.idle_at, 1))
             self.idle_at = None
         sample = Sample(
             **attrs.asdict(batch),
@@ -67,6 +80,7 @@ class QueryMemory:
             offsets_behind=progress.offsets_behind,
             source_tasks=progress.source_tasks,
             steady=alone and self.unsteady == 0,
+            total=total,
         )
         self.unsteady = max(0, self.unsteady - 1)
         self._put_aside(self.samples[: 1 - _SAMPLES], at)
@@ -86,13 +100,13 @@ class QueryMemory:
             self.unsteady = _UNSTEADY
         self.applied = (*self.applied, Applied(at=at, slots=slots, partitions=partitions))[-_APPLIED:]
 
-    def wants(self, at: int, slots: int, window_ms: int) -> None:
+    def wants(self, at: int, slots: int, window_ms: int, rows_per_ms: float | None = None) -> None:
         """Note what the figures call for; what was wanted before and is no more than this is part of it."""
         began = at
         kept = list(self.wanted)
         while kept and kept[-1].slots <= slots:
             began = kept.pop().at
-        kept.append(Wanted(at=began, last=at, slots=slots))
+        kept.append(Wanted(at=began, last=at, slots=slots, rows_per_ms=rows_per_ms))
         # The last one from before the window tells that the window is full.
         while len(kept) > 1 and kept[1].at <= at - window_ms and kept[0].last <= at - window_ms:
             del kept[0]

@@ -21,6 +21,7 @@ from spark_elastic.core.policies.limits import Granted, grant, narrowed
 from spark_elastic.core.policies.memory import QueryMemory
 from spark_elastic.core.policies.sight import cluster_view, query_figures
 from spark_elastic.core.policies.view import ClusterView
+from spark_elastic.core.query.internal_events import BoundsChanged, SettingsChanged
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
@@ -83,7 +84,6 @@ class Planner:
                         self._asked = None
             case ev.ExecutorRemoved(executor=executor):
                 self._since.pop(executor, None)
-        self.stale = bool(self._memories)
 
     def requested(self, at: int, before: int | None, supply: Supply, pool: SlotPool) -> None:
         """Take in that other executors may have been requested; `before` is how many were until now."""
@@ -124,10 +124,16 @@ class Planner:
             memory.paused_for(record.rescales[-1], record.rescale_cost_ms)
         batch = record.pace.latest
         if isinstance(event, ev.QueryProgress) and event.run == record.run and batch is not None:
-            memory.batch(event, batch, at, alone=not surplus)
+            memory.batch(
+                event, batch, at, alone=not surplus, total=record.known_share.total,
+                interval_ms=record.facts.trigger_ms,
+            )  # fmt: skip
         if isinstance(event, ev.QueryIdle) and event.run == record.run:
             memory.rested(at)
-        self.stale = True
+        if memory.granted is None or isinstance(
+            event, ev.QueryProgress | ev.QueryIdle | SettingsChanged | BoundsChanged
+        ):
+            self.stale = True  # nothing else tells what a query needs
 
     def forget(self, query: str) -> None:
         """Let go of a query that is over, or is not measured any more."""
@@ -189,12 +195,14 @@ class Planner:
         """Take over what a query is granted; say whether that is something else than before."""
         memory, wish = self._memories[query], granted.wish
         window = view.queries[query].settings.scale_down_window_ms
-        memory.wants(turn.now, wish.unsmoothed or wish.slots, window)
+        memory.wants(turn.now, wish.unsmoothed or wish.slots, window, wish.rows_per_ms)
         memory.until = wish.until
         before = memory.granted or view.queries[query].slots
         self._tell(query, memory, granted, before, turn)
         if self.settings.advise_only or granted.slots == memory.granted:
             return False
+        if memory.granted is not None and granted.slots > memory.granted:
+            memory.raised_at = turn.now
         memory.granted, memory.granted_at = granted.slots, turn.now
         return True
 

@@ -56,6 +56,11 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "Is to keep {before:slot}, though {fewer} would do: so many were needed within the last "
         "{window_ms:ms}, or it is not known for so long.",
     ),
+    "autoscale_no_whole_executor": Reason(
+        "held",
+        "Is to keep {before:slot}, though {fewer} would do: that frees no whole executor of "
+        "{executor_slots:slot}.",
+    ),
     "autoscale_down_dear": Reason(
         "held",
         "Is to keep {before:slot}, though {fewer} would do: moving its state takes {pause_ms:ms}, more than "
@@ -96,6 +101,31 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "info",
         "Is to have {after:slot}: with {more} a micro-batch of as many rows took {after_ms:ms}, with {after} "
         "it took {before_ms:ms}.",
+    ),
+    # Partitions of a query whose slots follow its load
+    "start_with_reserve": Reason(
+        "start",
+        "Starts with {after:partition} on {slots:slot}: its slots are to follow its load, and more "
+        "partitions than slots let them do so without a move of its state.",
+    ),
+    "reserve_left": Reason(
+        "nothing_to_do",
+        "Keeps {before:partition}: they let {slots:slot} be in use.",
+    ),
+    "moved_lately": Reason(
+        "nothing_to_do",
+        "Keeps {before:partition} on {slots:slot}, though {after} would suit them: its state was moved "
+        "within the last {horizon_ms:ms}, and its micro-batches fit into their interval.",
+    ),
+    "reserve_used_up": Reason(
+        "rescale_state",
+        "Goes from {before:partition} to {after:partition}: with {before} some of {slots:slot} would stand "
+        "empty, the rescale costs {cost_ms:ms}.",
+    ),
+    "reserve_dear": Reason(
+        "rescale_state",
+        "Goes from {before:partition} to {after:partition} on {slots:slot}: what each partition costs "
+        "without any data would take too much of their time, the rescale costs {cost_ms:ms}.",
     ),
     # What stands behind every policy
     "wish_above_bounds": Reason("held", "Its bounds allow {after}."),

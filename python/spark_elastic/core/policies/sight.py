@@ -34,6 +34,7 @@ def query_figures(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         wanted=memory.wanted,
         granted=memory.granted,
         granted_at=memory.granted_at,
+        raised_at=memory.raised_at,
         pauses_ms=memory.pauses_ms,
         state_bytes=0 if progress is None else progress.state_bytes,
     )

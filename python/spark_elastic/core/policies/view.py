@@ -14,6 +14,7 @@ from spark_elastic.core.events import OffsetsBehind, QueryFacts
 from spark_elastic.core.keys.rescaling import Mode
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.policies.sizes import size_class
+from spark_elastic.core.policies.waves import kept_busy
 from spark_elastic.core.settings import CoreSettings
 
 
@@ -34,7 +35,8 @@ class Sample(Batch):
     `behind` are the rows that its sources had and it did not read, None if no source says it.
     `offsets_behind` are those of the partitions of the source furthest behind. `source_tasks` are the tasks
     that read its sources, the most of any source, None if that is not known. One is not `steady` if the
-    slots or the partitions were changed while it ran: its duration belongs to neither.
+    slots or the partitions were changed while it ran: its duration belongs to neither. `total` are the
+    slots of all executors when it was committed, whoever they were for, 0 if that is not known.
 
     `rows_per_batch` are the rows of one micro-batch, where the sender has folded several into this one: their
     mean. `size` numbers what counts as the same. `parallelism` is how many slots the batch has kept busy: its
@@ -48,6 +50,11 @@ class Sample(Batch):
     offsets_behind: OffsetsBehind | None = None
     source_tasks: int | None = None
     steady: bool = True
+    total: int = 0
+
+    def __hash__(self) -> int:
+        """Hash quickly: what is known of batches is looked up by them at each decision."""
+        return self.started ^ (self.duration_ms << 24) ^ (self.input_rows << 8)
 
     # Derived from the fields above, once: each decision asks for them.
     rows_per_batch: float = field(init=False, eq=False)
@@ -60,8 +67,7 @@ class Sample(Batch):
 
     @parallelism.default
     def _parallelism(self) -> float:
-        partitions = max(1, self.partitions)
-        return partitions / -(-partitions // self.slots) if self.slots > 0 else 1.0
+        return kept_busy(self.partitions, self.slots)
 
     @size.default
     def _size(self) -> int:
@@ -79,11 +85,15 @@ class Applied:
 
 @frozen(kw_only=True)
 class Wanted:
-    """The slots for which the figures alone have called, from `at` until `last`: before any window."""
+    """The slots for which the figures alone have called, from `at` until `last`: before any window.
+
+    They were for `rows_per_ms`, None: not for a rate.
+    """
 
     at: int
     last: int
     slots: int
+    rows_per_ms: float | None = None
 
 
 @frozen(kw_only=True)
@@ -96,8 +106,9 @@ class QueryFigures:
     for a while, one that is `moving` has a rescale ordered. `movable` says that its count can be changed at
     all. `samples` are its last micro-batches, `earlier` a few from before that ran with other slots or other
     loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest last.
-    `granted` are the slots that the policy has been granted, None before that, and `granted_at` since when
-    (epoch ms). `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
+    `granted` are the slots that the policy has been granted, None before that, and `granted_at` since when,
+    `raised_at` when there were more of them than before the last time, None: never (epoch ms).
+    `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
     """
 
     query: str
@@ -116,6 +127,7 @@ class QueryFigures:
     wanted: tuple[Wanted, ...] = ()
     granted: int | None = None
     granted_at: int = 0
+    raised_at: int | None = None
     pauses_ms: tuple[int, ...] = ()
     state_bytes: int = 0
 

@@ -16,8 +16,8 @@ class QueryWish:
 
     `reason` is a key of ``core/reasons.py`` whose sentence the `numbers` fill. `until` is when the policy is
     to be asked again at the latest (epoch ms), None: when something has happened. `unsmoothed` are the slots
-    for which the figures of now alone call, None: as many; the view shows them later as `wanted`. Raises
-    ValueError for fewer than 1 slot.
+    for which the figures of now alone call, None: as many; the view shows them later as `wanted`, with the
+    `rows_per_ms` that they were for, None: not for a rate. Raises ValueError for fewer than 1 slot.
     """
 
     slots: int = field(validator=ge(1))
@@ -25,6 +25,7 @@ class QueryWish:
     numbers: Mapping[str, Number] = field(factory=dict)
     until: int | None = None
     unsmoothed: int | None = field(default=None, validator=optional(ge(1)))
+    rows_per_ms: float | None = None
 
 
 @frozen(kw_only=True)

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from spark_elastic.core.bounds.reading import Reading
+from spark_elastic.core.rescale.reserve import (
+    count_with_reserve,
+    has_reserve,
+    is_dear,
+    is_used_up,
+    overruns,
+)
 from spark_elastic.core.rescale.situation import (
     ENDING_TRIGGERS,
     Choice,
@@ -59,6 +66,8 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
         return nothing(now, "untouched_stateless")
     if now.reading is not None:
         return _choose_reading(now, now.reading, possible)
+    if has_reserve(now):
+        possible = count_with_reserve(now, possible)
     if possible == now.partitions:
         return nothing(now, "parallelism_fits", after=possible)
     return Choice(
@@ -93,6 +102,8 @@ def _choose_move(now: Situation, possible: int) -> Choice:
     assert now.partitions is not None
     # Whatever the model expects of it: who sets a longest interval wants all that the slots allow.
     forced = now.overdue and possible > now.partitions
+    if has_reserve(now) and not forced and not is_beyond_bounds(now):
+        return _choose_reserve(now, possible)
     target = possible if forced else wanted_count(now, possible)
     if target == now.partitions:
         return nothing(now, "parallelism_fits", after=target)
@@ -122,6 +133,32 @@ def _choose_move(now: Situation, possible: int) -> Choice:
     return Choice(
         way="move",
         reason=usual if shortfall is None else "rescale_overdue",
+        partitions=target,
+        before=now.partitions,
+        after=target,
+        numbers=numbers,
+        gain=gain,
+        compared=(now, possible),
+    )
+
+
+def _choose_reserve(now: Situation, possible: int) -> Choice:
+    """Choose for a query whose slots follow its load: it moves its state seldom."""
+    assert now.partitions is not None
+    target = count_with_reserve(now, possible)
+    used_up, dear = is_used_up(now, possible), is_dear(now, target)
+    if target == now.partitions or not (used_up or dear):
+        return nothing(now, "reserve_left", after=now.partitions)
+    gain = gain_of(now, target)
+    numbers = {**gain.numbers(), "lower": now.requirements.lower, "upper": now.requirements.upper}
+    reason = "failed_before" if target == now.failed_target else None
+    if reason is None and now.rescales and not (used_up and overruns(now)):
+        reason = "moved_lately"
+    if reason is not None:
+        return nothing(now, reason, after=target, numbers=numbers, compared=(now, possible))
+    return Choice(
+        way="move",
+        reason="reserve_used_up" if used_up else "reserve_dear",
         partitions=target,
         before=now.partitions,
         after=target,

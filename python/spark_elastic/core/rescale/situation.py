@@ -28,6 +28,9 @@ RESCALE_COST_MS = 1_500
 TOLERANCE = 0.03
 """Counts this close to the fastest are as good: one that suits other numbers of slots is better."""
 
+GROWTH = 4
+"""A count that is for ever leaves room for so many times as many slots."""
+
 _UNTOUCHED_TRIGGERS = ("continuous", "real_time")
 ENDING_TRIGGERS = ("once", "available_now")
 REPARTITIONED_FORMAT = 2

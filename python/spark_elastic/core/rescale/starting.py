@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from spark_elastic.core.rescale.reserve import count_with_reserve, has_reserve, is_dear, is_used_up
 from spark_elastic.core.rescale.situation import (
+    GROWTH,
     Choice,
     Situation,
     gain_of,
@@ -14,9 +16,6 @@ from spark_elastic.core.rescale.situation import (
     untouched,
     wanted_count,
 )
-
-GROWTH = 4
-"""A count that is for ever leaves room for so many times as many slots."""
 
 
 def choose_start(now: Situation) -> Choice:
@@ -45,6 +44,11 @@ def choose_start(now: Situation) -> Choice:
         "session": now.facts.session_partitions,
         "bound_by": now.requirements.bound_by,
     }
+    if has_reserve(now):
+        count = count_with_reserve(now, possible)
+        return Choice(
+            way="start", reason="start_with_reserve", partitions=count, after=count, numbers=numbers
+        )
     reason = "start_per_slot" if possible >= now.slots else "start_bounded"
     return Choice(way="start", reason=reason, partitions=possible, after=possible, numbers=numbers)
 
@@ -75,6 +79,8 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     if obstacle is not None:
         return nothing(now, obstacle)
     target = wanted_count(now, possible)
+    if has_reserve(now) and not is_beyond_bounds(now):
+        target = _with_reserve(now, possible)
     if now.pending:
         return nothing(now, "start_checkpoint_pending", after=target)
     if target == now.partitions:
@@ -82,7 +88,8 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     gain = gain_of(now, target)
     if target == now.failed_target:
         return nothing(now, "failed_before", after=target, numbers=gain.numbers())
-    pays = now.settings.rescale_policy == "always" or gain.shortfall() is None
+    # What has a reserve is to have another one only where that is used up, or dear: then it pays.
+    pays = now.settings.rescale_policy == "always" or has_reserve(now) or gain.shortfall() is None
     if not pays and not is_beyond_bounds(now):
         return nothing(now, "start_checkpoint_kept", after=target, numbers=gain.numbers())
     if not now.has_room:
@@ -96,3 +103,10 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
         numbers=gain.numbers(),
         compared=(now, possible),
     )
+
+
+def _with_reserve(now: Situation, possible: int) -> int:
+    """Return the count of the checkpoint, or another one where its reserve is used up or costs too much."""
+    assert now.partitions is not None
+    target = count_with_reserve(now, possible)
+    return target if is_used_up(now, possible) or is_dear(now, target) else now.partitions

@@ -11,7 +11,7 @@ from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATELESS
 
-SETTINGS = CoreSettings(mode="adaptive", policy="autoscale")
+SETTINGS = CoreSettings(mode="adaptive", policy="autoscale", target_load=0.75)
 NOW = 10_000_000
 
 

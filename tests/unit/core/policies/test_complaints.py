@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 from attrs import evolve
 
-from spark_elastic.core.actions import RequestExecutors
-from spark_elastic.core.events import OffsetsBehind
+from spark_elastic.core.actions import DecommissionExecutors, KillExecutors, RequestExecutors
+from spark_elastic.core.events import ExecutorUsage, OffsetsBehind
 from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.view import QueryFigures, Wanted
 from spark_elastic.core.policies.wish import QueryWish
+from spark_elastic.core.reasons import message
+from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import NOW, batches, query, sample, view
-from tests.unit.core.policies.world import SETTINGS, World
+from tests.unit.core.policies.world import SETTINGS, Source, World
 
 WHOLE_WINDOW = (Wanted(at=NOW - 400_000, last=NOW - 1, slots=1),)
 
@@ -170,3 +175,119 @@ def test_a_first_batch_that_takes_too_long_is_not_waited_out() -> None:
     assert (found.slots, found.reason) == (8, "autoscale_first_batch")
     assert wish(query((first,), interval=5_000, granted=8)).slots == 8, "once for each batch"
     assert wish(query((evolve(first, duration_ms=6_000),), interval=5_000)).slots == 4
+
+
+def test_a_day_of_changing_load_hardly_moves_state() -> None:
+    """apache/flink-kubernetes-operator#875, #920 and #922: more than twenty rescales a day for each job."""
+    world = World(evolve(SETTINGS, scale_down_window_ms=60_000))
+    world.start(2)
+    facts = evolve(STATEFUL, query="q", name="q", trigger_ms=5_000)
+    world.add(Source(facts, lambda second: 2_500 + 1_500 * math.sin(second / 400)))
+    world.run(7_200)
+    executors = [total for at, total, _ in world.seen if at > 600]
+    assert max(executors) - min(executors) >= 2, "executors follow the load"
+    assert world.scene.query("q").rescaled <= 1
+    world.scene.check()
+
+
+@pytest.mark.parametrize("partitions", [7, 13, 31, 61, 127])
+def test_a_number_of_partitions_never_vetoes_and_never_overshoots(partitions: int) -> None:
+    """FLINK-39299, apache/flink-kubernetes-operator#1088 and #1179: worst where the number was prime."""
+    busy = query(batches(6, 4_000, 4), partitions=partitions, facts=evolve(STATEFUL, trigger_ms=1_000))
+    # 4000 rows in the 650 ms that 100 ms of fixed part leave keep 6.2 slots busy.
+    found = wish(busy)
+    assert found.reason == "autoscale_up"
+    assert 6 <= found.slots <= 1.5 * 6.2 + 1
+    idle = evolve(busy, samples=batches(6, 500, 4), wanted=WHOLE_WINDOW)
+    assert wish(idle).slots < 4, "a way down is not cancelled"
+
+
+def test_slots_of_less_than_a_core_are_seen_in_what_batches_take() -> None:
+    """apache/flink-kubernetes-operator#586: with less than one CPU for each slot a rate was too high."""
+    whole, half = (wish(query(batches(6, 1_500, 4, row=row), partitions=64)).unsmoothed for row in (1.2, 2.4))
+    assert whole == 3
+    assert half in (6, 7)
+
+
+def test_one_noisy_batch_marks_no_step_as_ineffective() -> None:
+    """apache/flink-kubernetes-operator#594: the detection was so unstable that it is off by default."""
+    before, after = batches(4, 3_000, 4), batches(5, 3_000, 8)
+    noisy = (*after[:-1], evolve(after[-1], duration_ms=9_000))
+    assert wish(query(noisy, earlier=before, granted=8)).reason != "autoscale_made_worse"
+
+
+def test_rows_that_come_with_some_batches_only_are_taken_in_the_mean() -> None:
+    """FLINK-34266, apache/flink-kubernetes-operator#774: rates of a second break where rows burst."""
+    samples = batches(12, 4_000, 4)
+    files = tuple(
+        evolve(one, input_rows=0, duration_ms=100) if number % 4 else one
+        for number, one in enumerate(samples)
+    )
+    found = wish(query(files))
+    assert float(found.numbers["rows_per_second"]) <= 1_100
+    assert found.slots == 4
+
+
+def test_slots_that_do_not_help_a_query_short_of_memory_are_given_back() -> None:
+    """FLINK-33764, apache/flink-kubernetes-operator#726: who collects garbage got more and more workers.
+
+    Garbage itself is not measured: what is seen is that more slots made no batch faster.
+    """
+    slow = evolve(query(batches(6, 3_000, 8, row=4.0), earlier=batches(4, 3_000, 4)), granted=8)
+    found = wish(slow)
+    assert (found.slots, found.reason) == (4, "autoscale_made_worse")
+
+
+def test_a_sink_that_is_the_limit_gets_no_executors() -> None:
+    """kedacore/keda#7092: throughput fell after a step up, since what came after could not keep up."""
+    slower = evolve(query(batches(6, 3_000, 8, fixed=900), earlier=batches(4, 3_000, 4)), granted=8)
+    assert wish(slower).reason == "autoscale_made_worse"
+    assert wish(slower).slots == 4
+
+
+def test_a_pause_is_what_was_measured() -> None:
+    """FLINK-34178, apache/flink-kubernetes-operator#759 and #711: restarts were measured wrongly."""
+    known = query(
+        batches(6, 1_000, 4), facts=evolve(STATEFUL, trigger_ms=1_000), pauses_ms=(2_000, 9_000, 4_000)
+    )
+    assert wish(known).numbers["pause_ms"] == 4_000
+
+
+def test_tasks_ask_for_no_executors() -> None:
+    """opensearch-spark#302 and #324: 200 tasks of a tiny batch asked for executors that never went."""
+    tiny = batches(6, 100, 4, fixed=50, row=0.1)
+    found = wish(query(tiny, partitions=200, wanted=WHOLE_WINDOW))
+    assert found.slots < 4
+
+
+def test_where_slots_do_not_help_it_says_which_setting_would() -> None:
+    """apache/spark#16993: the interval is fixed, and nobody says that it is what should change."""
+    limited = wish(query(batches(8, 1_000, 4, behind=50_000, grows=3_000, interval=1_000)))
+    assert limited.reason == "autoscale_admission"
+    said = message(limited.reason, **limited.numbers, slots=1, before=4, after=limited.slots)
+    assert "maxOffsetsPerTrigger" in said
+    assert "interval" in said
+
+
+def test_no_more_than_a_part_goes_at_once_and_those_that_hold_least() -> None:
+    """apache/spark#32766, #41076, #30789, #30812 and #50612: a removal flooded the network, or lost state."""
+    world = World(evolve(SETTINGS, scale_down_window_ms=10_000))
+    world.start(10)
+    world.query(lambda _: 200)
+    for number in range(1, 11):
+        usage = {"executor": str(number - 1), "cached_bytes": 1_000 * number, "shuffle_bytes": 0}
+        world.take(world.scene.send(ExecutorUsage, **usage))
+    world.run(240)
+    rounds = [
+        one.executors for one in world.scene.actions if isinstance(one, KillExecutors | DecommissionExecutors)
+    ]
+    assert len(rounds) >= 2
+    assert len(rounds[0]) <= 6, "at most scaleDownMaxFactor of them"
+    gone = [executor for each in rounds for executor in each]
+    assert gone == sorted(gone, key=int), "what holds least goes first"
+
+
+def test_nothing_is_taken_from_a_query_that_is_behind() -> None:
+    """kedacore/keda#5096: consumers stalled while they were scaled down."""
+    behind = query(batches(6, 900, 8, behind=40_000, grows=-500), wanted=WHOLE_WINDOW, granted=8)
+    assert wish(behind).slots == 8

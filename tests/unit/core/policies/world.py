@@ -14,7 +14,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATELESS, Scene
 
-SETTINGS = CoreSettings(mode="adaptive", policy="autoscale", slot_idle_ms=10_000)
+SETTINGS = CoreSettings(mode="adaptive", policy="autoscale", target_load=0.75, slot_idle_ms=10_000)
 Load = Callable[[float], float]
 """Rows per second at a second of the run."""
 

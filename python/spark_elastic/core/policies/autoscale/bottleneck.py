@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from spark_elastic.core.policies.autoscale.effect import made_worse
+from spark_elastic.core.policies.autoscale.measured import measured
 from spark_elastic.core.policies.view import QueryFigures, Sample
 from spark_elastic.core.turn import Number
 
@@ -62,7 +62,7 @@ def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
 
 def _worse(query: QueryFigures) -> Bottleneck | None:
     """Find that a step up has made batches slower; it is taken back."""
-    worse = made_worse((*query.earlier, *query.samples))
+    worse = measured(query).worse
     if worse is None:
         return None
     numbers: dict[str, Number] = {

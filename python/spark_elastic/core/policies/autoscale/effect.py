@@ -58,6 +58,9 @@ def _slower(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
     limit = _typical(before)
     if min(batch.duration_ms for batch in after) <= limit or _typical(after) <= limit * _SLOWER:
         return False
+    there = median(batch.total for batch in after)
+    if 0 < there <= median(batch.total for batch in before):
+        return False  # there were no more executors, only slots that others had used, too
     return _per_row(after) > _per_row(before) * _SLOWER
 
 

@@ -6,28 +6,36 @@ Up at once, down to the most that was wanted in a window, and nothing while it i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
 from spark_elastic.core.policies.autoscale.figures import Figures
 from spark_elastic.core.policies.autoscale.objective import Needed
 from spark_elastic.core.policies.autoscale.price import down_pays
+from spark_elastic.core.policies.autoscale.whole import Weighed, in_whole_executors, within_what_is_there
 from spark_elastic.core.policies.autoscale.window import most_wanted, one_step
-from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.view import ClusterView, QueryFigures, Wanted
 from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number
 
 _SETTLED = 2
 """As many batches have to have run with the slots of now before these are judged."""
 _READY_MS = 30_000.0
 """How long an executor takes to come, until measured."""
+_CAN_WAIT = ("autoscale_down", "autoscale_idle")
+_CAREFUL = 1.2
+"""A long way down ends so far above what is needed; the rest goes executor by executor."""
+_LEAST_LOAD = 0.01
+_MEASURED = 3
+"""After so many intervals with new slots there are batches that tell what these do."""
 _FAR = 2
 """A first batch that takes so many times its interval is reason enough to have twice the slots."""
-_STEP_BEHIND = 1.25
-"""How far a query goes up that falls behind against all that its batches say."""
+_STEP_BEHIND = 0.1
+"""How far a query goes up that falls behind against all that its batches say, one executor at least."""
 
 
 @frozen
@@ -36,25 +44,44 @@ class Autoscale:
 
     def decide(self, view: ClusterView) -> Wish:
         """Return the slots that each query needs for its objective."""
-        wishes = {id: _wish_for(query, view) for id, query in view.queries.items()}
-        return Wish(queries={id: wish for id, wish in wishes.items() if wish is not None})
+        found = {id: _weighed(query, view) for id, query in view.queries.items()}
+        weighed = {id: one for id, one in found.items() if one is not None}
+        weighed = within_what_is_there(weighed, view.slots)
+        return Wish(queries=in_whole_executors(weighed, view.usual_slots))
 
 
-def _wish_for(query: QueryFigures, view: ClusterView) -> QueryWish | None:
+def _weighed(query: QueryFigures, view: ClusterView) -> Weighed | None:
     """Decide about one query; None: its trigger has no batches that repeat, so its bounds hold alone."""
     if query.facts.trigger != "processing_time":
         return None
     current = query.granted or max(query.lower, min(query.upper, query.slots))
+    found = None if query.idle else Figures.of(query, _ready_ms(view))
+    wish = _wish_for(query, view, current, found)
+    return Weighed(
+        wish,
+        current,
+        may_wait=wish.reason in _CAN_WAIT,
+        is_new=query.granted is None,
+        raised_lately=_was_raised_lately(query, view.at),
+        of_all_slots=0.0 if found is None else found.of_all_slots(view.slots),
+    )
+
+
+def _wish_for(query: QueryFigures, view: ClusterView, current: int, found: Figures | None) -> QueryWish:
     if query.idle:
-        return _Weighing(query, view, current, {}).down(max(1, query.lower), "autoscale_idle", {})
-    found = Figures.of(query, _ready_ms(view))
+        return _Weighing(query, view, current).down(max(1, query.lower), "autoscale_idle", {})
     if found is None:
         if _overruns_at_once(query, current):
             numbers = {"batch_ms": query.samples[-1].duration_ms, "interval_ms": query.facts.trigger_ms}
             return QueryWish(slots=2 * current, reason="autoscale_first_batch", numbers=numbers)
         # What is not known is not zero: what it has, it keeps.
         return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
-    return _Weighing(query, view, current, found.numbers(current)).decide(found)
+    return _Weighing(query, view, current, found).decide(found)
+
+
+def _was_raised_lately(query: QueryFigures, at: int) -> bool:
+    """Say whether it was granted more slots within the horizon before `at`."""
+    return query.raised_at is not None and at < query.raised_at + HORIZON_MS
 
 
 def _ready_ms(view: ClusterView) -> float:
@@ -78,36 +105,46 @@ class _Weighing:
     query: QueryFigures
     view: ClusterView
     current: int
-    numbers: Mapping[str, Number]
+    found: Figures | None = None
+
+    @property
+    def numbers(self) -> Mapping[str, Number]:
+        """What the decision is told with."""
+        return {} if self.found is None else self.found.numbers(self.current)
 
     def decide(self, found: Figures) -> QueryWish:
-        own = self.query.settings
-        need = found.needed(own.target_load, steady=found.drain is not None and not self._has_run_with_all)
+        target = found.objective.load
+        need = found.needed(target)
         limit = _limit(found, need)
-        slots = self._filled(found, need.whole if limit is None else min(need.whole, limit.slots), limit)
         # What has piled up is gone one day: what is remembered for the window is needed for what comes in.
-        steady = min(slots, self._filled(found, found.needed(own.target_load, steady=True).whole, limit))
+        least = max(need.whole, min(self.current, found.fell_short + 1))
+        steady = self._filled(found, least if limit is None else min(least, limit.slots), limit)
+        drain = found.to_drain(self.current)
+        slots = max(steady, drain if limit is None else min(drain, limit.slots))
         reason, numbers = "autoscale_keeps", dict[str, Number]()
         if limit is not None and (limit.slots <= need.whole or slots <= limit.slots < self.current):
             reason, numbers = limit.reason, {**limit.numbers}
         if slots > self.current:
-            if found.needed(own.target_load + own.load_band).slots <= self.current:
+            in_band = found.needed(target + self.query.settings.load_band).slots <= self.current
+            behind = found.falls_behind and self._has_run_with_all
+            if drain <= self.current and ((in_band and not behind) or self._is_under_way(found)):
                 return self._wish(self.current, "autoscale_keeps", {}, unsmoothed=steady)
             if reason == "autoscale_keeps":
                 reason = "autoscale_up" if found.drain is None else "autoscale_up_backlog"
             return self._wish(slots, reason, numbers, unsmoothed=steady)
-        if found.falls_behind and limit is None and self._has_run_with_all:
-            more = max(self.current + 1, math.ceil(self.current * _STEP_BEHIND))
+        if found.falls_behind and limit is None and self._has_run_with_all and drain == 0:
+            more = self.current + max(self.view.usual_slots, math.ceil(self.current * _STEP_BEHIND))
             return self._wish(more, "autoscale_falls_behind", {})
         if slots == self.current:
+            if drain and reason == "autoscale_keeps":
+                reason = "autoscale_draining"
             return self._wish(slots, reason, numbers, unsmoothed=steady)
         if limit is not None and limit.slots < self.current and limit.slots < need.whole:
             # What does not help is given back at once, not when a window is over.
             return self._wish(slots, reason, numbers)
-        if found.drain is not None and reason == "autoscale_keeps":
-            return self._wish(self.current, "autoscale_draining", {}, unsmoothed=steady)
-        if found.needed(max(0.01, own.target_load - own.load_band)).slots >= self.current:
-            return self._wish(self.current, reason, numbers, unsmoothed=slots)
+        if _was_raised_lately(self.query, self.view.at) and limit is None:
+            # What is given back now may be wanted back soon: then it is to be for a load that has changed.
+            slots = max(slots, found.needed(max(_LEAST_LOAD, target - self.query.settings.load_band)).whole)
         waits = "autoscale_down_waits" if reason == "autoscale_keeps" else reason
         return self.down(slots, "autoscale_down", numbers, waits=waits)
 
@@ -120,20 +157,44 @@ class _Weighing:
         """
         own = self.query.settings
         slots = max(slots, min(self.query.lower, self.current))
+        # What was granted and never came is not gone down from step by step.
+        there = max(slots, min(self.current, self.query.slots))
         if slots >= self.current:
             return self._wish(self.current, reason, numbers)
         if not self.query.idle and not self._is_settled:
             return self._wish(self.current, "autoscale_settling", {}, unsmoothed=slots)
-        target = most_wanted(self.query.wanted, slots, self.view.at, own.scale_down_window_ms, self.current)
+        target = most_wanted(self._wanted(), slots, self.view.at, own.scale_down_window_ms, self.current)
         if target.slots >= self.current:
             told = {**numbers, "fewer": slots, "window_ms": own.scale_down_window_ms}
             return self._wish(self.current, waits, told, unsmoothed=slots, until=target.until)
         # What is not read at all needs no proof that fewer slots do.
         part = 1.0 if self.query.idle else own.most_down
-        step = one_step(self.current, target.slots, part)
+        step = max(target.slots, one_step(there, self._carefully(target.slots, there), part))
         if not down_pays(self.query, self.current, step):
             return self._wish(self.current, "autoscale_down_dear", {"fewer": slots}, unsmoothed=slots)
         return self._wish(step, reason, numbers, unsmoothed=slots, until=target.until)
+
+    def _wanted(self) -> Sequence[Wanted]:
+        """Return what was wanted, as far as that is still taken for true.
+
+        In a flood batches take long for many reasons: what is known by now of a rate counts for that one too.
+        """
+        found = self.found
+        if found is None:
+            return self.query.wanted
+        load = max(_LEAST_LOAD, found.objective.load - self.query.settings.load_band)
+        return [
+            one
+            if one.rows_per_ms is None
+            else evolve(one, slots=min(one.slots, found.needed(load, rows_per_ms=one.rows_per_ms).whole))
+            for one in self.query.wanted
+        ]
+
+    def _carefully(self, slots: int, there: int) -> int:
+        """Stop before the last executor that may go: what a line says of slots far away is seen first."""
+        if self.query.idle:
+            return slots
+        return max(slots, min(there - self.view.usual_slots, math.ceil(slots * _CAREFUL)))
 
     @property
     def _is_settled(self) -> bool:
@@ -143,6 +204,11 @@ class _Weighing:
             sample.steady and sample.slots == self.query.slots and sample.started >= self.query.granted_at
             for sample in last
         )
+
+    def _is_under_way(self, found: Figures) -> bool:
+        """Say whether what was granted last cannot have been measured yet."""
+        takes = found.ready_ms + _MEASURED * self.query.facts.trigger_ms
+        return not self._is_settled and self.view.at < self.query.granted_at + takes
 
     @property
     def _has_run_with_all(self) -> bool:
@@ -158,9 +224,9 @@ class _Weighing:
         each = self.view.usual_slots
         if len(self.view.queries) > 1 or limit is not None or each == 1:
             return slots
-        own, filled = self.query.settings, -(-slots // each) * each
+        load, filled = found.objective.load, -(-slots // each) * each
         less = filled - each
-        if less > 0 and found.needed(own.target_load + own.load_band / 2).slots <= less:
+        if less > 0 and found.needed(load + self.query.settings.load_band / 2).slots <= less:
             filled = less
         return min(filled, max(slots, self.query.upper))
 
@@ -173,7 +239,10 @@ class _Weighing:
         until: int | None = None,
     ) -> QueryWish:
         told = {**self.numbers, **numbers}
-        return QueryWish(slots=slots, reason=reason, numbers=told, unsmoothed=unsmoothed, until=until)
+        rate = None if self.found is None else self.found.inflow.rows_per_ms
+        return QueryWish(
+            slots=slots, reason=reason, numbers=told, unsmoothed=unsmoothed, until=until, rows_per_ms=rate
+        )
 
 
 def _limit(found: Figures, need: Needed) -> Bottleneck | None:

@@ -8,14 +8,17 @@ read with a limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
-from attrs import frozen
+from attrs import field, frozen
 
+from spark_elastic.core.policies.autoscale.headroom import Variation, variation
 from spark_elastic.core.policies.view import Sample
 
 _RECENT_MS = 30_000
 _LEAST_BATCHES = 3
+_MOST_GROWTH = 1.2
 _MOST_AT_ONCE, _MOST_OF_A_FLOOD = 3.0, 10.0
 """So many times the usual rate of a batch counts at most: more is one burst, or is seen again in the next."""
 
@@ -26,7 +29,7 @@ class Inflow:
 
     `behind` are those that wait in the sources, None if no source says it. `grows` says that there are more
     with each of the last batches, `limited` that the batches are as large as a limit of the source lets them
-    be: then `batch_rows` is that size.
+    be: then `batch_rows` is that size. `variation` is how the rate goes up and down.
     """
 
     rows_per_ms: float
@@ -34,6 +37,11 @@ class Inflow:
     grows: bool = False
     limited: bool = False
     batch_rows: float = 0.0
+    variation: Variation = field(factory=Variation)
+
+    def rows_per_ms_in(self, ms: float) -> float:
+        """Tell what will come in by then if it grows on as it did; what becomes less still counts whole."""
+        return self.rows_per_ms * min(_MOST_GROWTH, 1 + max(0.0, self.variation.growth) * ms)
 
 
 def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
@@ -61,7 +69,18 @@ def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
         grows=complete and known[0] < known[1] < known[2],
         limited=limited,
         batch_rows=last.rows_per_batch,
+        variation=_variation(samples),
     )
+
+
+def _variation(samples: Sequence[Sample]) -> Variation:
+    """Tell how what comes in has varied with the micro-batches that are known."""
+    rates, times = [], []
+    for before, after in pairwise(samples):
+        if after.gap_ms is not None:
+            rates.append(max(0, _arrived(before, after)) / after.gap_ms)
+            times.append(after.started)
+    return variation(rates, times)
 
 
 def _rate(rows: Sequence[int], gaps: Sequence[int], *, flooded: bool) -> float:

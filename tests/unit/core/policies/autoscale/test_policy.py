@@ -52,7 +52,7 @@ def test_down_when_the_window_is_over_and_not_before() -> None:
     waits = wish(query(idle_half))
     assert (waits.slots, waits.reason, waits.until) == (4, "autoscale_down_waits", NOW + 300_000)
     found = wish(query(idle_half, wanted=LOW))
-    assert (found.slots, found.reason) == (2, "autoscale_down")
+    assert (found.slots, found.reason) == (3, "autoscale_down"), "a part of the way, to see what that does"
 
 
 def test_down_only_once_batches_have_run_with_what_there_is() -> None:

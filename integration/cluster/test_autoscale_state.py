@@ -1,0 +1,76 @@
+"""A stateful query under `autoscale`: executors come and go with its load, and its state stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import functions as F
+
+from integration.cluster.application import Application, application, now
+from integration.cluster.lines import Lines, autoscaled, start_slow
+from integration.cluster.lines import lines as lines
+from integration.streaming.driver import Driver
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import Tables
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
+
+WORKERS = 6
+WINDOW_S = 20
+SETTLED_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def app(
+    master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Application]:
+    conf = {
+        **autoscaled(WORKERS, WINDOW_S),
+        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+        "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
+    }
+    with application(master, jvm, tables, tmp_path_factory.mktemp("state"), conf) as running:
+        yield running
+
+
+def wait_for_executors(app: Application, least: int, most: int) -> int:
+    """Wait until there are so many; return how many those are."""
+
+    def look() -> int:
+        app.check_alive()
+        here = app.story.slots.total
+        return here if least <= here <= most else 0
+
+    return eventually(look, f"{least} to {most} executors", timeout_s=SETTLED_S, every_s=0.5)
+
+
+def test_it_starts_with_more_partitions_than_slots(app: Application, lines: Lines) -> None:
+    app.have_workers(WORKERS)
+    app.start("known", start_slow(lines, stateful=True))
+    eventually(lambda: app.story.starts("known"), "the order to start")
+    assert "start_with_reserve" in app.story.reasons("known", 0)
+    assert (app.story.starts("known")[0].partitions or 0) > WORKERS
+
+
+def test_executors_come_and_go_and_the_state_stays(app: Application, lines: Lines) -> None:
+    few = wait_for_executors(app, 1, 3)
+    lines.rows_per_s *= 2
+    since = now()
+    assert wait_for_executors(app, few + 1, WORKERS) > few
+    assert {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("known", since)}
+    assert app.story.rescaled_to("known") == [], "each of these would have moved the state"
+
+
+def test_every_row_is_there_once(app: Application, lines: Lines) -> None:
+    lines.__exit__()
+    app.queries["known"].processAllAvailable()
+    app.queries["known"].stop()
+    found = app.spark.read.parquet(str(app.places.output / "known"))
+    counts = found.agg(F.count("*").alias("rows"), F.countDistinct("value").alias("numbers")).collect()
+    assert [(row["rows"], row["numbers"]) for row in counts] == [(lines.written, lines.written)]
+
+
+def test_the_journal_can_be_replayed(app: Application) -> None:
+    app.check_journal()

@@ -1,0 +1,63 @@
+"""What batches tell is computed once for them: a decision looks at all queries, and most have no new ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from attrs import evolve
+
+from spark_elastic.core.policies.autoscale import measured
+from spark_elastic.core.policies.autoscale.figures import Figures
+from spark_elastic.core.policies.autoscale.model import BatchTime, fit
+from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.view import Sample
+from spark_elastic.core.scheduler import Scheduler
+from tests.unit.core.policies.seen import NOW, batches, query, view
+from tests.unit.core.policies.world import World
+
+
+def test_only_the_query_with_a_new_batch_is_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(samples: Sequence[Sample]) -> BatchTime | None:
+        asked.append(len(samples))
+        return fit(samples)
+
+    monkeypatch.setattr(measured, "fit", counted)
+    many = [evolve(query(batches(9, 1_001 + number, 4)), query=f"q{number}") for number in range(50)]
+    first = Autoscale().decide(view(*many))
+    assert len(asked) == 50
+    asked.clear()
+    again = [evolve(one, samples=(*one.samples,)) for one in many]
+    assert Autoscale().decide(view(*again)) == first
+    assert asked == []
+    newest = evolve(many[7].samples[-1], at=NOW, started=NOW - 500)
+    again[7] = evolve(again[7], samples=(*again[7].samples, newest))
+    Autoscale().decide(view(*again))
+    assert asked == [10]
+
+
+def test_of_all_slots_those_are_needed_with_which_the_batches_are_in_time() -> None:
+    # 600 ms on 16 slots of all queries: 900 ms, the part of its interval that it may take, on 11.
+    busy = query(tuple(evolve(one, total=16) for one in batches(6, 2_000, 4)), settings={"target_load": 0.9})
+    found = Figures.of(busy, 30_000.0)
+    assert found is not None
+    fixed = min(found.model.fixed_ms, 60.0)
+    assert found.of_all_slots(16) == pytest.approx(16 * (600 - fixed) / (900 - fixed))
+    assert found.of_all_slots(12) == 0.0, "nothing has been measured with so many"
+
+
+def test_what_was_saved_and_restored_is_decided_about() -> None:
+    world = World()
+    world.start(2)
+    world.query(lambda _: 4_000)
+    world.run(60)
+    restored = Scheduler.restore(json.loads(json.dumps(world.scene.scheduler.save())))
+    samples = restored._planner._memories["q"].samples
+    assert samples
+    assert hash(samples) == hash(world.scene.scheduler._planner._memories["q"].samples)
+    world.scene.scheduler = restored
+    world.run(60)
+    assert restored.queries["q"].granted_slots

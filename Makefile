@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars wheel release-check test test-unit test-integration test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
+.PHONY: help machine venv jar jars wheel release-check test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-unit: venv ## run the tests that need no Java, in less than a minute
 
 test-integration: jar ## run all tests on real clusters, the slow ones too
 	$(BIN)/pytest integration
+
+test-matrix: venv machine ## run the core tests on the other Spark versions (SPARKS="4.0 3.5": these; QUICK=1: few tests)
+	PYTHONPATH=jvm-shim $(BIN)/python -m integration.matrix $(foreach minor,$(SPARKS),--spark $(minor)) $(if $(QUICK),--quick)
 
 test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: all, 15 min)
 	$(BIN)/python -m integration.spark_suites $(SUITES)

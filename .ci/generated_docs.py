@@ -5,6 +5,7 @@ usage: python .ci/generated_docs.py [--check]
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,14 +20,25 @@ from rest_page import operations  # noqa: E402
 from spark_elastic.core.query.transitions import TRANSITIONS  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
 
+LACKS = {
+    (4, 2): "moving state to another partition count, and with it the default of checkpoint format 2",
+    (4, 1): "adaptive execution in streams, which is Spark's",
+    (4, 0): "bounds of file sources",
+}
+"""What versions before one of these cannot do."""
+
 
 def versions_table() -> str:
     """Return the supported versions as a markdown table, the default one first."""
-    rows = ["| Spark | Scala | Java | Py4J |", "|---|---|---|---|"]
+    found = json.loads((ROOT / "docs" / "spark-versions.json").read_text(encoding="utf-8"))
+    rows = ["| Spark | Scala | Java | tested with | without |", "|---|---|---|---|---|"]
     for row in spark_versions.supported():
-        rows.append(
-            f"| {row.minor} (tested with {row.pyspark}) | {row.scala_binary} | {row.java} | {row.py4j} |"
-        )
+        minor = tuple(int(number) for number in row.minor.split("."))
+        without = "; ".join(what for since, what in LACKS.items() if minor < since) or "-"
+        counts = found.get(row.minor)
+        tests = "not yet" if counts is None else f"{counts['passed']} core tests, {counts['failed']} failed"
+        tested = f"{row.pyspark}: {'all tests' if row == spark_versions.supported()[0] else tests}"
+        rows.append(f"| {row.minor} | {row.scala_binary} | {row.java} or later | {tested} | {without} |")
     return "\n".join(rows)
 
 

@@ -18,8 +18,8 @@ from spark_elastic.core.rescale.situation import GROWTH
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
-# `make test-matrix` runs it; on the default Spark there are tests of each of these things.
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
+# On the default Spark there are tests of each of these things.
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")

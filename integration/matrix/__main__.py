@@ -1,0 +1,94 @@
+"""Run the core tests on other versions of Spark, each in an environment of its own.
+
+usage: python -m integration.matrix [--spark MINOR]... [--quick]
+
+Without --spark all versions of spark-versions.txt are tested but the default one: `make test` tests that as a
+whole. An environment is made once and kept among the downloads. What was found is written to
+docs/spark-versions.json, from which the table of versions is made, but not with --quick. The last line printed
+is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from integration.matrix.environment import environment
+from spark_versions import SparkVersion, supported
+
+CHECKOUT = Path(__file__).parents[2]
+FOUND = CHECKOUT / "docs" / "spark-versions.json"
+
+QUICK = ("integration/cluster/test_any_spark.py", "integration/streaming/test_contract.py")
+WHOLE = (
+    "tests/contract",
+    *QUICK,
+    "integration/streaming/test_user.py",
+    "integration/streaming/test_endings.py",
+    "integration/streaming/test_failures.py",
+    "integration/streaming/test_policy_faults.py",
+    "integration/streaming/test_rest.py",
+    "integration/streaming/test_sources.py",
+    "integration/batch/test_stages.py",
+    "integration/browser/test_page.py",
+)
+
+
+def main() -> int:
+    """Test what is asked for; return 1 if anything failed."""
+    arguments = _arguments()
+    rows = [row for row in supported()[1:] if row.minor in (arguments.spark or [row.minor])]
+    found = {}
+    for row in rows:
+        print(f"Spark {row.pyspark}, Scala {row.scala_binary}", flush=True)
+        found[row.minor] = run(row, QUICK if arguments.quick else WHOLE)
+    if not arguments.quick:
+        known = json.loads(FOUND.read_text()) if FOUND.is_file() else {}
+        FOUND.write_text(json.dumps({**known, **found}, indent=2, sort_keys=True) + "\n")
+    print(json.dumps(found))
+    return int(any(counts["failed"] for counts in found.values()))
+
+
+def run(row: SparkVersion, tests: tuple[str, ...]) -> dict[str, str | int]:
+    """Run tests on one version; return how many passed, failed and were skipped there."""
+    python = environment(CHECKOUT, row)
+    with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
+        report = Path(folder) / "report.xml"
+        # An earlier PySpark uses what its libraries warn of by now.
+        chosen = ["-m", "matrix or not slow", "-W", "default", f"--junitxml={report}"]
+        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *tests]
+        subprocess.run(command, cwd=CHECKOUT, check=False)
+        suites = ET.parse(report).getroot().iter("testsuite") if report.is_file() else ()
+        counts = [{name: int(suite.get(name, 0)) for name in _COUNTED} for suite in suites]
+    total = {name: sum(count[name] for count in counts) for name in _COUNTED}
+    failed = total["failures"] + total["errors"]
+    passed = total["tests"] - failed - total["skipped"]
+    # None at all is no success.
+    return {
+        "pyspark": row.pyspark,
+        "passed": passed,
+        "skipped": total["skipped"],
+        "failed": failed if passed else max(failed, 1),
+    }
+
+
+_COUNTED = ("tests", "failures", "errors", "skipped")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.matrix", description="Run the core tests on other versions of Spark."
+    )
+    others = [row.minor for row in supported()[1:]]
+    parser.add_argument("--spark", action="append", choices=others, help="a minor version (all)")
+    parser.add_argument("--quick", action="store_true", help="a few tests only")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""A virtual environment for each version of Spark, with this checkout in it and the jar for that Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+from spark_elastic.maven.downloads import cache_dir
+from spark_versions import SparkVersion
+
+
+def environment(checkout: Path, row: SparkVersion) -> Path:
+    """Return the Python of the environment, made anew where its requirements have changed.
+
+    Raises CalledProcessError if it cannot be made, or the jar cannot be built.
+    """
+    home = cache_dir() / "environments" / f"{checkout.name}-{_name(checkout)}-{row.pyspark}"
+    python = home / "bin" / "python"
+    stamp = home / "installed"
+    wanted = hashlib.sha256((checkout / "pyproject.toml").read_bytes()).hexdigest()
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        print(f"making an environment with pyspark {row.pyspark}", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
+        packages = [f"pyspark=={row.pyspark}", "-e", f"{checkout}[cli,demo,dev]"]
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, *packages], check=True)
+        stamp.write_text(wanted)
+    subprocess.run([str(python), str(checkout / "jvm-shim" / "build_jar.py")], check=True)
+    return python
+
+
+def _name(checkout: Path) -> str:
+    return hashlib.sha256(str(checkout).encode()).hexdigest()[:8]

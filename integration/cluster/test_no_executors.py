@@ -15,6 +15,7 @@ from integration.cluster.application import Application, application, executors,
 from integration.cluster.queries import start_enrichment, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
+from spark_elastic.core.rescale.situation import GROWTH
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
@@ -24,6 +25,8 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 FOLLOWING = ("enrichment", "totals")
 ALL = (*FOLLOWING, "kept")
+# Its count can never be changed, so it leaves room for more slots than the first two.
+FOR_EVER = 2 * GROWTH
 # start() returns once the policy has answered; it never waits for executors.
 ANSWER_S = 20.0
 
@@ -62,10 +65,14 @@ def test_a_start_without_workers_returns_and_says_what_it_waits_for(app: Applica
 
 def test_the_first_worker_starts_them_with_its_slots(app: Application) -> None:
     app.have_workers(1, cores=2)
-    app.wait_in_force(2, ALL, 0)
+    app.wait_in_force(2, FOLLOWING, 0)
+    app.wait_in_force(FOR_EVER, ["kept"], 0)
     for name in ALL:
-        assert {batch.partitions for batch in app.story.named(name).batches} == {2}
-        assert app.story.reasons(name) == ["waiting_for_resources", "start_per_slot"]
+        kept = name == "kept"
+        count = FOR_EVER if kept else 2
+        assert {batch.partitions for batch in app.story.named(name).batches} == {count}
+        reason = "start_for_growth" if kept else "start_per_slot"
+        assert app.story.reasons(name) == ["waiting_for_resources", reason]
         assert app.story.named(name).rescales == 0
 
 
@@ -95,8 +102,8 @@ def test_state_of_the_chosen_provider_is_left_alone_and_it_is_said_why(app: Appl
     assert len(said) == 1
     assert f"leave {PROVIDER} unset with spark.elastic.stateStore=rescalable" in said[0].message
     assert not app.story.rescaled_to("kept")
-    app.wait_in_force(2, ["kept"], said[0].at)
-    assert {batch.partitions for batch in app.story.named("kept").batches} == {2}
+    app.wait_in_force(FOR_EVER, ["kept"], said[0].at)
+    assert {batch.partitions for batch in app.story.named("kept").batches} == {FOR_EVER}
     rescalable = {name: [o.rescalable for o in app.story.starts(name)] for name in ALL}
     assert rescalable["totals"][0]
     assert not any(rescalable["kept"])

@@ -4,8 +4,8 @@ usage: python -m integration.matrix [--spark MINOR]... [--quick]
 
 Without --spark all versions of spark-versions.txt are tested but the default one: `make test` tests that as a
 whole. An environment is made once and kept among the downloads. What was found is written to
-docs/spark-versions.json, from which the table of versions is made, but not with --quick. The last line that is
-printed is one JSON object.
+docs/spark-versions.json, from which the table of versions is made, but not with --quick. The last line
+that is printed is one JSON object.
 """
 
 from __future__ import annotations

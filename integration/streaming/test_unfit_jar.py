@@ -48,9 +48,9 @@ def without(*classes: str) -> Callable[[str, bytes], bytes | None]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (of_another_spark, "the jar is for Spark 9.9.0"),
+        (of_another_spark, "the jar is for Spark 9.9 with Scala"),
         (without("QueryControl"), "could not start, the application goes on as plain Spark"),
-        (without("Checkpoint", "ProgressFacts$", "ExpectedBytes$"), "starts as in plain Spark"),
+        (without("CheckpointFacts$", "ProgressFacts$", "ExpectedBytes$"), "starts as in plain Spark"),
     ],
     ids=["of_another_spark", "cannot_start", "fails_later"],
 )

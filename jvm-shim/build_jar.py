@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -63,11 +63,23 @@ def build(row: SparkVersion, version: str) -> Path:
     JARS.mkdir(exist_ok=True)
     # Copied beside and renamed: a running application never maps half a jar.
     part = jar.with_suffix(".part")
-    shutil.copyfile(built, part)
+    _store(built, part)
     part.rename(jar)
     stamp.write_text(current)
     print(f"built {jar.relative_to(CHECKOUT)} in {time.monotonic() - begin:.0f} s", flush=True)
     return jar
+
+
+def _store(jar: Path, to: Path) -> None:
+    """Copy a jar with its files as they are: the wheel compresses all jars better than each is by itself.
+
+    Every file has the same time, so that the same sources make the same bytes.
+    """
+    with zipfile.ZipFile(jar) as compressed, zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as stored:
+        for file in compressed.infolist():
+            plain = zipfile.ZipInfo(file.filename, date_time=(1980, 1, 1, 0, 0, 0))
+            plain.external_attr = file.external_attr
+            stored.writestr(plain, compressed.read(file))
 
 
 def main() -> None:

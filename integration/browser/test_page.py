@@ -135,6 +135,21 @@ def test_presses_in_a_row_all_count(app: Application, overview: Watched) -> None
         expect(said).to_be_attached()
 
 
+def test_bounds_are_taken_back(app: Application, overview: Watched) -> None:
+    page = overview.page
+    page.get_by_role("link", name="enrichment").click()
+    most = page.get_by_label("Most partitions of shuffle")
+    expect(most).to_have_value("1")
+    most.fill("3")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").filter(has_text="New bounds of shuffle: ")).to_be_attached()
+    expect(most).to_have_value("3")
+    page.get_by_role("button", name="Reset bounds").click()
+    said = page.get_by_role("status").filter(has_text="The bounds of the configuration are in force again.")
+    expect(said).to_be_attached()
+    expect(most).to_have_value("1")
+
+
 def test_a_refused_bound_has_its_reason_beside_it(app: Application, totals: Watched) -> None:
     page = totals.page
     most = page.get_by_label("Most partitions of shuffle")

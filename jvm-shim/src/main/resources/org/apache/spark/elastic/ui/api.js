@@ -52,3 +52,8 @@ export async function putBounds(id, bounds, etag) {
   const body = JSON.stringify(bounds);
   await request(queryPath(id, "/resource-requirements"), { method: "PUT", headers, body });
 }
+
+/** Take back the bounds that were set for a query: those of the configuration are in force again. Throws Refused. */
+export async function resetBounds(id) {
+  await request(queryPath(id, "/resource-requirements"), { method: "DELETE" });
+}

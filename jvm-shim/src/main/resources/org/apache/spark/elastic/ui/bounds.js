@@ -1,6 +1,6 @@
 /** The bounds of a query's vertices: buttons for one more and one less, and fields. */
 
-import { Refused, getBounds, putBounds } from "./api.js";
+import { Refused, getBounds, putBounds, resetBounds } from "./api.js";
 import { attribute, h, keyed, text } from "./dom.js";
 import { number } from "./format.js";
 import { stepped } from "./step.js";
@@ -27,17 +27,39 @@ export class Bounds {
     this.end = h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Change"));
     this.table = h("table", { class: "table table-sm table-bordered mb-0 elastic-bounds", "aria-label": "Bounds" });
     this.table.append(h("thead", {}, h("tr", {}, ...heads, this.end)));
-    this.node = h("div", { class: "table-responsive" }, this.table);
+    const title = "The bounds of the configuration are in force again";
+    const press = { type: "button", title, onclick: () => this.#reset() };
+    this.back = h("button", { ...press, class: "btn btn-sm btn-outline-secondary" }, "Reset bounds");
+    this.why = h("span", { class: "text-danger small ms-2", role: "alert", hidden: true });
+    this.foot = h("div", { class: "mt-2" }, this.back, this.why);
+    this.node = h("div", { class: "table-responsive" }, this.table, this.foot);
   }
 
   update({ requirements, now, may, most }) {
     this.may = may;
     this.most = most;
     this.end.hidden = !may;
+    this.foot.hidden = !may;
     const vertices = Object.entries(requirements).map(([id, { parallelism }]) => ({ id, parallelism, now: now[id] }));
     // Who may not write any more gets other rows.
     const key = (vertex) => `${vertex.id} ${may}`;
     keyed(this.table, vertices, key, (vertex) => new Vertex(this, vertex.id), this.table.tHead);
+  }
+
+  /** Take back what was set, whoever has set it. */
+  async #reset() {
+    attribute(this.back, "aria-disabled", "true");
+    this.why.hidden = true;
+    try {
+      await resetBounds(this.query);
+      await this.changed("The bounds of the configuration are in force again.");
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      text(this.why, error.errors.join(" "));
+      this.why.hidden = false;
+    } finally {
+      attribute(this.back, "aria-disabled", null);
+    }
   }
 
   shown(bound) {

@@ -27,6 +27,10 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
 }
 
 private[elastic] object Triggers {
+
+  /** Asynchronous progress tracking has a trigger executor of its own beside this field. */
+  def canPut(execution: MicroBatchExecution): Boolean = execution.getClass == classOf[MicroBatchExecution]
+
   private lazy val field = Hidden.field(MovedFields.TriggerExecutor)
 
   /** Gives a query a trigger executor like the one that it has, on its own stream thread and before its first batch. */

@@ -21,6 +21,7 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
 }
 
 private[elastic] object Triggers {
+  def canPut(execution: MicroBatchExecution): Boolean = true
 
   /** Gives a query a trigger executor like the one that it would have, on its own stream thread and before its first batch. */
   def put(execution: MicroBatchExecution, at: Boundary): Unit = {

@@ -54,7 +54,8 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       facts = facts.map(_.copy(provider = "rocksdb", checkpointFormat = 2))
     }
     execution match {
-      case batches: MicroBatchExecution if RealTime(batches.trigger).isEmpty && Linkage.has(Part.Boundaries) =>
+      case batches: MicroBatchExecution
+          if RealTime(batches.trigger).isEmpty && Linkage.has(Part.Boundaries) && Triggers.canPut(batches) =>
         if (control.isOn || refusal.nonEmpty) {
           showIdle("Initializing sources") // as Spark, which does it next
           if (Linkage.has(Part.EarlyStart)) StartLatch.open(batches)

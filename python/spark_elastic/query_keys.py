@@ -12,8 +12,8 @@ from spark_elastic.core.keys.contradictions import contradictions
 from spark_elastic.core.keys.key import Key
 
 ALLOWED = (
-    "schedulerMode, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.… and "
-    "restartStrategy.…"
+    "schedulerMode, policy, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, "
+    "autoscale.… and restartStrategy.…"
 )
 """The settings that a query can have of its own, in short."""
 

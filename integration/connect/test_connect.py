@@ -23,6 +23,7 @@ from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import AT_ONCE
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import PATIENCE_S, eventually
+from spark_elastic.core.rescale.situation import GROWTH
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -222,7 +223,8 @@ def test_a_function_for_batches_with_state_works_with_nothing_set(
         inbox.put()
         query.processAllAvailable()
     shown = server.api.get(f"/queries/{query.id}").json
-    assert (shown["partitions"], shown["restarts"]) == (2, 0)
+    # Its state is left where Spark keeps it, so this count is for ever, and leaves room for more than two slots.
+    assert (shown["partitions"], shown["restarts"]) == (2 * GROWTH, 0)
     query.stop()
     assert appended(spark, tmp_path) == inbox.values()
 

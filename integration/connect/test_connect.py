@@ -223,7 +223,7 @@ def test_a_function_for_batches_with_state_works_with_nothing_set(
         inbox.put()
         query.processAllAvailable()
     shown = server.api.get(f"/queries/{query.id}").json
-    # Its state is left where Spark keeps it, so this count is for ever, and leaves room for more than two slots.
+    # Its state is left where Spark keeps it: this count is for ever, and leaves room for more than two slots.
     assert (shown["partitions"], shown["restarts"]) == (2 * GROWTH, 0)
     query.stop()
     assert appended(spark, tmp_path) == inbox.values()

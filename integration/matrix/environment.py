@@ -24,6 +24,8 @@ def environment(checkout: Path, row: SparkVersion) -> Path:
         print(f"making an environment with pyspark {row.pyspark}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
         packages = [f"pyspark=={row.pyspark}", "-e", f"{checkout}[cli,demo,dev]"]
+        if row.minor.startswith("3."):
+            packages.append("pyarrow<20")  # later ones need a NumPy that this Spark does not allow
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, *packages], check=True)
         stamp.write_text(wanted)

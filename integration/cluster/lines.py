@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +14,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.application import Application
 from integration.cluster.queries import Places, Start
+from integration.streaming.waiting import eventually
 
 # Long against what a micro-batch takes without any rows, on few cores.
 TRIGGER_S = 4.0
 ROW_MS = 5
 # 4 s of work in a micro-batch, as long as its interval: whatever room is left above, that takes two slots.
 ROWS_PER_S = 200
-
+# Micro-batches that tell the rate, the window, the idle timeout, and executors that start on few cores.
+SETTLED_S = 240.0
 
 ONE_SLOT_EACH = {
     "spark.executor.cores": "1",
@@ -81,6 +83,19 @@ def lines(app: Application) -> Iterator[Lines]:
     """Give a load for the application of a module."""
     with Lines(app.places.output.with_name("lines")) as writing:
         yield writing
+
+
+def wait_for_executors(
+    app: Application, least: int, most: int, keeps_up: Callable[[], bool] = lambda: True
+) -> int:
+    """Wait until there are so many, of one slot each, and they suffice; return how many those are."""
+
+    def look() -> int:
+        app.check_alive()
+        here = app.story.slots.total
+        return here if least <= here <= most and keeps_up() else 0
+
+    return eventually(look, f"{least} to {most} executors that suffice", timeout_s=SETTLED_S, every_s=0.5)
 
 
 def start_slow(lines: Lines, *, stateful: bool = False) -> Start:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from integration.cluster.application import Application, application, now
-from integration.cluster.lines import Lines, autoscaled, start_slow
+from integration.cluster.lines import Lines, autoscaled, start_slow, wait_for_executors
 from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -23,8 +23,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 
 WORKERS = 6
 WINDOW_S = 20
-# Micro-batches that tell the rate, the window, the idle timeout, and executors that start on few cores.
-SETTLED_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -39,31 +37,28 @@ def app(
         yield running
 
 
-def wait_for_executors(app: Application, least: int, most: int) -> int:
+def wait_until_it_keeps_up(app: Application, least: int, most: int) -> int:
     """Wait until there are so many, and the query keeps up with them; return how many those are."""
 
-    def look() -> int:
-        app.check_alive()
-        here = app.story.slots.total
+    def keeps_up() -> bool:
         progress = app.queries["slow"].lastProgress
-        keeps_up = progress is not None and progress["batchDuration"] < 4_000
-        return here if least <= here <= most and keeps_up else 0
+        return progress is not None and progress["batchDuration"] < 4_000
 
-    return eventually(look, f"{least} to {most} executors that keep up", timeout_s=SETTLED_S, every_s=0.5)
+    return wait_for_executors(app, least, most, keeps_up)
 
 
 def test_of_all_workers_those_that_the_load_needs_are_kept(app: Application, lines: Lines) -> None:
     app.have_workers(WORKERS)
     app.start("slow", start_slow(lines))
-    wait_for_executors(app, 1, 3)
+    wait_until_it_keeps_up(app, 1, 3)
     assert [order for order in app.story.orders if isinstance(order, DecommissionExecutors)]
     assert "autoscale_down" in app.story.reasons("slow", 0)
 
 
 def test_twice_the_load_brings_executors_back(app: Application, lines: Lines) -> None:
-    before, since = wait_for_executors(app, 1, 3), now()
+    before, since = wait_until_it_keeps_up(app, 1, 3), now()
     lines.rows_per_s *= 2
-    assert wait_for_executors(app, before + 1, WORKERS) > before
+    assert wait_until_it_keeps_up(app, before + 1, WORKERS) > before
     assert {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("slow", since)}
 
 
@@ -73,7 +68,7 @@ def test_much_more_than_there_may_be_is_limited_and_it_is_said(app: Application,
     requests = [order.total for order in app.story.orders if isinstance(order, RequestExecutors)]
     assert max(requests) <= WORKERS
     lines.rows_per_s //= 8
-    wait_for_executors(app, 1, 3)
+    wait_until_it_keeps_up(app, 1, 3)
 
 
 def test_every_row_is_there_once(app: Application, lines: Lines) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from integration.cluster.application import Application, application, now
-from integration.cluster.lines import Lines, autoscaled, start_slow
+from integration.cluster.lines import Lines, autoscaled, start_slow, wait_for_executors
 from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -19,7 +19,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 
 WORKERS = 6
 WINDOW_S = 20
-SETTLED_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +32,6 @@ def app(
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("state"), conf) as running:
         yield running
-
-
-def wait_for_executors(app: Application, least: int, most: int) -> int:
-    """Wait until there are so many; return how many those are."""
-
-    def look() -> int:
-        app.check_alive()
-        here = app.story.slots.total
-        return here if least <= here <= most else 0
-
-    return eventually(look, f"{least} to {most} executors", timeout_s=SETTLED_S, every_s=0.5)
 
 
 def test_it_starts_with_more_partitions_than_slots(app: Application, lines: Lines) -> None:

@@ -56,7 +56,8 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
 }
 
 private[elastic] object InRun {
-  private lazy val started = Hidden.field(MovedFields.IsStarted)
+  private lazy val started =
+    Hidden.field("org.apache.spark.sql.execution.streaming.MicroBatchExecution#isCurrentBatchConstructed:Z")
 
   def isStarted(execution: MicroBatchExecution): Boolean = started.getBoolean(execution)
 

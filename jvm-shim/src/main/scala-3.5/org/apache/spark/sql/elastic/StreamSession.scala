@@ -4,7 +4,8 @@ import org.apache.spark.elastic.Hidden
 
 /** The session that the batches of a query run in, which Spark keeps to itself. */
 private[elastic] object StreamSession {
-  private lazy val field = Hidden.field(MovedFields.Session)
+  private lazy val field =
+    Hidden.field("org.apache.spark.sql.execution.streaming.StreamExecution#sparkSessionForStream")
 
   def of(execution: Moved.StreamExecution): Moved.SparkSession = field.get(execution).asInstanceOf[Moved.SparkSession]
 }

@@ -31,7 +31,7 @@ private[elastic] object Triggers {
   /** Asynchronous progress tracking has a trigger executor of its own beside this field. */
   def canPut(execution: MicroBatchExecution): Boolean = execution.getClass == classOf[MicroBatchExecution]
 
-  private lazy val field = Hidden.field(MovedFields.TriggerExecutor)
+  private lazy val field = Hidden.field("org.apache.spark.sql.execution.streaming.MicroBatchExecution#triggerExecutor")
 
   /** Gives a query a trigger executor like the one that it has, on its own stream thread and before its first batch. */
   def put(of: MicroBatchExecution, at: Boundary): Unit =

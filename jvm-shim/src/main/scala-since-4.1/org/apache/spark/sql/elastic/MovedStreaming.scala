@@ -13,12 +13,10 @@ private[elastic] trait MovedStreaming {
   type CommitMetadata = checkpointing.CommitMetadata
   type FileStreamSink = sinks.FileStreamSink
   type FileStreamSinkLog = sinks.FileStreamSinkLog
-  type IncrementalExecution = runtime.IncrementalExecution
   type MicroBatchExecution = runtime.MicroBatchExecution
   type MultiBatchExecutor = runtime.MultiBatchExecutor
   type OffsetSeq = checkpointing.OffsetSeq
   type OffsetSeqLog = checkpointing.OffsetSeqLog
-  type OffsetSeqMetadata = checkpointing.OffsetSeqMetadata
   type ProcessingTimeExecutor = runtime.ProcessingTimeExecutor
   type SingleBatchExecutor = runtime.SingleBatchExecutor
   type StateStoreWriter = operators.stateful.StateStoreWriter

@@ -6,18 +6,16 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming
 
 /** Where Spark has what runs streaming queries, and fields that it keeps to itself. */
-private[elastic] trait MovedStreaming {
+private[elastic] trait MovedStreaming extends MovedBatch {
   type CheckpointFileManager = streaming.CheckpointFileManager
   type CommitLog = streaming.CommitLog
   type CommitMetadata = streaming.CommitMetadata
   type FileStreamSink = streaming.FileStreamSink
   type FileStreamSinkLog = streaming.FileStreamSinkLog
-  type IncrementalExecution = streaming.IncrementalExecution
   type MicroBatchExecution = streaming.MicroBatchExecution
   type MultiBatchExecutor = streaming.MultiBatchExecutor
   type OffsetSeq = streaming.OffsetSeq
   type OffsetSeqLog = streaming.OffsetSeqLog
-  type OffsetSeqMetadata = streaming.OffsetSeqMetadata
   type ProcessingTimeExecutor = streaming.ProcessingTimeExecutor
   type SingleBatchExecutor = streaming.SingleBatchExecutor
   type StateStoreWriter = streaming.StateStoreWriter
@@ -38,7 +36,4 @@ private[elastic] object MovedFields {
   final val StartLatch = "org.apache.spark.sql.execution.streaming.StreamExecution#startLatch"
   final val LogicalPlan = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#logicalPlan"
   final val LazyFlags = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#bitmap$0:B"
-  final val TriggerExecutor = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#triggerExecutor"
-  final val IsStarted = "org.apache.spark.sql.execution.streaming.MicroBatchExecution#isCurrentBatchConstructed:Z"
-  final val Session = "org.apache.spark.sql.execution.streaming.StreamExecution#sparkSessionForStream"
 }

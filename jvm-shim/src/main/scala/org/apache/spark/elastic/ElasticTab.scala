@@ -4,6 +4,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.xml.{Node, NodeSeq}
 
+import org.apache.commons.io.IOUtils
+
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 
 import Servlets._
@@ -46,7 +48,7 @@ private final class PageFiles extends HttpServlet {
       case Some((in, kind)) =>
         response.setContentType(Types(kind))
         response.setCharacterEncoding(UTF_8.name)
-        try Streams.copy(in, response.getOutputStream)
+        try IOUtils.copy(in, response.getOutputStream)
         finally in.close()
     }
   }

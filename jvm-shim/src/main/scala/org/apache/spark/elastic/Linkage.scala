@@ -1,5 +1,6 @@
 package org.apache.spark.elastic
 
+import java.io.InputStream
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
@@ -7,6 +8,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
+import org.apache.commons.io.IOUtils
 import org.apache.xbean.asm9.Opcodes.{ACC_ABSTRACT, ACC_FINAL, ACC_INTERFACE, ACC_PRIVATE}
 
 import org.apache.spark.{SPARK_REVISION, SPARK_VERSION}
@@ -174,5 +176,6 @@ private[spark] object Linkage extends Logging {
     files.getOrElseUpdate(name, read(s"$name.class").map(new ClassFile(_)))
 
   private def read(path: String): Option[Array[Byte]] =
-    Option(getClass.getClassLoader.getResourceAsStream(path)).map(Using.resource(_)(Streams.read(_)))
+    Option(getClass.getClassLoader.getResourceAsStream(path))
+      .map(Using.resource(_)(IOUtils.toByteArray(_: InputStream)))
 }

@@ -2,10 +2,12 @@ package org.apache.spark.sql.elastic
 
 import java.nio.charset.StandardCharsets.UTF_8
 
+import org.apache.commons.io.IOUtils
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.elastic.{Harmless, Streams}
+import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
+import org.apache.spark.network.util.LimitedInputStream
 
 import Moved._
 
@@ -33,7 +35,7 @@ private[elastic] final class KeptBounds(execution: StreamExecution) extends Logg
       val manager = files
       kept = Option.when(manager.exists(file)) {
         val in = manager.open(file)
-        try new String(Streams.read(in, Largest), UTF_8)
+        try new String(IOUtils.toByteArray(new LimitedInputStream(in, Largest)), UTF_8)
         finally in.close()
       }
     } catch {

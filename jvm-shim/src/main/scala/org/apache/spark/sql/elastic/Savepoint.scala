@@ -7,12 +7,14 @@ import java.util.UUID
 
 import scala.util.Using
 
+import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
 
 import org.apache.spark.SparkException
-import org.apache.spark.elastic.{Harmless, Streams}
+import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
+import org.apache.spark.network.util.LimitedInputStream
 import org.apache.spark.util.ThreadUtils
 
 import Moved.SparkSession
@@ -100,7 +102,9 @@ private[elastic] object Savepoint extends Logging {
     } catch { case Harmless(e) => logWarning(s"spark-elastic: older savepoints than ${newest.path} stay", e) }
 
   private def isOf(query: String, savepoint: Path, fs: FileSystem): Boolean =
-    try Using.resource(fs.open(new Path(savepoint, Mark)))(in => new String(Streams.read(in, MostMark), UTF_8)) == query
+    try
+      Using.resource(fs.open(new Path(savepoint, Mark)))(in =>
+        new String(IOUtils.toByteArray(new LimitedInputStream(in, MostMark)), UTF_8)) == query
     catch { case _: FileNotFoundException => false }
 
   private object Named {

@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 # The Spark in .venv: the first of the list, or make SPARK=X.Y.Z in a checkout without .venv.
-SPARK ?= $(shell awk '!/^\#/ && NF { print $$2; exit }' spark-versions.txt)
+SPARK ?= $(shell awk '!/^\#/ && NF { print $$3; exit }' spark-versions.txt)
 # Tests run in so many processes, each file in one of them: most of them wait more than they work.
 WORKERS ?= 2
 BIN := .venv/bin
@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars wheel release-check test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-batch bench-simulate chaos clean
+.PHONY: help machine venv jar jars wheel maven release-check test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,10 @@ wheel: jars ## build dist/*.whl, with the jars inside
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t wheel
 
-release-check: jars ## build wheel and source distribution, and tell whether they can be released (needs the index of packages)
+maven: venv machine ## write dist/maven, a Maven repository whose jars carry the policy engine (for spark-submit --packages)
+	@$(BIN)/python jvm-shim/maven_repository.py
+
+release-check: jars ## build wheel, source distribution and Maven repository, and tell whether they can be released (needs pip's index)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
 	$(BIN)/python .ci/release_check.py
 
@@ -96,6 +99,9 @@ bench-simulate: venv ## compare policies on simulated days, ours and others' (BE
 
 bench-rest: jar ## measure what reads of the REST API cost a running query (BENCH=--quick: few rounds)
 	$(BIN)/python -m integration.bench.rest_load $(BENCH)
+
+bench-planning: jar ## measure what the plugin adds to planning (BENCH=--quick: smaller plans)
+	$(BIN)/python -m integration.bench.planning $(BENCH)
 
 bench-batch: jar ## measure TPC-H with the plugin and without (SF=1: scale; BENCH=--quick: few queries)
 	$(BIN)/python -m integration.bench.batch $(if $(SF),--sf $(SF)) $(BENCH)

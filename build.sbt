@@ -1,7 +1,7 @@
 // Builds the shim for one Spark version of spark-versions.txt: the first one, or -Dspark=X.Y.Z.
 // `make jar` calls this for every version and puts the jars where the Python package finds them.
 
-val columns = Seq("spark", "pyspark", "scala", "java", "py4j", "sources")
+val columns = Seq("spark", "jars", "pyspark", "scala", "java", "py4j", "sources")
 
 val supported = IO
   .readLines(file("spark-versions.txt"))
@@ -30,11 +30,18 @@ val projectVersion = "(?m)^__version__ = \"(.+)\"$".r
   .map(_.group(1))
   .getOrElse(sys.error("python/spark_elastic/__init__.py has no line __version__ = \"...\""))
 
+// The folder of a PySpark, for a release that is not on Maven Central: jvm-shim/build_jar.py brings it.
+val sparkJars = Some(row("jars")).filter(_ == "pyspark").map { _ =>
+  file(
+    sys.props
+      .getOrElse("spark.jars", sys.error(s"-Dspark.jars=FOLDER is needed, the jars of PySpark ${row("pyspark")}")))
+}
+
 ThisBuild / scalaVersion := row("scala")
 
 lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
   name := "spark-elastic",
-  organization := "org.apache.spark.elastic",
+  organization := "io.github.spark-elastic",
   version := projectVersion,
   // One folder per Spark version, so that each keeps its own incremental compiler state.
   target := baseDirectory.value / "target" / s"spark-$sparkMinor",
@@ -43,9 +50,12 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     .toSeq
     .map(folder => (Compile / sourceDirectory).value / folder)
     .filter(_.isDirectory),
-  libraryDependencies ++= Seq(
-    "org.apache.spark" %% "spark-sql" % row("spark") % Provided,
-    "net.sf.py4j" % "py4j" % row("py4j") % Provided),
+  libraryDependencies ++= {
+    if (sparkJars.isDefined) Nil
+    else
+      Seq("org.apache.spark" %% "spark-sql" % row("spark") % Provided, "net.sf.py4j" % "py4j" % row("py4j") % Provided)
+  },
+  Compile / unmanagedJars ++= sparkJars.toSeq.flatMap(folder => (folder * "*.jar").classpath),
   scalacOptions ++= Seq(
     s"-release:${row("java")}",
     "-encoding",

@@ -10,21 +10,28 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class OnlyContract(Contract):
-    """Every module of `package` imports only `package` and `allowed`."""
+    """Every module of `package` imports only `package` and `allowed`, and `but_only` what it names.
+
+    Each of these is ``MODULE -> IMPORTED``.
+    """
 
     package = fields.StringField()
     allowed = fields.ListField(subfield=fields.StringField())
+    but_only = fields.ListField(subfield=fields.StringField(), required=False, default=[])
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Return the imports that the contract does not allow."""
         package = str(self.package)
         allowed = {str(name) for name in self.allowed}  # type: ignore[attr-defined]
+        single = {tuple(str(one).split(" -> ")) for one in self.but_only}  # type: ignore[attr-defined]
         modules = {package} | graph.find_descendants(package)
         broken = [
             (module, imported)
             for module in sorted(modules)
             for imported in sorted(graph.find_modules_directly_imported_by(module))
-            if imported not in modules and imported.split(".")[0] not in allowed
+            if imported not in modules
+            and imported.split(".")[0] not in allowed
+            and (module, imported) not in single
         ]
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 

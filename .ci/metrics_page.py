@@ -22,6 +22,7 @@ def metrics_tables() -> str:
         usable={},
         usual_slots=1,
         queries={},
+        custom_policies={},
         decisions=(),
         totals=Totals(
             rescales={},

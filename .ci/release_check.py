@@ -1,9 +1,10 @@
-"""Build wheel and source distribution, and tell whether they can be released.
+"""Build wheel, source distribution and Maven repository, and tell whether they can be released.
 
 usage: .venv/bin/python .ci/release_check.py  (make release-check brings the jars and the extra `release`)
 
-What is built is in dist/, and what is said of it in dist/reports/: the software bill of materials (CycloneDX)
-and the licences of all that `pip install spark-elastic[cli]` installs, and checksums. It needs pip's index.
+What is built is in dist/, and what is said of it in dist/reports/: checksums, the licences, and the software
+bills of materials (CycloneDX) of what `pip install spark-elastic[cli]` installs and of what the jars in
+dist/maven carry. It needs pip's index.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
+MAVEN = DIST / "maven"
 REPORTS = DIST / "reports"
-# What init scripts take to every node of a cluster that starts.
-MOST_BYTES = 3 << 20
-OUR_PACKAGES = ("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/")
+# For each Spark that the wheel has a jar for: init scripts take it to every node of a cluster that starts.
+MOST_BYTES = 768 << 10
+# One jar for Maven, with the policy engine in it.
+MOST_BYTES_OF_A_JAR = 2 << 20
+# The last one is what Spark's own packages see of Scala 2.13's library, in the jar for 2.12.
+OURS = ("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/", "org/apache/spark/Scala213")
 # Words of the licences that may be installed beside code under the Apache License 2.0.
 LICENCES = (
     "Apache",
@@ -46,13 +51,14 @@ class ReleaseError(Exception):
 def main() -> int:
     """Run all checks, those after one that fails as well; return 1 if one has failed."""
     failed = 0
-    for check in (built, complete, same_again, small, of_ours, well_formed, accounted_for):
+    wheel_and_sdist = (built, complete, same_again, small, of_ours, well_formed, accounted_for)
+    for check in (*wheel_and_sdist, maven_built, maven_same_again, maven_small, maven_accounted_for):
         try:
             found = check()
         except ReleaseError as error:
             print(f"FAIL  {check.__name__}: {error}", flush=True)
             failed = 1
-            if check is built:
+            if check in (built, maven_built):
                 break
         else:
             print(f"ok    {check.__name__}: {found}", flush=True)
@@ -86,7 +92,7 @@ def same_again() -> str:
 
 def small() -> str:
     """Check the size of the wheel."""
-    return check_size(wheel().name, wheel().stat().st_size)
+    return check_size(wheel().name, wheel().stat().st_size, MOST_BYTES * len(jars_in(wheel())))
 
 
 def of_ours() -> str:
@@ -115,28 +121,101 @@ def accounted_for() -> str:
     return check_licences(found)
 
 
-def check_size(name: str, size: int) -> str:
+def maven_built() -> str:
+    """Build the Maven repository into dist/maven."""
+    write_maven(MAVEN, {})
+    return f"{len(maven_jars(MAVEN))} jars for Spark, each with sources, documentation and description"
+
+
+def maven_same_again() -> str:
+    """Build it once more, elsewhere and under other circumstances: the bytes are the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_maven(Path(folder), {"TZ": "Pacific/Kiritimati", "LC_ALL": "C", "PYTHONHASHSEED": "7"})
+        compare(checksums(files_of(MAVEN)), checksums(files_of(Path(folder))))
+    return "a second build has the same bytes"
+
+
+def maven_small() -> str:
+    """Check the size of each jar."""
+    for jar in maven_jars(MAVEN):
+        check_size(jar.name, jar.stat().st_size, MOST_BYTES_OF_A_JAR)
+    return f"each jar has less than {MOST_BYTES_OF_A_JAR:,} bytes"
+
+
+def maven_accounted_for() -> str:
+    """Write the bill of materials of what the jars carry, and check that there is a licence for all of it."""
+    bill = REPORTS / "sbom-maven.cdx.json"
+    cyclonedx = ("-m", "cyclonedx_py", "requirements", "--pyproject", ROOT / "pyproject.toml")
+    form = ("--mc-type", "library", "--output-reproducible", "--validate", "--output-format", "JSON")
+    run(*cyclonedx, *form, "--output-file", bill, ROOT / "jvm-shim" / "engine-requirements.txt")
+    pinned = {
+        component["name"].lower(): component["version"]
+        for component in json.loads(bill.read_text())["components"]
+    }
+    for jar in maven_jars(MAVEN):
+        check_carried(jar, pinned)
+    return f"each jar has {len(pinned)} packages of others, with their licences"
+
+
+def check_carried(jar: Path, pinned: Mapping[str, str]) -> None:
+    """Raise ReleaseError unless a jar has exactly the pinned packages, with licences that go with ours."""
+    with zipfile.ZipFile(jar) as archive:
+        names = archive.namelist()
+        notice = archive.read("META-INF/NOTICE").decode()
+    # As engine.notice writes them: two blanks, then what it is, its licence and its address.
+    rows = [line.strip().split(", ") for line in notice.splitlines() if line.startswith("  ")]
+    found = [{"Name": what.split()[0], "Version": what.split()[1], "License": lic} for what, lic, _ in rows]
+    check_licences(found)
+    carried = {one["Name"].lower(): one["Version"] for one in found}
+    if carried != pinned:
+        raise ReleaseError(f"{jar.name} carries {carried}, and {pinned} is pinned: type `make maven`")
+    for package, version in carried.items():
+        home = f"policy-engine/{package}-{version}.dist-info/"
+        if not any(name.lower().startswith(home) and "licen" in name.lower() for name in names):
+            raise ReleaseError(f"{jar.name} has no licence of {package}: see what {home} has in its wheel")
+
+
+def write_maven(folder: Path, environment: Mapping[str, str]) -> None:
+    """Write a Maven repository into a folder. Raises ReleaseError if it cannot be built."""
+    run(ROOT / "jvm-shim" / "maven_repository.py", folder, environment=environment)
+
+
+def maven_jars(folder: Path) -> list[Path]:
+    """Return the jars for Spark in a Maven repository."""
+    return sorted(pom.with_suffix(".jar") for pom in folder.rglob("*.pom"))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return all files below a folder; in a Maven repository no two have the same name."""
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def check_size(name: str, size: int, most: int) -> str:
     """Return the size as a sentence. Raises ReleaseError if it is too large."""
-    if size > MOST_BYTES:
-        raise ReleaseError(
-            f"{name} has {size:,} bytes, at most {MOST_BYTES:,} are wanted: nearly all of it is the jars"
-        )
-    return f"{name} has {size:,} of {MOST_BYTES:,} bytes"
+    if size > most:
+        raise ReleaseError(f"{name} has {size:,} bytes, at most {most:,} are wanted: look for what is in it")
+    return f"{name} has {size:,} of {most:,} bytes"
 
 
 def check_jars(wheel: Path) -> str:
     """Return how many jars a wheel has. Raises ReleaseError for one with classes that are not ours."""
     with zipfile.ZipFile(wheel) as archive:
-        jars = [name for name in archive.namelist() if name.endswith(".jar")]
+        jars = jars_in(wheel)
         for jar in jars:
             with zipfile.ZipFile(BytesIO(archive.read(jar))) as classes:
                 others = [name for name in classes.namelist() if name.endswith(".class")]
-                others = [name for name in others if not name.startswith(OUR_PACKAGES)]
+                others = [name for name in others if not name.startswith(OURS)]
             if others:
                 raise ReleaseError(f"{jar} has {others[0]}: build the jars anew, without anything of others")
     if not jars:
         raise ReleaseError(f"{wheel.name} has no jar: type `make jars`")
     return f"{len(jars)} jars have our classes alone"
+
+
+def jars_in(wheel: Path) -> list[str]:
+    """Return the names of the jars in a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return [name for name in archive.namelist() if name.endswith(".jar")]
 
 
 def check_licences(found: Sequence[Mapping[str, str]]) -> str:

@@ -17,6 +17,7 @@ import zipfile
 from importlib import metadata
 from pathlib import Path
 
+from pyspark_jars import jars_of_pyspark
 from sbt import run_sbt
 from spark_elastic.maven.artifacts import FetchError
 from spark_elastic.maven.jdk import NoJavaError
@@ -36,12 +37,16 @@ def project_version() -> str:
     return found.group(1)
 
 
+def source_folders(row: SparkVersion) -> tuple[str, ...]:
+    """Return the folders of sources that the jar for this Spark is made from."""
+    return ("java", "resources", "scala", *row.sources)
+
+
 def fingerprint(row: SparkVersion, version: str) -> str:
     """Return a hash of all that the jar for this Spark is made from."""
     digest = hashlib.sha256(f"{row} {version}\n".encode())
     build = [CHECKOUT / "build.sbt", *(CHECKOUT / "project").glob("*.*")]
-    folders = [SOURCES / name for name in ("java", "resources", "scala", *row.sources)]
-    sources = [path for folder in folders for path in folder.rglob("*")]
+    sources = [path for name in source_folders(row) for path in (SOURCES / name).rglob("*")]
     for file in sorted(path for path in [*build, *sources] if path.is_file()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(CHECKOUT)} {len(content)}\n".encode())
@@ -59,7 +64,8 @@ def build(row: SparkVersion, version: str) -> Path:
         return jar
     print(f"compiling the shim for Spark {row.spark}, Scala {row.scala}", flush=True)
     begin = time.monotonic()
-    run_sbt(CHECKOUT, {"spark": row.spark}, "jvm-shim/package")
+    folder = {"spark.jars": str(jars_of_pyspark(row.pyspark))} if row.jars == "pyspark" else {}
+    run_sbt(CHECKOUT, {"spark": row.spark, **folder}, "jvm-shim/package")
     JARS.mkdir(exist_ok=True)
     # Copied beside and renamed: a running application never maps half a jar.
     part = jar.with_suffix(".part")

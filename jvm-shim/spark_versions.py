@@ -13,6 +13,7 @@ class SparkVersion:
     """One line of the list; the columns are explained at its top."""
 
     spark: str
+    jars: str
     pyspark: str
     scala: str
     java: int
@@ -29,9 +30,14 @@ class SparkVersion:
         """The first two numbers of Scala's version."""
         return minor(self.scala)
 
+    @property
+    def artefact(self) -> str:
+        """The name of the shim for this Spark, without its version."""
+        return f"spark-elastic_{self.minor}_{self.scala_binary}"
+
     def jar_name(self, project_version: str) -> str:
         """Return the file name of the shim's jar for this Spark."""
-        return f"spark-elastic_{self.minor}_{self.scala_binary}-{project_version}.jar"
+        return f"{self.artefact}-{project_version}.jar"
 
 
 def minor(version: str) -> str:
@@ -46,6 +52,6 @@ def supported(file: Path = FILE) -> tuple[SparkVersion, ...]:
 
 
 def _parse(line: str) -> SparkVersion:
-    spark, pyspark, scala, java, py4j, sources = line.split()
+    spark, jars, pyspark, scala, java, py4j, sources = line.split()
     folders = () if sources == "-" else tuple(sources.split(","))
-    return SparkVersion(spark, pyspark, scala, int(java), py4j, folders)
+    return SparkVersion(spark, jars, pyspark, scala, int(java), py4j, folders)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 
@@ -15,3 +16,15 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_DIRS", str(folder))
         yield folder
+
+
+@pytest.fixture
+def started_since() -> Callable[[], list[psutil.Process]]:
+    """Tell which living processes this one has started since the test began, not clusters before."""
+    there = set(psutil.Process().children())
+
+    def since() -> list[psutil.Process]:
+        children = set(psutil.Process().children()) - there
+        return [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+
+    return since

@@ -105,6 +105,27 @@ class Meter:
         }
 
 
+def decision_times(world: World, scheduler: Scheduler, many: int) -> list[float]:
+    """Return what `many` events took (CPU ms) at which the policies were asked about all queries.
+
+    As many again before them are not counted: then everything starts.
+    """
+    took: list[float] = []
+    planner = scheduler._planner
+    batch = list(world.begin())
+    while len(took) < 2 * many:
+        for event in batch:
+            asked = planner._decided
+            begun = time.thread_time_ns()
+            actions = scheduler.handle(event)
+            took_ms = (time.thread_time_ns() - begun) / 1e6
+            if planner._decided != asked:
+                took.append(took_ms)
+            world.carry_out(actions)
+        batch = world.batch()
+    return took[-many:]
+
+
 def _decoded_per_s(events: Sequence[Event]) -> float:
     texts = [json.dumps(encode_event(event)) for event in events]
     begun = time.process_time()

@@ -21,6 +21,7 @@ from attrs import define, field, frozen
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.stage_work import StageWork
 from spark_elastic.runtime.timers import Timers
 
 _SECOND = 1_000
@@ -274,6 +275,13 @@ class World:
                 batch=query.batch,
                 tasks=tasks,
                 duration_ms=(duration_ms - _BASE_MS) // 2,
+                work=StageWork(
+                    run_ms=int(tasks * _OVERHEAD_MS + work_ms),
+                    gc_ms=int(work_ms / 50),
+                    spilled_bytes=0,
+                    longest_ms=int(_OVERHEAD_MS + work_ms / tasks),
+                    median_ms=int(_OVERHEAD_MS + work_ms / tasks),
+                ),
             )
         yield ev.QueryProgress(
             **self._stamp(),

@@ -14,7 +14,7 @@ from integration.streaming.waiting import eventually
 from spark_elastic.core import events as ev
 from tests.unit.rest.world import ADAPTIVE, COUNTS, ID, NOW, REQUIREMENTS, World, body, world
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 QUERIES = 500
 RESCALES = 1_000

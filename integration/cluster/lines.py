@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.application import Application
@@ -98,12 +99,15 @@ def wait_for_executors(
     return eventually(look, f"{least} to {most} executors that suffice", timeout_s=SETTLED_S, every_s=0.5)
 
 
-def start_slow(lines: Lines, *, stateful: bool = False) -> Start:
-    """Return what starts a query that waits for each row, after a shuffle; one with state knows each row."""
+def start_slow(lines: Lines, *, stateful: bool = False, by: str = "value") -> Start:
+    """Return what starts a query that waits for each row, after a shuffle `by` an expression.
+
+    One with state knows each row.
+    """
 
     def start(spark: SparkSession, places: Places, name: str) -> StreamingQuery:
         read = spark.readStream.text(str(lines.folder))
-        rows = read.dropDuplicates(["value"]) if stateful else read.repartition("value")
+        rows = read.dropDuplicates(["value"]) if stateful else read.repartition(F.expr(by))
         waited = rows.selectExpr("value", f"reflect('java.lang.Thread', 'sleep', {ROW_MS}L) AS waited")
         return (
             waited.writeStream.queryName(name)

@@ -45,9 +45,9 @@ class Story(Chronicle):
         return [decision.reason for decision in self.said if decision.query in known and decision.at >= since]
 
     def orders_about(self, name: str, kind: type[Action]) -> list[Action]:
-        """Return the orders of a kind that were given about a query."""
-        query = self.named(name).query
-        return [order for order in self.orders if isinstance(order, kind) and _query(order) == query]
+        """Return the orders of a kind that were given about a query; unknown ones have none."""
+        known = {query.query for query in self.queries.values() if query.name == name}
+        return [order for order in self.orders if isinstance(order, kind) and _query(order) in known]
 
     def rescaled_to(self, name: str) -> list[int]:
         """Return the counts that rescales of a query were ordered to."""

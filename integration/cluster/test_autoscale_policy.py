@@ -50,13 +50,13 @@ def wait_until_it_keeps_up(app: Application, least: int, most: int) -> int:
 def test_of_all_workers_those_that_the_load_needs_are_kept(app: Application, lines: Lines) -> None:
     app.have_workers(WORKERS)
     app.start("slow", start_slow(lines))
-    wait_until_it_keeps_up(app, 1, 3)
+    wait_until_it_keeps_up(app, 1, 2)
     assert [order for order in app.story.orders if isinstance(order, DecommissionExecutors)]
     assert "autoscale_down" in app.story.reasons("slow", 0)
 
 
 def test_twice_the_load_brings_executors_back(app: Application, lines: Lines) -> None:
-    before, since = wait_until_it_keeps_up(app, 1, 3), now()
+    before, since = wait_until_it_keeps_up(app, 1, 2), now()
     lines.rows_per_s *= 2
     assert wait_until_it_keeps_up(app, before + 1, WORKERS) > before
     assert {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("slow", since)}

@@ -47,6 +47,7 @@ def test_a_query_in_reactive_mode_that_gets_no_slot_ends_with_the_reason(app: Ap
     del app.queries["enrichment"]
 
 
+@pytest.mark.slow
 def test_growth_that_is_never_worth_it_comes_when_its_time_is_over(app: Application) -> None:
     app.have_workers(1)
     app.start("totals", start_totals)

@@ -15,7 +15,7 @@ from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import Cluster
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 PARTITIONS = 3
 

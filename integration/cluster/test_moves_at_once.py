@@ -16,7 +16,7 @@ from spark_elastic.core.events import ActionOutcome
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
 QUERIES = ("totals", "suppliers", "more_suppliers")
 

@@ -71,6 +71,7 @@ def start(rows: DataFrame, checkpoint: Path, mode: str) -> StreamingQuery:
     return query
 
 
+@pytest.mark.slow
 class TestAJob:
     """`WarmUp`, without the plugin."""
 

@@ -46,7 +46,7 @@ def main() -> int:
     arguments = _arguments()
     # As at Ctrl-C: what was started is to end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    suites = _named(arguments.suites) if arguments.suites else (DEFAULT + MORE if arguments.all else DEFAULT)
+    suites = arguments.suites or (DEFAULT + MORE if arguments.all else DEFAULT)
     settings = dict(pair.split("=", 1) for pair in arguments.set)
     print(f"{'suite':<46}{'tests':>6}{'passed':>8}{'differ':>8}{'broken':>8}{'s':>6}", flush=True)
     try:
@@ -80,8 +80,11 @@ def _run(suite: str, settings: dict[str, str], *, make_baseline: bool) -> bool:
 
 
 def _named(names: list[str]) -> tuple[str, ...]:
-    """Complete simple names of known suites; other names are taken as they are."""
+    """Complete simple names of known suites; full names are taken as they are. Raises ValueError."""
     known = {suite.rsplit(".", 1)[-1]: suite for suite in DEFAULT + MORE}
+    unknown = [name for name in names if "." not in name and name not in known]
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)}: give a full class name, or one of {', '.join(known)}")
     return tuple(known.get(name, name) for name in names)
 
 
@@ -98,4 +101,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one more Spark setting"
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    try:
+        arguments.suites = _named(arguments.suites)
+    except ValueError as error:
+        parser.error(str(error))
+    return arguments

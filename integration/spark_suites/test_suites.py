@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from integration.spark_suites import baseline
 from integration.spark_suites.differences import differences
 from integration.spark_suites.run import DEFAULT
-from integration.spark_suites.suite_runner import run_suite
+from integration.spark_suites.suite_runner import has_answered, run_suite
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.timeout(1900)
-@pytest.mark.parametrize(
-    "suite", [DEFAULT[0], *(pytest.param(suite, marks=pytest.mark.slow) for suite in DEFAULT[1:])]
-)
+@pytest.mark.parametrize("suite", DEFAULT)
 def test_nothing_that_passes_in_plain_spark_breaks(suite: str) -> None:
     outcomes = run_suite(suite, plugin=True, settings={})
     assert outcomes, "the suite gave no results: see target/spark-suites"
     assert baseline.broken(suite, outcomes, differences(suite, {})) == {}
+
+
+def test_a_suite_without_a_decision_of_its_own_has_no_answer(tmp_path: Path) -> None:
+    decided = '{"actions":[{"type":"Report"}]}\n'
+    (tmp_path / "spark-elastic-local-1.jsonl").write_text(decided)
+    (tmp_path / "spark-elastic-local-2.jsonl").write_text('{"actions":[{"type":"Configure"}]}\n')
+    assert not has_answered(tmp_path, warmed_up=True)
+    assert has_answered(tmp_path, warmed_up=False)
+    (tmp_path / "spark-elastic-local-2.jsonl.1").write_text(decided)
+    assert has_answered(tmp_path, warmed_up=True)

@@ -17,6 +17,7 @@ import pytest
 from attrs import frozen
 
 from integration.jdk_tools import JAR, compile_java, run_tool
+from integration.spark_minor import SPARK_MINOR
 from integration.streaming.driver import Driver
 from integration.streaming.launch import WITH_PLUGIN, launched, run_by_python, submitted
 from integration.streaming.waiting import PATIENCE_S, eventually
@@ -155,7 +156,9 @@ def test_a_script_ends_before_its_policy_process_has_begun(tmp_path: Path) -> No
     end_alike(script("at_once"), by_itself, 0, tmp_path, journals=0)
 
 
-@pytest.mark.parametrize(("act", "code"), [(interrupted, 130), (terminated, 143), slow(all_terminated, 143)])
+@pytest.mark.parametrize(
+    ("act", "code"), [(interrupted, 130), slow(terminated, 143), slow(all_terminated, 143)]
+)
 def test_a_submitted_script_is_ended_while_it_awaits_its_query(tmp_path: Path, act: Act, code: int) -> None:
     end_alike(script("awaited"), act, code, tmp_path)
 
@@ -163,7 +166,8 @@ def test_a_submitted_script_is_ended_while_it_awaits_its_query(tmp_path: Path, a
 @pytest.mark.parametrize(
     ("way", "act", "code"),
     [
-        ("awaited", interrupted, -signal.SIGINT),
+        # PySpark's own handler answers before 4.2, and its call to a JVM that ends as well fails first.
+        ("awaited", interrupted, -signal.SIGINT if SPARK_MINOR >= (4, 2) else 1),
         slow("query_left", by_itself, 0),
         slow("exit", by_itself, 3),
         slow("exception", by_itself, 1),

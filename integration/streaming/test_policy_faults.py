@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import ScriptedPolicy, our_script, program
 from integration.streaming.waiting import eventually
@@ -167,6 +169,24 @@ def test_an_application_that_starts_with_a_hanging_policy_goes_on_without_it(
         running.process_all()
 
 
+def test_a_context_whose_policy_hangs_stops_soon(jvm: Driver, tmp_path: Path) -> None:
+    event_log = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": tmp_path.as_uri()}
+    conf = {**WITH_PLUGIN, **event_log, "spark.ui.enabled": "true"}
+    with jvm.session(conf) as spark:
+        policy = eventually(lambda: policies_of(jvm.pid), "there is a policy process")[0]
+        url = spark.sparkContext.uiWebUrl
+        assert url is not None
+        overview = Client(url, "/elastic/api/v1")
+        eventually(lambda: overview.get("/overview").status == 200, "it answers")
+        policy.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        spark.stop()
+        took_s = time.monotonic() - began
+    # Plain Spark takes a part of a second; this one waits for what its event log is to have, and for the end.
+    assert took_s < 5.5, took_s
+    assert not policy.is_running()
+
+
 def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
     since = len(jvm.said())
     mad = program(tmp_path / "mad", our_script("garbage_policy.py", str(tmp_path)), pass_arguments=True)
@@ -185,9 +205,8 @@ def test_a_policy_that_cannot_start_is_given_up_with_one_line(
     jvm: Driver, inbox: Inbox, tmp_path: Path
 ) -> None:
     since = len(jvm.said())
-    # Without its site-packages this Python has no such module.
-    bare = program(tmp_path / "bare", [sys.executable, "-I", "-S"], pass_arguments=True)
-    with application(jvm, inbox, tmp_path, {"spark.elastic.python": bare}) as running:
+    failing = program(tmp_path / "failing", ["sh", "-c", "echo out of luck >&2; exit 1"])
+    with application(jvm, inbox, tmp_path, {"spark.elastic.python": failing}) as running:
         running.process_all()
         eventually(lambda: errors(jvm, since), "the policy is given up")
         running.more_input()
@@ -195,9 +214,23 @@ def test_a_policy_that_cannot_start_is_given_up_with_one_line(
     (line,) = errors(jvm, since)
     assert "off, the application goes on as plain Spark" in line
     assert "failed 5 times" in line
-    assert "spark_elastic" in line
+    assert "out of luck" in line
 
 
+def test_a_python_without_the_policy_engine_is_not_tried_again_at_once(jvm: Driver, tmp_path: Path) -> None:
+    since = len(jvm.said())
+    # Without its site-packages this Python has no such module.
+    bare = program(tmp_path / "bare", [sys.executable, "-I", "-S"], pass_arguments=True)
+    with jvm.session({**WITH_PLUGIN, "spark.elastic.python": bare}) as spark:
+        eventually(lambda: errors(jvm, since), "the policy is given up")
+        assert spark.range(10).count() == 10
+    (line,) = errors(jvm, since)
+    assert "the policy process cannot run" in line
+    assert "has no spark-elastic, and this jar has no policy engine in it: type `" in line
+    assert not [line for line in jvm.said()[since:] if "is started again" in line]
+
+
+@pytest.mark.slow
 def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
     """As when the file system that its Python is on was away for a while."""
     since = len(jvm.said())
@@ -231,6 +264,7 @@ def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp
         assert spark.range(10).count() == 10
     (line,) = errors(jvm, since)
     assert nowhere in line
+    assert "the policy engine needs Python 3.10 or later" in line
 
 
 def test_a_query_that_waits_for_its_start_ends_with_its_context(

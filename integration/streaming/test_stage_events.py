@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
@@ -14,6 +15,8 @@ from integration.streaming.world import World, totals
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 DRIVER_S = 1.0
+LONG_MS = 2_000
+TASKS = 5
 
 
 def test_what_stages_take_is_told_apart_from_what_the_driver_takes(world: World, inbox: Inbox) -> None:
@@ -36,3 +39,26 @@ def test_what_stages_take_is_told_apart_from_what_the_driver_takes(world: World,
     assert stages[1]["tasks"] == 2
     took_ms = {p["batch"]: p["duration_ms"] for p in progress}
     assert 0 < stages[1]["duration_ms"] <= took_ms[1] - DRIVER_S * 1_000
+
+
+def test_it_is_told_what_the_tasks_took_and_which_was_far_longer(world: World, inbox: Inbox) -> None:
+    sleep = f"CASE WHEN id = 0 THEN reflect('java.lang.Thread', 'sleep', {LONG_MS}L) END"
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.collect()
+        rows = batch.sparkSession.range(TASKS).repartition(TASKS)
+        rows.selectExpr(sleep).write.format("noop").mode("overwrite").save()
+
+    def with_a_long_task() -> list[Any]:
+        told = world.policy.seen("StageCompleted", query.id)
+        return [stage for stage in told if (stage["batch"], stage["tasks"]) == (1, TASKS)]
+
+    query = totals(world.spark, inbox).writeStream.foreachBatch(write).outputMode("update").start()
+    for _ in range(2):
+        inbox.put()
+        query.processAllAvailable()
+    work = eventually(with_a_long_task, "the stage with the long task is told")[-1]["work"]
+    assert LONG_MS <= work["longest_ms"] <= work["run_ms"]
+    assert work["longest_ms"] > 5 * work["median_ms"]
+    assert 0 <= work["gc_ms"] <= work["run_ms"]
+    assert work["spilled_bytes"] == 0

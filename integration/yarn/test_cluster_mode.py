@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.jar.alone import bare_python, repository
 from integration.streaming.command import spark_elastic
 from integration.streaming.waiting import eventually
 from integration.yarn.application import application
@@ -35,6 +36,21 @@ def test_the_driver_has_what_comes_with_the_application(yarn: Yarn, tmp_path: Pa
         eventually(partial(app.ran_with, counts=2, spread=2), "both run with two")
         status = spark_elastic(app.url, "status")
         assert (status.returncode, "reactive" in status.stdout) == (0, True), status.stderr
+        assert spark_elastic(app.url, "stop", "spread", "--no-wait").returncode == 0
+        assert app.process.wait(60) == 0, app.process.log_tail()
+
+
+def test_the_jar_alone_is_enough(yarn: Yarn, tmp_path: Path) -> None:
+    conf = {
+        "spark.submit.deployMode": "cluster",
+        "spark.driver.memory": "768m",
+        "spark.driver.extraClassPath": "/nowhere/spark-elastic.jar",
+        "spark.jars": str(repository(tmp_path / "maven")),
+        # A node with a Python, for which nothing of ours is installed.
+        "spark.elastic.python": bare_python(tmp_path / "venv"),
+    }
+    with application(yarn, tmp_path / "application", conf) as app:
+        eventually(partial(app.ran_with, counts=2, spread=2), "both run with two")
         assert spark_elastic(app.url, "stop", "spread", "--no-wait").returncode == 0
         assert app.process.wait(60) == 0, app.process.log_tail()
 

@@ -32,7 +32,7 @@ from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.keys import PER_QUERY, called
 from spark_elastic.policy_file_tree import LONGEST_TEXT, MAX_SIZE, VERSION, Errors, Node, member, parse
 from spark_elastic.query_keys import OwnSettings
-from spark_elastic.settings_errors import usual
+from spark_elastic.settings_errors import wrong_part
 
 __all__ = ["MAX_SIZE", "PolicyFile", "PolicyFileError", "load_policy"]
 
@@ -172,8 +172,10 @@ def _settings(path: str, node: Node, errors: Errors) -> tuple[Mapping[str, str],
                     f"set {key.full_name} in the application's settings, and remove it here"
                 )
             case "refused":
-                allowed = f"allowed is {key.kind.allowed}"
-                message = f"{where} is {inner.shown()}, {allowed}: write {key.name}: {usual(key)}"
+                found, allowed, better = wrong_part(key, text or "")
+                message = (
+                    f"{where} is {inner.shown()}{found}, allowed is {allowed}: write {key.name}: {better}"
+                )
             case "said_twice":
                 before = own.texts[key.name]
                 message = f"{where} is {inner.shown()}, before it is {before}, allowed is one value: keep one"

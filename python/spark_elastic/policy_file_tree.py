@@ -18,6 +18,7 @@ MAX_SIZE = 1 << 20
 VERSION = "1"
 # Nothing that means something is deeper; what is would only be there to make the parser sweat.
 _MAX_DEPTH = 8
+_TOO_DEEP = "the file is nested too deeply here"
 LONGEST_TEXT = 60
 
 Kind = Literal["mapping", "list", "value"]
@@ -35,7 +36,6 @@ class Node:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands there."""
         """Whether nothing stands there."""
         return self.kind == "value" and not self.quoted and self.text in ("", "~", "null")
 
@@ -56,11 +56,9 @@ class Errors:
 
     def add(self, line: int, message: str) -> None:
         """Note what is wrong in a line, 0 for the file."""
-        """Note what is wrong in a line, 0 for the file."""
         self.found.append((line, message))
 
     def in_order(self) -> tuple[str, ...]:
-        """Return a sentence for each error, by line."""
         """Return a sentence for each error, by line."""
         found = sorted(self.found, key=lambda error: error[0])
         return tuple(f"line {line}: {message}" if line else message for line, message in found)
@@ -83,7 +81,9 @@ def parse(text: str | bytes, errors: Errors) -> Node | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        errors.add(0 if mark is None else mark.line + 1, f"the file is no YAML: {problem}")
+        # libyaml has a limit of its own, and reads ahead of the events that `_Builder` counts.
+        message = _TOO_DEEP if "nesting depth" in problem else f"the file is no YAML: {problem}"
+        errors.add(0 if mark is None else mark.line + 1, message)
     return None
 
 
@@ -131,7 +131,7 @@ class _Builder:
                 where = f"{_path(path)}: " if path else ""
                 self._errors.add(line, f"{where}{found} is {sort}, allowed are values only: remove it")
         if len(path) > _MAX_DEPTH:
-            raise _Unusable(line, "the file is nested too deeply here")
+            raise _Unusable(line, _TOO_DEEP)
         if isinstance(event, yaml.MappingStartEvent):
             return Node(kind="mapping", line=line, entries=self._entries(path))
         if isinstance(event, yaml.SequenceStartEvent):
@@ -174,6 +174,5 @@ def _path(names: Iterable[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text that was found, in quotes, cut where it is long."""
     """Return a text that was found, in quotes, cut where it is long."""
     return f"'{text}'" if len(text) <= LONGEST_TEXT else f"'{text[:LONGEST_TEXT]}…'"

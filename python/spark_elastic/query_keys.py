@@ -13,7 +13,7 @@ from spark_elastic.core.keys.key import Key
 
 ALLOWED = (
     "schedulerMode, policy, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, "
-    "autoscale.… and restartStrategy.…"
+    "schedule.…, autoscale.… and restartStrategy.…"
 )
 """The settings that a query can have of its own, in short."""
 

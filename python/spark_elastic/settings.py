@@ -10,14 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from spark_elastic import query_bounds
+from spark_elastic import policy_options, query_bounds
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import POLICIES
-from spark_elastic.core.keys import KEYS, NAMES, PER_QUERY, autoscale, batch, called, rescaling, restarts
+from spark_elastic.core.keys import (
+    KEYS,
+    NAMES,
+    PER_QUERY,
+    batch,
+    called,
+    policies,
+    rescaling,
+    resources,
+    restarts,
+)
 from spark_elastic.core.keys.contradictions import contradictions
 from spark_elastic.core.keys.key import PREFIX, Key, view_of
 from spark_elastic.core.settings import CoreSettings
@@ -45,7 +55,8 @@ class Settings:
 
     What `values` leaves out is as in reactive mode. `chosen` has those keys whose default depends on the mode
     and that were set all the same: a query in another mode has them, too. `queries` has settings by the name
-    of a query, or a pattern of names, as text by the name of the setting.
+    of a query, or a pattern of names, as text by the name of the setting. `policy_options` are those of
+    custom policies.
     """
 
     values: Mapping[Key[Any], Any] = field(factory=dict, converter=_complete)
@@ -54,6 +65,7 @@ class Settings:
     sharing: Mapping[str, WantedSharing] = field(factory=dict)
     chosen: frozenset[Key[Any]] = frozenset()
     queries: Mapping[str, Mapping[str, str]] = field(factory=dict)
+    policy_options: policy_options.Options = field(factory=dict)
 
     def __getitem__(self, key: Key[Value]) -> Value:
         value: Value = self.values[key]
@@ -78,6 +90,13 @@ class Settings:
             restart=view_of(POLICIES[self[restarts.STRATEGY]], self.values),
         )
 
+    @property
+    def custom_policies(self) -> tuple[str, ...]:
+        """The custom policies that are named here; the policy file may name more."""
+        texts = [own[policies.POLICY.name] for own in self.queries.values() if policies.POLICY.name in own]
+        chains = [self[policies.POLICY], *map(policies.POLICY.kind.parse, texts)]
+        return tuple(dict.fromkeys(name for chain in chains for name in chain if name not in policies.NAMES))
+
     def batch(self) -> BatchSettings:
         """Return the part that decides about batch stages."""
         return view_of(BatchSettings, self.values)
@@ -92,7 +111,7 @@ class Settings:
         )
         ours = {key.full_name: key.format(value) for key, value in there}
         of_queries = query_bounds.QuerySettings(self.bounds, self.source_bounds, self.sharing, self.queries)
-        return {**ours, **query_bounds.write(of_queries)}
+        return {**ours, **query_bounds.write(of_queries), **policy_options.write(self.policy_options)}
 
     def _is_chosen(self, key: Key[Any]) -> bool:
         return not key.by_mode or key in self.chosen
@@ -115,7 +134,7 @@ def load(conf: Mapping[str, str]) -> Settings:
     of_queries, wrong = query_bounds.read(conf)
     errors.extend(wrong)
     for name, text in sorted(conf.items()):
-        if not name.startswith(PREFIX) or query_bounds.is_one(name):
+        if not name.startswith(PREFIX) or query_bounds.is_one(name) or policy_options.is_one(name):
             continue
         key = _key(name)
         if key is None:
@@ -143,10 +162,16 @@ def load(conf: Mapping[str, str]) -> Settings:
         chosen=chosen,
         queries=of_queries.settings,
     )
+    used = {policies.short(name) for name in settings.custom_policies}
+    more = settings[resources.POLICY_FILE] is not None
+    options, wrong = policy_options.read(conf, used, more=more)
+    settings = evolve(settings, policy_options=options)
+    errors.extend(wrong)
     if settings[rescaling.MODE] == "off":
         errors.extend(mode_is_off(of_queries.settings))
-    if settings[rescaling.MODE] != "adaptive" and settings[autoscale.POLICY] != autoscale.POLICY.default:
-        errors.append(policy_without_bounds(settings[rescaling.MODE], settings[autoscale.POLICY]))
+    policy = settings[policies.POLICY]
+    if settings[rescaling.MODE] != "adaptive" and policy != policies.POLICY.default:
+        errors.append(policy_without_bounds(settings[rescaling.MODE], policy))
     errors.extend(contradictions(settings.values, refused))
     if errors:
         raise SettingsError(tuple(errors))
@@ -182,6 +207,7 @@ def markdown_table() -> str:
         own = per_query[key.per_query]
         lines.append(_row(key.name, key.kind.name, default, own, key.doc + older))
     lines += [
+        _row(policy_options.EXAMPLE, "text", "none", "", policy_options.DOC),
         _row("`, `….".join(query_bounds.EXAMPLES), "int", "none", "yes", query_bounds.DOC),
         *(
             _row(name, kind, default, "yes", doc)

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from spark_elastic.core.keys.autoscale import POLICY
 from spark_elastic.core.keys.key import PREFIX, Key
-from spark_elastic.core.keys.kinds import camel
+from spark_elastic.core.keys.kinds import Malformed, camel
+from spark_elastic.core.keys.policies import POLICY, PolicyChain
 from spark_elastic.core.keys.rescaling import MODE
 
 
@@ -36,14 +36,36 @@ def unknown_name(name: str, names: Mapping[str, Key[Any]]) -> str:
 
 def refused_value(key: Key[Any], name: str, text: str, prefix: str = PREFIX) -> str:
     """Say what may be typed instead of `text`: a choice that looks like it, or the default."""
-    near = difflib.get_close_matches(text, key.kind.choices, n=1)
-    better = near[0] if near else usual(key)
-    return f"{name} is '{text}', allowed is {key.kind.allowed}: set {prefix}{key.name}={better}"
+    found, allowed, better = wrong_part(key, text)
+    return f"{name} is '{text}'{found}, allowed is {allowed}: set {prefix}{key.name}={better}"
+
+
+def wrong_part(key: Key[Any], text: str) -> tuple[str, str, str]:
+    """Return what to add to a text that is refused, what is allowed, and what to type instead."""
+    try:
+        key.kind.parse(text.strip())
+    except Malformed as error:
+        return f", which has {error.found}", error.allowed, error.better or usual(key)
+    except (ValueError, KeyError):
+        pass
+    return "", key.kind.allowed, meant(key, text) or usual(key)
+
+
+def meant(key: Key[Any], text: str) -> str:
+    """Return what was probably meant by a text that is refused, "" if that is not known."""
+    parts = text.split(",") if key.kind.listed else [text]
+    near = (difflib.get_close_matches(part.strip(), key.kind.choices, n=1) for part in parts)
+    found = ",".join(dict.fromkeys(match for matches in near for match in matches))
+    try:
+        key.kind.parse(found)
+    except (ValueError, KeyError):
+        return ""
+    return found
 
 
 def usual(key: Key[Any]) -> str:
     """Return the default of a setting as text, or an example of what may be typed."""
-    return key.kind.example if key.default is None else key.format(key.default)
+    return key.kind.example if key.default in (None, ()) else key.format(key.default)
 
 
 def said_twice(key: Key[Any], first: str, second: str, conf: Mapping[str, str]) -> str:
@@ -54,11 +76,11 @@ def said_twice(key: Key[Any], first: str, second: str, conf: Mapping[str, str]) 
     )
 
 
-def policy_without_bounds(mode: str, policy: str) -> str:
+def policy_without_bounds(mode: str, policy: PolicyChain) -> str:
     """Refuse a policy in a mode where queries use all slots, so that none has anything to say."""
     return (
-        f"{POLICY.full_name} is '{policy}' while {MODE.full_name} is {mode}, allowed is {POLICY.default} "
-        f"then: set {MODE.full_name}=adaptive"
+        f"{POLICY.full_name} is '{POLICY.format(policy)}' while {MODE.full_name} is {mode}, allowed is "
+        f"{POLICY.format(POLICY.default)} then: set {MODE.full_name}=adaptive"
     )
 
 

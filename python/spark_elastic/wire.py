@@ -15,13 +15,16 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from cattrs import BaseValidationError, transform_error
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.preconf.json import make_converter
 from cattrs.v import format_exception
 
-from spark_elastic.core.actions import ACTION_TYPES, Action
+from spark_elastic.core.action_types import ACTION_TYPES
+from spark_elastic.core.actions import Action
 from spark_elastic.core.batch.questions import ANSWER_TYPES, QUESTION_TYPES, Answer, Question
 from spark_elastic.core.event_types import EVENT_TYPES
 from spark_elastic.core.events import Event
+from spark_elastic.core.policies.ask import AskPolicy
 from spark_elastic.redaction import redacted
 
 __all__ = [
@@ -90,6 +93,13 @@ _converter.register_structure_hook(float, _number)
 _converter.register_structure_hook_func(lambda kind: kind == tuple[int, ...], _integers)
 # What a decision compared: kept as it is, so that 8 stays 8 and does not become 8.0.
 _converter.register_structure_hook(float | int | str, _exactly(float, int, str))
+# What a policy is shown follows from the events before, and would be most of the journal.
+_converter.register_structure_hook(
+    AskPolicy, make_dict_structure_fn(AskPolicy, _converter, view=override(omit=True))
+)
+_converter.register_unstructure_hook(
+    AskPolicy, make_dict_unstructure_fn(AskPolicy, _converter, view=override(omit=True))
+)
 
 
 def _describe(error: BaseException, kind: type | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_elastic import wire
-from spark_elastic.core.actions import ACTION_TYPES
+from spark_elastic.core.action_types import ACTION_TYPES
 from spark_elastic.core.event_types import EVENT_TYPES
 from spark_elastic.core.events import Event, QueryProgress
 from spark_elastic.rest.messages import HttpAnswer, decode_request, encode_answer

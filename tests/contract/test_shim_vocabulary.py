@@ -9,7 +9,10 @@ import attrs
 import pytest
 
 from spark_elastic.core import actions, events
+from spark_elastic.core.action_types import ACTION_TYPES
+from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.event_types import EVENT_TYPES
+from spark_elastic.core.stage_work import StageWork
 
 CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
 
@@ -18,6 +21,8 @@ ONLY_IN_PYTHON = {
     "SetTimer",
     "CancelTimer",
     "TimerFired",
+    "AskPolicy",
+    "PolicyAnswered",
     "SavepointRequested",
     "CancelRequested",
     "RequirementsRequested",
@@ -33,6 +38,8 @@ PARTS = (
     events.QueryInfo,
     events.OffsetsBehind,
     events.SourceRead,
+    StageWork,
+    BatchStage,
     actions.SourceBounds,
 )
 # The sender counts events and gives them their time, and what has caused an action is the journal's business.
@@ -50,7 +57,7 @@ def of_the_shim() -> dict[str, set[str]]:
 
 
 def of_the_core() -> dict[str, set[str]]:
-    kinds = (*EVENT_TYPES, *actions.ACTION_TYPES, *PARTS)
+    kinds = (*EVENT_TYPES, *ACTION_TYPES, *PARTS)
     return {cls.__name__: {field.name for field in attrs.fields(cls)} for cls in kinds}
 
 
@@ -62,5 +69,5 @@ def test_the_shim_has_it_with_the_same_fields(name: str) -> None:
 def test_the_shim_has_no_other_event_or_action() -> None:
     text = CONTRACT.read_text(encoding="utf-8")
     kinds = re.findall(r"case class (\w+)\([^)]*\)\s+extends (?:Event|Action|QueryOrder)\b", text)
-    known = {cls.__name__ for cls in (*EVENT_TYPES, *actions.ACTION_TYPES)}
+    known = {cls.__name__ for cls in (*EVENT_TYPES, *ACTION_TYPES)}
     assert set(kinds) == known - ONLY_IN_PYTHON

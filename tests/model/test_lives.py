@@ -13,6 +13,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import StartQuery
 from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.core.settings import CoreSettings
 from tests.model.checked import Checked
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS
@@ -63,7 +64,19 @@ SETTINGS = st.builds(
         ),
     ),
     history_size=st.sampled_from([1, 4]),
-    policy=st.sampled_from(["declared", "autoscale", "autoscale"]),
+    policy=st.sampled_from([("declared",), ("autoscale",), ("schedule",), ("schedule", "autoscale")]),
+    schedule_windows=st.sampled_from(
+        [
+            (),
+            (Window(cron="* * * * *", duration_ms=60_000, lower=2, upper=3, min_executors=2),),
+            (
+                Window(cron="*/3 * * * *", duration_ms=60_000, upper=1),
+                Window(cron="1-59/3 * * * *", duration_ms=90_000, lower=4),
+            ),
+        ]
+    ),
+    schedule_excluded=st.sampled_from([(), (), (ExcludedPeriod(cron="*/4 * * * *", duration_ms=60_000),)]),
+    schedule_lead_ms=st.sampled_from([None, 20_000]),
     scale_down_window_ms=st.sampled_from([0, 5_000, 300_000]),
     target_load=st.sampled_from([0.1, 0.75]),
     max_lag_ms=st.sampled_from([None, 2_000]),

@@ -18,6 +18,7 @@ def test_a_quick_run_prints_its_figures(
     assert result["executors"] > result["queries"] > 0
     assert result["events_per_s"] > 0
     assert 0 < result["decision_ms"]["p50"] <= result["decision_ms"]["p99"]
+    assert 0 < result["policy_ms"]["p50"] <= result["policy_ms"]["p99"]
     assert isinstance(result["rss_growth_mb"], float)
     for mode in ("reactive", "adaptive"):
         kinds = set(result["modes"][mode]["events"])

@@ -48,9 +48,11 @@ def test_the_list_names_the_py4j_of_the_installed_spark() -> None:
 
 def test_a_version_has_all_columns(tmp_path: Path) -> None:
     file = tmp_path / "versions"
-    file.write_text("# comment\n\n4.3.1  4.3.2  2.13.9  21  0.11  -\n4.2.0 4.2.1 2.13.18 17 0.10.9.9 a,b\n")
+    file.write_text(
+        "# comment\n\n4.3.1  pyspark  4.3.2  2.13.9  21  0.11  -\n4.2.0 maven 4.2.1 2.13.18 17 0.10.9.9 a,b\n"
+    )
     newest, oldest = spark_versions.supported(file)
-    assert newest == spark_versions.SparkVersion("4.3.1", "4.3.2", "2.13.9", 21, "0.11", ())
+    assert newest == spark_versions.SparkVersion("4.3.1", "pyspark", "4.3.2", "2.13.9", 21, "0.11", ())
     assert oldest.sources == ("a", "b")
     assert newest.jar_name("1.0") == "spark-elastic_4.3_2.13-1.0.jar"
 

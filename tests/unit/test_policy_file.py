@@ -342,7 +342,7 @@ queries:
         (
             "schedulerMode: of",
             "line 4: queries.a.schedulerMode is 'of', allowed is one of reactive, adaptive, off: "
-            "write schedulerMode: reactive",
+            "write schedulerMode: off",
         ),
         (
             "restartStrategy.typ: none",

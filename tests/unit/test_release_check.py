@@ -29,13 +29,25 @@ def wheel(folder: Path, **jars: bytes) -> Path:
     return path
 
 
-OURS = ("META-INF/MANIFEST.MF", "org/apache/spark/elastic/A.class", "org/apache/spark/sql/elastic/B$.class")
+OURS = (
+    *("META-INF/MANIFEST.MF", "org/apache/spark/elastic/A.class", "org/apache/spark/sql/elastic/B$.class"),
+    "org/apache/spark/Scala213$Text213.class",
+)
 
 
-def test_a_wheel_may_have_three_mebibytes() -> None:
-    assert release_check.check_size("w", 3 << 20) == "w has 3,145,728 of 3,145,728 bytes"
-    with pytest.raises(ReleaseError, match=r"3,145,729 bytes, at most 3,145,728"):
-        release_check.check_size("w", (3 << 20) + 1)
+def test_what_is_too_large_is_refused() -> None:
+    assert release_check.check_size("w", 1024, 1024) == "w has 1,024 of 1,024 bytes"
+    with pytest.raises(ReleaseError, match=r"1,025 bytes, at most 1,024"):
+        release_check.check_size("w", 1025, 1024)
+
+
+def test_the_wheel_may_be_as_large_as_it_has_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = wheel(tmp_path, **dict.fromkeys("abcd", b""))
+    monkeypatch.setattr(release_check, "DIST", tmp_path)
+    assert release_check.small().endswith(" of 3,145,728 bytes")
+    monkeypatch.setattr(release_check, "MOST_BYTES", made.stat().st_size // 4 - 1)
+    with pytest.raises(ReleaseError, match="are wanted"):
+        release_check.small()
 
 
 def test_jars_have_our_classes_alone(tmp_path: Path) -> None:
@@ -61,6 +73,47 @@ def test_a_licence_that_nobody_has_looked_at_is_named(licence: str) -> None:
     with pytest.raises(ReleaseError) as failed:
         release_check.check_licences(found)
     assert str(failed.value).startswith(f"x 2 ({licence}): find out")
+
+
+def carrying(folder: Path, *rows: str, licences: tuple[str, ...]) -> Path:
+    """Write a jar as Maven's, which says that it carries packages and has these files of them."""
+    path = folder / "m.jar"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("META-INF/NOTICE", "\n".join(["spark-elastic", "", *rows, ""]))
+        for name in licences:
+            archive.writestr(f"policy-engine/{name}", "")
+    return path
+
+
+A_ROW, B_ROW = "  A 1, MIT, https://a.example", "  py_b 2, PSF-2.0, https://b.example"
+A_LICENCE, B_LICENCE = "a-1.dist-info/licenses/LICENSE", "py_b-2.dist-info/LICENCE.txt"
+
+
+def test_a_jar_for_maven_carries_what_is_pinned_with_its_licences(tmp_path: Path) -> None:
+    release_check.check_carried(
+        carrying(tmp_path, A_ROW, B_ROW, licences=(A_LICENCE, B_LICENCE)), {"a": "1", "py_b": "2"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "licences", "pinned", "said"),
+    [
+        ((A_ROW,), (A_LICENCE,), {"a": "2"}, r"m\.jar carries \{'a': '1'\}, and \{'a': '2'\} is pinned"),
+        ((A_ROW,), (A_LICENCE,), {"a": "1", "py_b": "2"}, "is pinned: type `make maven`"),
+        (
+            (A_ROW, B_ROW),
+            (B_LICENCE,),
+            {"a": "1", "py_b": "2"},
+            "has no licence of a: see what policy-engine",
+        ),
+        (("  A 1, GPLv3, https://a.example",), (A_LICENCE,), {"a": "1"}, r"A 1 \(GPLv3\): find out whether"),
+    ],
+)
+def test_a_jar_for_maven_that_carries_something_else_is_refused(
+    tmp_path: Path, rows: tuple[str, ...], licences: tuple[str, ...], pinned: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ReleaseError, match=said):
+        release_check.check_carried(carrying(tmp_path, *rows, licences=licences), pinned)
 
 
 def test_a_second_build_with_other_bytes_is_named(tmp_path: Path) -> None:

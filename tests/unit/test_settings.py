@@ -12,8 +12,18 @@ import pytest
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import WantedSharing
-from spark_elastic.core.keys import autoscale, batch, records, rescaling, resources, restarts
+from spark_elastic.core.keys import (
+    autoscale,
+    batch,
+    policies,
+    records,
+    rescaling,
+    resources,
+    restarts,
+    schedule,
+)
 from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.settings import PREFIX, Settings, SettingsError, keys, load, markdown_table
 
@@ -96,13 +106,18 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         batch.DIVIDE_ORDERED: True,
         records.HISTORY_SIZE: 15,
         records.ADVISE_ONLY: True,
-        autoscale.POLICY: "autoscale",
+        policies.POLICY: ("schedule", "autoscale"),
+        schedule.ZONE: "Europe/Berlin",
+        schedule.WINDOWS: (Window(cron="0 8 * * *", duration_ms=60_000, lower=2),),
+        schedule.EXCLUDED: (ExcludedPeriod(cron="0 8 * * *", duration_ms=60_000),),
+        schedule.LEAD_MS: 24,
         autoscale.LOAD: 0.5,
         autoscale.BAND: 0.2,
         autoscale.MAX_LAG_MS: 17,
         autoscale.CATCH_UP_MS: 18,
         autoscale.WINDOW_MS: 19,
         autoscale.MOST_DOWN: 0.4,
+        autoscale.BATCH_GAIN: 0.7,
         autoscale.MIN_EXECUTORS: 20,
         autoscale.MAX_EXECUTORS: 21,
         autoscale.QUOTA_CORES: 22,
@@ -151,7 +166,12 @@ def test_flinks_spelling_is_accepted_for_every_key() -> None:
     for key in keys():
         kebab = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in key.name)
         text = key.kind.example
-        assert load({PREFIX + kebab: text}) == load({key.full_name: text})
+        base = {}
+        if key.name.startswith("schedule."):
+            base = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.policy": "schedule"}
+        found = load({**base, PREFIX + kebab: text})
+        assert found == load({**base, key.full_name: text})
+        assert found[key] == key.kind.parse(text)
 
 
 def test_older_names_still_work() -> None:
@@ -253,11 +273,11 @@ def test_settings_written_as_conf_are_read_back() -> None:
 
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
-    # Below the heading: the keys, and the six rows of what single queries can be given.
-    assert len(table) == 2 + len(keys()) + 6
+    # Below the heading: the keys, options of custom policies, and the six rows of what queries can be given.
+    assert len(table) == 2 + len(keys()) + 7
     assert table[-6].startswith("| `query.NAME.lowerBound`")
     assert table[-1].startswith("| `query.NAME.KEY`")
-    for key, row in zip(keys(), table[2:-6], strict=True):
+    for key, row in zip(keys(), table[2:-7], strict=True):
         own = {None: "", "always": "yes", "start": "at its start"}[key.per_query]
         assert row.replace(r"\|", "").split("|")[4].strip() == own
         assert row.startswith(f"| `{key.name}` |")
@@ -274,3 +294,73 @@ def test_the_module_prints_the_table() -> None:
     )
     assert run.stdout == markdown_table()
     assert run.stderr == ""
+
+
+def test_a_chain_of_policies_is_their_names_in_order() -> None:
+    adaptive = {"spark.elastic.schedulerMode": "adaptive"}
+    assert load({**adaptive, "spark.elastic.policy": "Autoscale"}).core().policy == ("autoscale",)
+    found = load({**adaptive, "spark.elastic.policy": "autoscale"})
+    assert load(found.as_conf()) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        ("autoscal", "autoscale"),
+        ("autoscale,autoscale", "autoscale"),
+        ("declared, autoscale", "declared"),
+        ("", "declared"),
+        ("x y z", "declared"),
+    ],
+)
+def test_a_chain_that_cannot_be_is_refused_with_one_that_can(text: str, better: str) -> None:
+    (error,) = errors_of({"spark.elastic.schedulerMode": "adaptive", "spark.elastic.policy": text})
+    assert error.startswith(f"spark.elastic.policy is '{text}', allowed is one of declared, ")
+    assert error.endswith(f"(declared only alone): set spark.elastic.policy={better}")
+
+
+CUSTOM = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.policy": "my_package.scaling:LateNight"}
+
+
+def test_custom_policies_and_their_options() -> None:
+    options = {
+        "spark.elastic.policy.LateNight.slots": " 4",
+        "spark.elastic.query.orders.policy": "autoscale, day-time",
+        "spark.elastic.policy.day-time.zone": "Europe/Berlin",
+    }
+    found = load({**CUSTOM, **options})
+    assert found.custom_policies == ("my_package.scaling:LateNight", "day-time")
+    assert found.policy_options == {"LateNight": {"slots": " 4"}, "day-time": {"zone": "Europe/Berlin"}}
+    assert load(found.as_conf()) == found
+
+
+def test_options_may_be_for_a_policy_of_the_policy_file() -> None:
+    options = {"spark.elastic.policy.LateNight.slots": "4", "spark.elastic.policyFile": "/etc/policy.yaml"}
+    assert load(options).policy_options == {"LateNight": {"slots": "4"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("LateNihgt.slots", "for the policy LateNihgt, which nothing uses, custom policies in use are LateN"),
+        ("autoscale.maxLag", "autoscale is none: set spark.elastic.autoscale.maxLag=4"),
+        ("LateNight", "allowed is spark.elastic.policy.NAME.OPTION, the option an argument: set "),
+        ("LateNight.max-lag", "allowed is spark.elastic.policy.NAME.OPTION, the option an argument: set "),
+        (".slots", "set spark.elastic.policy.LateNight.slots=4"),
+    ],
+)
+def test_an_option_that_is_none_is_refused(name: str, says: str) -> None:
+    (error,) = errors_of({**CUSTOM, f"spark.elastic.policy.{name}": "4"})
+    assert error.startswith(f"spark.elastic.policy.{name} is ")
+    assert says in error
+
+
+@pytest.mark.parametrize("text", ["my_package.scaling:LateNight,LateNight", "a.b:C,d.e:C"])
+def test_two_policies_of_one_name_would_have_the_same_options(text: str) -> None:
+    (error,) = errors_of({"spark.elastic.schedulerMode": "adaptive", "spark.elastic.policy": text})
+    assert "each once" in error
+
+
+def test_a_custom_policy_needs_bounds_as_ours_do() -> None:
+    (error,) = errors_of({**CUSTOM, "spark.elastic.schedulerMode": "reactive"})
+    assert error.endswith("set spark.elastic.schedulerMode=adaptive")

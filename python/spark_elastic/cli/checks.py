@@ -25,7 +25,8 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.demo.prerequisites import java_problem, java_version
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.policy_file import PolicyFileError, load_policy
-from spark_elastic.settings import PREFIX, SettingsError, load, spellings
+from spark_elastic.runtime.custom.host import Host
+from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS, has_jar, has_plugin
 
 _OLDEST_PYTHON = (3, 10)
@@ -113,6 +114,7 @@ def settings(conf: Mapping[str, str], file: Path) -> list[Check]:
     return [
         Check.ok("settings", f"{count} of spark-elastic in {file}"),
         *_own_settings(load(conf).core(), None),
+        *_custom_policies(load(conf)),
     ]
 
 
@@ -128,6 +130,21 @@ def _own_settings(application: CoreSettings, file: PolicyFileChanged | None) -> 
             results.append(
                 Check.ok(check, f"{name}: " + ", ".join(f"{key} is {text}" for key, text in texts))
             )
+    return results
+
+
+def _custom_policies(settings: Settings) -> list[Check]:
+    """Try whether the custom policies that are named can be had, each in a process of its own."""
+    host = Host()
+    host.begin(settings)
+    results = []
+    for name in settings.custom_policies:
+        problems = host.problems((name,), _PROBE_TIMEOUT_S)
+        parts = (problem.rpartition(": ") for problem in problems)
+        results += [Check.fail("policy", found, change) for found, _, change in parts]
+        if not problems:
+            results.append(Check.ok("policy", f"{name} can be imported and made here"))
+    host.close()
     return results
 
 

@@ -21,6 +21,7 @@ from spark_elastic.client.names import find, title
 from spark_elastic.client.source import Json, Source
 from spark_elastic.core.sentences import duration
 from spark_elastic.live.draw import bounds, shown
+from spark_elastic.live.plan import in_full
 
 _MOST = 1_000
 _CHANGES = ("rescale_in_place", "rescale_state", "start")
@@ -38,6 +39,8 @@ def explain(
     where: Where, query: str | None, stages: bool, limit: int, journal: Path | None, as_json: bool
 ) -> None:
     """Say why a QUERY was last rescaled, and why it has not been since; without QUERY, say so of all.
+
+    For a query with a policy: what it wants, what it goes by, and when a backlog will be gone.
 
     With --stages: why the latest batch stages got their parallelism. --json has the decisions, as the API has
     them.
@@ -95,6 +98,9 @@ def _tell(found: Json, overview: Json) -> Iterator[str]:
         yield from _decision(held, now)
     elif change is None and rescale is None:
         yield "nothing was decided about it yet"
+    if query["policy"] is not None:
+        yield f"what the policy {shown(query['policy']['name'])} makes of it"
+        yield from (f"  {shown(line)}" for line in in_full(query["policy"], query["grantedSlots"]))
 
 
 def _heading(query: Json, overview: Json) -> str:

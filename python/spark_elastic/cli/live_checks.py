@@ -30,8 +30,9 @@ def checks(driver: Driver) -> list[Check]:
         Check.ok("spark", f"Spark {overview['sparkVersion']}"),
         *_mode(overview),
         _policy(overview),
+        # A driver of another version may have neither these nor parts.
+        *_custom_policies(overview.get("customPolicies", [])),
         _slots(overview),
-        # A driver of another version may not have it.
         *_parts(overview.get("parts", [])),
     ]
 
@@ -67,6 +68,18 @@ def _policy(overview: Json) -> Check:
             "look into the driver's log for 'the policy process is started again'",
         )
     return Check.ok("policy", "its process runs since the application began")
+
+
+def _custom_policies(policies: Iterable[Json]) -> Iterable[Check]:
+    for policy in policies:
+        if policy["error"] is None:
+            yield Check.ok("policy", f"{policy['name']} has answered {policy['answers']} times")
+        else:
+            yield Check.warn(
+                "policy",
+                f"{policy['name']} has no answer: {policy['error']}",
+                "mend it; until then what it wanted last stays in force",
+            )
 
 
 def _slots(overview: Json) -> Check:

@@ -29,8 +29,9 @@ _WRONG = 2
 
 
 @click.command(
-    epilog=f"Policies: {', '.join((*OWN, *RIVALS))}. Loads: {', '.join(SHAPES)}, or a file NAME.csv of "
-    "seconds and rows per second. Both take parameters: fixed:executors=8, cosine:mean=50000,amplitude=20000."
+    epilog=f"Policies: {', '.join((*OWN, *RIVALS))}, or your own as package.module:Class. "
+    f"Loads: {', '.join(SHAPES)}, or a file NAME.csv of seconds and rows per second. "
+    "Rules of others and loads take parameters: fixed:executors=8, cosine:mean=50000,amplitude=20000."
 )
 @click.argument("scenario", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
@@ -68,6 +69,7 @@ def simulate(
     Options override the file. The same scenario and seed give the same metrics, to the last digit. The exit
     code is 0, or 2 if an option or a file is invalid.
     """
+    sys.path.insert(0, "")  # where a policy may be that is not installed yet
     try:
         told = None if journal is None else heard(entry for _, entry in read_journal(journal))
         what = _scenario(_read(scenario, told), loads, settings)
@@ -81,6 +83,8 @@ def simulate(
     except (ScenarioError, SettingsError, ValueError, OSError) as error:
         click.echo(f"spark-elastic simulate: {error}", err=True)
         sys.exit(_WRONG)
+    finally:
+        sys.path.remove("")
     if svg is not None:
         _draw(results, svg)
     if as_json:

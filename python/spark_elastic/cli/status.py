@@ -29,6 +29,8 @@ from spark_elastic.live.look import Snapshot
 def status(where: Where, query: str | None, journal: Path | None, as_json: bool) -> None:
     """Show mode, slots, executors and queries, or one QUERY of them (a name, an id, the beginning of one).
 
+    For queries with a policy: the slots that it wants, their load, and when a backlog will be gone.
+
     --json has the API's overview and its queries: {"overview": {…}, "queries": [{…}]}.
     """
     source = where.source(journal)

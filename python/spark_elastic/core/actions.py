@@ -62,6 +62,7 @@ class Configure(Action):
     `decision_wait_ms` is how long the planning of a batch stage waits for its answer, 0: nothing is asked.
     `warm_up_ms` is how long a rescale waits at most for the warm-up of executors that join, 0: there is none.
     `restarts` says that failures are to be asked about: without it a query ends with the first.
+    `batch_stages` says that somebody goes by what is told of these.
     """
 
     warm_up_ms: int
@@ -69,6 +70,7 @@ class Configure(Action):
     start_wait_ms: int
     decision_wait_ms: int
     restarts: bool
+    batch_stages: bool
 
 
 @frozen(kw_only=True)
@@ -221,23 +223,3 @@ class Report(Action):
     """Publish a decision."""
 
     decision: Decision
-
-
-ACTION_TYPES: tuple[type[Action], ...] = (
-    Configure,
-    TurnOff,
-    StartQuery,
-    HoldQuery,
-    FailQuery,
-    CancelQuery,
-    TakeSavepoint,
-    Rescale,
-    BoundSources,
-    KeepBounds,
-    RequestExecutors,
-    KillExecutors,
-    DecommissionExecutors,
-    SetTimer,
-    CancelTimer,
-    Report,
-)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.batch_events import BatchStages
+from spark_elastic.core.policies.ask import PolicyAnswered
 
 EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.Snapshot,
@@ -19,6 +21,7 @@ EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.QueryFailed,
     ev.QueryTerminated,
     ev.StageCompleted,
+    BatchStages,
     ev.ActionDone,
     ev.ActionFailed,
     ev.SavepointTaken,
@@ -29,4 +32,5 @@ EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.PolicyFileChanged,
     ev.PolicyFileRefused,
     ev.TimerFired,
+    PolicyAnswered,
 )

@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
+from spark_elastic.core.stage_work import StageWork
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
@@ -173,7 +174,7 @@ class ExecutorDecommissioning(ExecutorEvent):
 
 @frozen(kw_only=True)
 class ExecutorUsage(Event):
-    """What would be lost with an executor: cached blocks, and shuffle data that it has written."""
+    """What would be lost with an executor: cached blocks, shuffle data of batch jobs that are not over."""
 
     executor: str
     cached_bytes: int
@@ -282,13 +283,15 @@ class QueryTerminated(QueryEvent):
 class StageCompleted(Event):
     """A stage of a micro-batch that reads a shuffle is done: so many tasks were over in `duration_ms`.
 
-    Those of one micro-batch that have as many tasks may come as one, with their durations added up.
+    `work` is what they took, None if that is not known. Stages of one micro-batch that have as many tasks may
+    come as one, with their durations and their work added up.
     """
 
     query: str
     batch: int
     tasks: int
     duration_ms: int
+    work: StageWork | None = None
 
 
 @frozen(kw_only=True)

@@ -342,6 +342,11 @@ REASONS: Mapping[str, Reason] = {
         "Asks the cluster for {wanted:executor} in all, {before} are here: so many are needed for the slots "
         "that the queries have declared.",
     ),
+    "executors_replaced": Reason(
+        "info",
+        "Asks the cluster for {wanted:executor} in all, of which {leaving} are about to go: somebody has "
+        "decommissioned them, and others are to be there before they are gone.",
+    ),
     "executors_unlimited": Reason(
         "info",
         "Takes back the number of executors that was asked for, {before} are here: a query without an upper "
@@ -382,6 +387,11 @@ FEWER = "Lower its lower bound, or let executors come"
 SAVED_BEFORE = "The query was being stopped and failed; all that it had committed is in the savepoint {path}"
 LIMIT = "until {wait_ms:ms} have passed"
 ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
+
+
+def advised(said: str, *, only: bool) -> str:
+    """Say of a decision that is `only` advice that nothing comes of it."""
+    return fill(ADVICE, message=said) if only else said
 
 
 def message(code: str, **values: object) -> str:

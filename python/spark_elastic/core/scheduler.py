@@ -4,21 +4,14 @@ Laws
 ----
 1. One door. Only `handle` changes anything, and only an event makes it do so.
 2. The past comes in, orders go out. What has become of an order is an event like any other.
-3. Time is the time of the event. It never runs backwards: an event that is older than the last one counts
-   as just as old.
+3. Time is the time of the event, and never runs backwards: an older event counts as just as old.
 4. The same events give the same actions, with the same ids: a run is the list of its events.
 5. Every order names its cause, and every decision its reason; holding still is a decision.
 6. What is due is done before what has just happened, so that a late timer changes nothing.
 7. State is plain data.
 
-Theory of operation
--------------------
-Executor events change the slots (`cluster/slots.py`), and which of them a query can use (`cluster/shares.py`)
-depends on what all queries have declared; a change of that goes to the query. What
-concerns a query goes to its machine (`query/machine.py`), which hands it to the state the query is in
-(`query/*.py`) and keeps one timer for it. States choose a count (`rescale/parallelism.py`), wait as their
-transition manager says, and order. How many move their state at once, and who is next, is decided when all
-of them have been told of the event (`rescale/concurrency.py`). This file knows which query an event is about.
+This file knows whom an event is about. Executor events change the slots and the shares of queries
+(`cluster/`). A query's events go to its machine and state (`query/`), which choose and order (`rescale/`).
 """
 
 from __future__ import annotations
@@ -31,6 +24,7 @@ from attrs import define, field
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
+from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.bounds.declarations import Declarations
 from spark_elastic.core.bounds.keeping import Keeping
 from spark_elastic.core.bounds.kept import Requested
@@ -42,6 +36,8 @@ from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.failures.exponential_delay import SeededJitter
 from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, RestartStrategy
 from spark_elastic.core.own_settings import may_restart, report_settings
+from spark_elastic.core.policies.ask import PolicyAnswered
+from spark_elastic.core.policies.custom import CustomFigures
 from spark_elastic.core.policies.planner import Planner
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query import machines
@@ -71,14 +67,10 @@ class Scheduler:
     _keeping: Keeping = field(factory=Keeping, init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
-    # Whether the last event was a snapshot.
-    _took_over: bool = field(default=False, init=False)
-    # Whether the shim asks what is to become of a query that has failed.
-    _asks_of_failures: bool = field(default=False, init=False)
-    # The slots, or who wants how many, are not those that were last shared out.
-    _shares_stale: bool = field(default=False, init=False)
-    # Somebody has other slots than he was told of.
-    _untold: bool = field(default=False, init=False)
+    _took_over: bool = field(default=False, init=False)  # the last event was a snapshot
+    _asks_of_failures: bool = field(default=False, init=False)  # the shim asks about queries that have failed
+    _shares_stale: bool = field(default=False, init=False)  # slots or wishes are not those last shared out
+    _untold: bool = field(default=False, init=False)  # somebody has other slots than he was told of
     _divisions: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -117,9 +109,19 @@ class Scheduler:
         return self._divisions
 
     @property
+    def plans(self) -> int:
+        """How often policies have been asked; until that changes, they have said nothing new of any query."""
+        return self._planner.plans
+
+    @property
     def queries(self) -> Mapping[str, QueryView]:
         """All queries by id, the latest finished ones among them."""
-        return Queries(self._machines, self.settings)
+        return Queries(self._machines, self.settings, self._planner)
+
+    @property
+    def custom_policies(self) -> Mapping[str, CustomFigures]:
+        """The custom policies that are named, by name."""
+        return self._planner.customs.figures
 
     @property
     def usual_slots(self) -> int:
@@ -131,16 +133,14 @@ class Scheduler:
         if event.at > self._now:
             self._now = event.at
         turn = Turn(
-            settings=self.settings,
-            cause=event.id,
-            now=self._now,
-            slots=self.slots.total,
-            moves=self._moves,
-            counters=self._counters,
-        )
+            settings=self.settings, cause=event.id, now=self._now, slots=self.slots.total,
+            moves=self._moves, counters=self._counters,
+        )  # fmt: skip
         match event:  # the most frequent first
             case ev.ExecutorUsage():
-                self.slots.apply(event)
+                self._supply.used(event, self.slots)
+            case BatchStages():
+                self._planner.batch_event(event)
             case (
                 ev.QueryEvent(query=query)
                 | ev.StageCompleted(query=query)
@@ -156,7 +156,7 @@ class Scheduler:
                 if self.slots.total != turn.slots:
                     turn.slots = self.slots.total
                     self._shares_stale = True
-                self._planner.executor_event(event, self._supply, self.slots)
+                self._planner.executor_event(event, self.slots)
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
                 self._keeping.answered(event, turn)
@@ -167,6 +167,8 @@ class Scheduler:
                 self._submitted(event, turn)
             case ev.RequirementsRequested() | ev.RequirementsDropped():
                 self._bounds_set(event, turn)
+            case PolicyAnswered():
+                self._planner.customs.answered(event, turn)
             case ev.PolicyFileChanged():
                 self._policy_file_changed(event, turn)
             case ev.PolicyFileRefused():
@@ -198,8 +200,7 @@ class Scheduler:
             machine.handle(event, turn)
             if record.state is not state or record.gate != gate:
                 self._shares_stale |= record.standing != standing(state, gate)
-            surplus = self._supply.demand.surplus_since is not None
-            self._planner.told(record, event, turn.now, surplus=surplus)
+            self._planner.told(record, event, turn.now, surplus=self._supply.has_surplus)
             if machine.is_finished:
                 self._supply.stale = True
                 self._planner.forget(query)
@@ -367,10 +368,9 @@ class Scheduler:
         """Give queries the requirements that follow from what is declared for them and granted to them."""
         changed: dict[str, Requirements] = {}
         for query, record in records.items():
-            own = record.settings or self.settings
-            requirements = self._planner.requirements(query, record.declared, own)
-            if requirements != record.requirements:
-                changed[query] = requirements
+            needs = self._planner.requirements(query, record.declared, record.settings or self.settings)
+            if needs != record.requirements:
+                changed[query] = needs
         if not changed:
             return
         self._supply.stale = True

@@ -9,9 +9,10 @@ from attrs import field, frozen
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.failures.strategy import NoRestart, RestartPolicy
-from spark_elastic.core.keys import autoscale, batch, records, rescaling, resources
-from spark_elastic.core.keys.autoscale import PolicyName
+from spark_elastic.core.keys import autoscale, batch, policies, records, rescaling, resources, schedule
 from spark_elastic.core.keys.key import of
+from spark_elastic.core.keys.periods import ExcludedPeriod, Window
+from spark_elastic.core.keys.policies import DECLARED, PolicyChain
 from spark_elastic.core.keys.rescaling import ExplicitParallelism, Mode, RescalePolicy, StateStore
 
 
@@ -49,13 +50,18 @@ class CoreSettings:
     scaling_interval_max_ms: int | None = of(rescaling.SCALING_INTERVAL_MAX_MS)
     rescale_policy: RescalePolicy = of(rescaling.RESCALE_POLICY)
 
-    policy: PolicyName = of(autoscale.POLICY)
+    policy: PolicyChain = of(policies.POLICY)
+    schedule_zone: str = of(schedule.ZONE)
+    schedule_windows: tuple[Window, ...] = of(schedule.WINDOWS)
+    schedule_excluded: tuple[ExcludedPeriod, ...] = of(schedule.EXCLUDED)
+    schedule_lead_ms: int | None = of(schedule.LEAD_MS)
     target_load: float | None = of(autoscale.LOAD)
     load_band: float = of(autoscale.BAND)
     max_lag_ms: int | None = of(autoscale.MAX_LAG_MS)
     catch_up_ms: int = of(autoscale.CATCH_UP_MS)
     scale_down_window_ms: int = of(autoscale.WINDOW_MS)
     most_down: float = of(autoscale.MOST_DOWN)
+    batch_gain: float | None = of(autoscale.BATCH_GAIN)
     min_executors: int = of(autoscale.MIN_EXECUTORS)
     max_executors: int | None = of(autoscale.MAX_EXECUTORS)
     quota_cores: int | None = of(autoscale.QUOTA_CORES)
@@ -84,4 +90,4 @@ class CoreSettings:
     @property
     def measures(self) -> bool:
         """Whether more than the declared bounds says how many slots a query should have."""
-        return self.mode == "adaptive" and self.policy != "declared"
+        return self.mode == "adaptive" and self.policy != (DECLARED,)

@@ -65,6 +65,7 @@ class Turn:
                 start_wait_ms=settings.start_wait_ms,
                 decision_wait_ms=settings.decision_wait_ms,
                 restarts=restarts,
+                batch_stages=settings.measures and settings.batch_gain is not None,
             )
         )
 

@@ -28,6 +28,7 @@ from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.demo.scenario import ADAPTIVE_STEPS, STEPS, Deed, Scenario, Step
 from spark_elastic.demo.source import SCALE, Source
 from spark_elastic.demo.summary import Summary, summarize
+from spark_elastic.demo.task_log import TaskLog, event_log_conf
 from spark_elastic.live.look import Look
 from spark_elastic.live.stage import Stage
 from spark_elastic.live.tail import JournalTail
@@ -66,6 +67,11 @@ class Places:
         """The decision journal's folder."""
         return self.root / "journal"
 
+    @property
+    def events(self) -> Path:
+        """Spark's event log, which tells where tasks ran."""
+        return self.root / "events"
+
 
 @define
 class Demo:
@@ -87,7 +93,7 @@ class Demo:
 
     def __attrs_post_init__(self) -> None:
         steps = ADAPTIVE_STEPS if self.adaptive else STEPS
-        self.scenario = Scenario(queries=len(_QUERIES), steps=steps)
+        self.scenario = Scenario(len(_QUERIES), TaskLog(self.places.events), steps)
         self._look = Look(self.recorded, past=DECISIONS_KEPT)
 
     def run(self) -> Summary:
@@ -152,7 +158,11 @@ class Demo:
     def _submit(self, cluster: Cluster, tables: Tables) -> LoggedProcess:
         application = Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))
         arguments = [self.source.incoming, str(tables.orders), str(self.places.output)]
-        conf = demo_conf(self.places.journal, self.places.policy if self.adaptive else None)
+        self.places.events.mkdir(parents=True)
+        conf = {
+            **event_log_conf(self.places.events),
+            **demo_conf(self.places.journal, self.places.policy if self.adaptive else None),
+        }
         flags = ["--jars", ",".join(map(str, self.source.jars))] if self.source.jars else []
         return cluster.submit(application, arguments, conf=conf, flags=flags)
 

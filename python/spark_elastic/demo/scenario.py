@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from typing import Protocol
 
 from attrs import define, field, frozen
 
-from spark_elastic.demo.chronicle import Chronicle, ExecutorChange
+from spark_elastic.demo.chronicle import Chronicle, ExecutorChange, QueryChronicle
+
+
+class Tasks(Protocol):
+    """Where the tasks of micro-batches ran."""
+
+    def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
+        """Return when the first task of a query was launched on an executor at `moment` or later."""
+        ...
 
 
 class Deed(enum.Enum):
@@ -70,11 +79,13 @@ END_S = 78.0
 class Scenario:
     """Goes through steps: each begins when its time has come and the one before has settled for a while.
 
-    A step has settled when the cluster reports its effect and every query has run a batch with the new number
-    of slots. One that does not settle within `timeout_s` is marked, and the next begins.
+    A step has settled when the cluster reports its effect and it is in force for every query. More slots are
+    when a task of a micro-batch has run on each new executor, fewer when a batch has that many partitions.
+    One that does not settle within `timeout_s` is marked, and the next begins.
     """
 
     queries: int
+    tasks: Tasks
     steps: Sequence[Step] = STEPS
     end_s: float = END_S
     quiet_s: float = 6.0
@@ -118,13 +129,26 @@ class Scenario:
         begin = self._effect(outcome, chronicle.changes)
         if begin is not None:
             for query in chronicle.queries.values():
-                since = query.in_force_since(outcome.step.slots, begin)
+                since = self._in_force_since(outcome, query, begin, chronicle.changes)
                 if since is not None:
                     outcome.in_force.setdefault(query.name, since)
         if len(outcome.in_force) >= self.queries:
             outcome.settled = now
         elif now - outcome.acted > self.timeout_s * 1000:
             outcome.timed_out = True
+
+    def _in_force_since(
+        self, outcome: Outcome, query: QueryChronicle, begin: int, changes: Sequence[ExecutorChange]
+    ) -> int | None:
+        """Return since when a query uses what a step has brought (epoch ms), None if it does not yet."""
+        before = self.steps[len(self.outcomes) - 2].slots if len(self.outcomes) > 1 else outcome.step.slots
+        more = outcome.step.slots - before
+        if more <= 0:
+            return query.in_force_since(outcome.step.slots, begin)
+        new = [change.executor for change in changes if change.kind == "added" and change.at >= begin]
+        used = [self.tasks.first_on(executor, begin, query.query) for executor in new]
+        first = sorted(moment for moment in used if moment is not None)
+        return first[more - 1] if len(first) >= more else None
 
     def _due(self, now: int, at_s: float) -> bool:
         if self._began is None:

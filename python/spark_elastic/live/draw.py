@@ -14,6 +14,7 @@ from spark_elastic.client.names import title
 from spark_elastic.client.source import Json
 from spark_elastic.live.look import Snapshot
 from spark_elastic.live.narrate import brief
+from spark_elastic.live.plan import in_a_line
 
 # In a narrow terminal the other columns are folded before the words are.
 _NARROWEST = 24
@@ -23,7 +24,14 @@ _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 def draw_snapshot(snapshot: Snapshot) -> RenderableType:
     """Draw slots, executors and queries, and what is off."""
     overview, queries = snapshot.overview, snapshot.queries
-    return Group(_slots(overview), draw_queries(snapshot), *_own_settings(queries), *_parts_off(overview))
+    return Group(
+        _slots(overview),
+        draw_queries(snapshot),
+        *_policies(queries),
+        *_silent(overview),
+        *_own_settings(queries),
+        *_parts_off(overview),
+    )
 
 
 def draw_log(lines: Iterable[str]) -> RenderableType:
@@ -81,6 +89,26 @@ def _parts_off(overview: Json) -> Iterable[RenderableType]:
         if not part["on"]:
             reason = shown(part["reason"])
             yield Text.assemble(("without ", "dim"), (shown(part["name"]), "bold"), f": {reason}")
+
+
+def _policies(queries: Iterable[Json]) -> Iterable[RenderableType]:
+    """Say what policies make of queries that live."""
+    for query in queries:
+        policy = query["policy"]
+        if policy is not None and query["state"] != "Finished":
+            said = in_a_line(policy, query["grantedSlots"])
+            yield Text.assemble(
+                (f"{shown(title(query))} ", "bold"), (f"{shown(policy['name'])}: ", "dim"), shown(said)
+            )
+
+
+def _silent(overview: Json) -> Iterable[RenderableType]:
+    """Say which custom policies have no answer."""
+    for policy in overview["customPolicies"]:
+        if policy["error"] is not None:
+            yield Text.assemble(
+                ("no answer from ", "dim"), (shown(policy["name"]), "bold"), f": {shown(policy['error'])}"
+            )
 
 
 def _own_settings(queries: Iterable[Json]) -> Iterable[RenderableType]:

@@ -12,6 +12,7 @@ from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements, joined_groups, source_vertex
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.keys import records, rescaling
+from spark_elastic.core.policies.custom import CustomFigures
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
 from spark_elastic.core.query.view import QueryView
@@ -19,6 +20,7 @@ from spark_elastic.core.rescale.history import RescaleRecord
 from spark_elastic.rest.bounds_body import write_body
 from spark_elastic.rest.errors import as_json
 from spark_elastic.rest.parameters import LARGEST
+from spark_elastic.rest.plans import plan
 from spark_elastic.rest.vertex_ids import vertex_ids
 from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
 from spark_elastic.runtime.timeline import Timeline
@@ -56,9 +58,23 @@ def overview(view: View) -> Json:
             for executor in view.executors
         ],
         "queries": states,
+        "customPolicies": [custom_policy(name, figures) for name, figures in view.custom_policies.items()],
         "parts": [
             {"name": name, "on": not reason, "reason": reason or None} for name, reason in view.parts.items()
         ],
+    }
+
+
+def custom_policy(name: str, figures: CustomFigures) -> Json:
+    """Show a custom policy, and why it has no answer if that is so."""
+    failing = figures.failing
+    return {
+        "name": name,
+        "answers": figures.answers,
+        "failures": figures.failures,
+        "error": None if failing is None else failing.error,
+        "since": None if failing is None else failing.since,
+        "retryAt": None if failing is None else failing.retry_at,
     }
 
 
@@ -70,8 +86,8 @@ def desired_slots(view: View) -> int | None:
     return None if any(upper >= maximum for upper in uppers) else sum(uppers)
 
 
-def query(view: QueryView) -> Json:
-    """Show one query."""
+def query(view: QueryView, *, points: bool = False) -> Json:
+    """Show one query; the micro-batches that its policy goes by only with `points`, since they are many."""
     facts = view.facts
     return {
         "id": facts.query,
@@ -98,6 +114,7 @@ def query(view: QueryView) -> Json:
         "rescales": view.rescaled,
         "sources": [source.name for source in facts.sources],
         "lastBatch": None if view.last_progress is None else _batch(view.last_progress),
+        "policy": plan(view, points=points),
         "lastDecision": None if view.last_decision is None else decision(view.last_decision),
     }
 

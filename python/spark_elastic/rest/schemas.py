@@ -99,6 +99,20 @@ SCHEMAS: dict[str, Schema] = {
             "propertyNames": _STATE,
             "additionalProperties": _COUNT,
         },
+        customPolicies={
+            **_list(
+                _object(
+                    name=TEXT,
+                    answers=_COUNT,
+                    failures=_COUNT,
+                    error=_or_null(TEXT),
+                    since=_or_null(TIME),
+                    retryAt=_or_null(TIME),
+                )
+            ),
+            "description": "The custom policies that have been asked: why one has no answer now, since when, "
+            "and when it is asked again; null: it has one.",
+        },
         parts={
             **_list(_object(name=TEXT, on=_BOOL, reason=_or_null(TEXT))),
             "description": "What the plugin can do here, and why not all; empty: not told.",
@@ -146,7 +160,58 @@ SCHEMAS: dict[str, Schema] = {
         rescales=_said(_COUNT, "Moves of its state to another number of partitions."),
         sources={**_list(TEXT), "description": "What is read, in the order of the vertices source-0, …"},
         lastBatch=_or_null(ref("Batch")),
+        policy=_said(
+            _or_null(ref("Policy")), "What spark.elastic.policy makes of it; null: its bounds count alone."
+        ),
         lastDecision=_or_null(ref("Decision")),
+    ),
+    "Policy": _object(
+        name=_said(TEXT, "The policies that decide, split by commas."),
+        wantedSlots=_said(_COUNT, "The slots that it wants for the query."),
+        allowedSlots=_said(_COUNT, "As many of them as limits allow."),
+        reason=_said(TEXT, "The code of its last reason."),
+        message=_said(TEXT, "Why it wants these, and why not more."),
+        until=_said(
+            _or_null(TIME), "When it looks again at the latest, in epoch ms; null: when something happens."
+        ),
+        objective=_said(
+            _or_null(
+                _object(
+                    load=_said(_NUMBER, "The part of its time that micro-batches are to take."),
+                    loadBand=_said(_NUMBER, "How far the load may be from that."),
+                    intervalMs=_said(_MS, "The trigger interval, 0 without one."),
+                    maxLagMs=_or_null(_MS),
+                    catchUpMs=_said(_MS, "Time in which a backlog is to be processed."),
+                )
+            ),
+            "What it aims at; null, as what follows: not known yet, or there is nothing to read.",
+        ),
+        load=_said(_or_null(_NUMBER), "The load with the slots of now, by the model."),
+        rowsPerSecond=_said(_or_null(_NUMBER), "Rows that come in."),
+        model=_said(
+            _or_null(
+                _object(
+                    fixedMs=_said(_NUMBER, "The part of a micro-batch that no slot shortens."),
+                    rowUs=_said(_NUMBER, "Microseconds of one slot for each row."),
+                    confidence=_said(_NUMBER, "From 0 to 1."),
+                    points=_said(
+                        _or_null(_list(_object(rowsPerSlot=_NUMBER, durationMs=_MS))),
+                        "The micro-batches that the line is laid through; null in lists of queries.",
+                    ),
+                )
+            ),
+            "The line: a micro-batch takes fixed part + rows ÷ slots.",
+        ),
+        backlog=_said(
+            _or_null(
+                _object(
+                    rows=_said(_COUNT, "Rows that have piled up."),
+                    withinMs=_said(_MS, "Time in which they are to be processed."),
+                    goneInMs=_said(_or_null(_MS), "The forecast with the slots of now; null: never."),
+                )
+            ),
+            "What has piled up; null: nothing to speak of.",
+        ),
     ),
     "Batch": _object(
         batch=INT,

@@ -8,6 +8,7 @@ The exit code tells the plugin why it ended:
     2  the driver's line cannot be read
     3  jar and Python package are of different versions, or the listener is not our driver
     4  the connection to the driver is lost
+    5  this Python cannot run the policy: said by the jar's own `__main__.py`, before it comes to this module
 
 The last line on standard error says the same in words.
 """
@@ -27,6 +28,7 @@ from spark_elastic.redaction import RedactingFormatter
 from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.clock import SteadyClock
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.resume import resume
@@ -74,7 +76,8 @@ def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
     goes_on = partial(resume, watch=board.watch)
     clock = SteadyClock()
     opened = partial(open_journal, reading=clock.reading)
-    loop = Loop(gateway, clock, board.scheduler, opened, board, goes_on)
+    custom = Host(lambda: board.wake())
+    loop = Loop(gateway, clock, board.scheduler, opened, board, goes_on, custom)
     if not handshake.requests:
         loop.run()
         return

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spark_elastic.core.actions import Action, Report
+from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.events import Event, ExecutorUsage, Snapshot, StageCompleted
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.scheduler import Scheduler
@@ -101,7 +102,7 @@ class Board:
         self._settings: Settings | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
-        self._divisions = 0
+        self._shared = (0, 0)
         self._query_views = QueryViews()
         self._decisions = Decisions()
         self.timeline = Timeline()
@@ -172,11 +173,13 @@ class Board:
         if self._scheduler is not None:
             self.timeline.note(event, self._scheduler.slots.total)
             # What happens to one query can give others more slots, or fewer.
-            if self._scheduler.divisions != self._divisions:
-                self._divisions = self._scheduler.divisions
+            # And policies look at all of them together.
+            shared = self._scheduler.divisions, self._scheduler.plans
+            if shared != self._shared:
+                self._shared = shared
                 self._query_views.all_stale = True
-        # The end of a stage changes no query, nor does what an executor holds.
-        if not isinstance(event, StageCompleted | ExecutorUsage):
+        # A stage changes no query, nor does what an executor holds.
+        if not isinstance(event, StageCompleted | BatchStages | ExecutorUsage):
             self._mark(event)
         for action in actions:
             if isinstance(action, Report):
@@ -219,6 +222,7 @@ class Board:
             usable=dict(scheduler.slots.usable),
             usual_slots=scheduler.usual_slots,
             queries=queries,
+            custom_policies=scheduler.custom_policies,
             decisions=self._decisions.kept(),
             totals=Totals(
                 rescales=self._query_views.rescales(),

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
 from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerFired
 from spark_elastic.core.keys import rescaling, resources
+from spark_elastic.core.policies.ask import AskPolicy
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
 from spark_elastic.runtime.clock import Clock, Reading
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.timers import Timers
@@ -64,7 +66,8 @@ class Loop:
     """Runs a policy until the application ends.
 
     The settings come with the first snapshot; if they cannot be used, the policy is turned off with all that
-    is wrong with them. `skipped` counts events that could not be understood and were left out.
+    is wrong with them. `custom` asks the custom policies. `skipped` counts events that could not
+    be understood and were left out.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Loop:
         open_journal: Callable[[Settings, Snapshot], Journal],
         board: Board | None = None,
         resume: Callable[[Settings, Snapshot], Resumed | None] = lambda _settings, _snapshot: None,
+        custom: Host | None = None,
     ) -> None:
         self._gateway = gateway
         self._clock = clock
@@ -82,6 +86,7 @@ class Loop:
         self._open_journal = open_journal
         self._resume = resume
         self._board = board
+        self._custom = Host() if custom is None else custom
         self._timers = Timers()
         self._policy: Policy | None = None
         self._journal: Journal | None = None
@@ -109,6 +114,7 @@ class Loop:
                     self._take(value)
                 self._look_at_policy_file()
                 self._take_requests()
+                self._take_answers()
                 self._fire_timers()
                 self._write_stages()
                 if self._journal is not None:
@@ -117,6 +123,7 @@ class Loop:
                     self._board.publish()
                 stop = reply.stop
         finally:
+            self._custom.close()
             self._write_stages()
             if self._journal is not None:
                 self._journal.close()
@@ -152,6 +159,13 @@ class Loop:
             self._turn_off(snapshot, f"{rescaling.MODE.full_name} is off")
             return
         resumed = self._resume(settings, snapshot)
+        self._custom.begin(settings)
+        # Where a run goes on nobody waits for them: what they wanted last is known.
+        problems = self._custom.problems(settings.custom_policies) if resumed is None else ()
+        if problems:
+            self._custom.close()
+            self._turn_off(snapshot, f"the settings cannot be used: {'; '.join(problems)}")
+            return
         self._journal = self._open_journal(settings, snapshot)
         if resumed is None:
             self._policy = self._make_policy(settings.core())
@@ -196,6 +210,8 @@ class Loop:
                 self._timers.set(action)
             elif isinstance(action, CancelTimer):
                 self._timers.cancel(action.timer)
+            elif isinstance(action, AskPolicy):
+                self._custom.ask(action)
             else:
                 self._outgoing.append(value)
 
@@ -226,6 +242,11 @@ class Loop:
                 request.not_journaled()
             else:
                 self._decide(event, self._policy, self._journal)
+
+    def _take_answers(self) -> None:
+        """Take in what custom policies have answered meanwhile."""
+        for answer in self._custom.take():
+            self._handle(evolve(answer, id=self._next_id(), at=self._clock.now()))
 
     def _write_stages(self) -> None:
         """Write down what was decided about batch stages meanwhile, in another thread."""

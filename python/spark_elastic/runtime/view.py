@@ -10,6 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.events import ExecutorInfo
+from spark_elastic.core.policies.custom import CustomFigures
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.rescale.history import Cause, Status
 from spark_elastic.core.scheduler import Scheduler
@@ -42,7 +43,8 @@ class View:
     """The policy at one moment, `at` (epoch ms). `decisions` has the newest last.
 
     `parts` is as in the snapshot of the shim. `usable` has the slots of each executor that has any,
-    `usual_slots` is what one has that is still to come.
+    `usual_slots` is what one has that is still to come. `custom_policies` are those that are
+    named, by name.
     """
 
     at: int
@@ -57,6 +59,7 @@ class View:
     usable: Mapping[str, int]
     usual_slots: int
     queries: Mapping[str, QueryView]
+    custom_policies: Mapping[str, CustomFigures]
     decisions: tuple[Decision, ...]
     totals: Totals
 

@@ -20,7 +20,8 @@ class ClusterSpec:
     `initial` executors of `cores` each are there at the begin, and there are never more than `quota`. From
     its request to its registration an executor takes about `startup_s` (s), give or take the share
     `startup_spread` of it. One fails after `mtbf_h` hours in the mean, None: none does; another one is
-    started for it. A share `refusals` of the requests is refused. A decommissioned one takes
+    started for it. `notice_s` (s) before it fails, such an executor is decommissioned, as a spot instance is;
+    0: it fails without notice. A share `refusals` of the requests is refused. A decommissioned one takes
     `decommission_s` (s) to go, and `decommissions` says that this is how executors are given back. Raises
     ValueError for what cannot be.
     """
@@ -31,6 +32,7 @@ class ClusterSpec:
     startup_s: float = field(default=30.0, validator=ge(0))
     startup_spread: float = field(default=0.2, validator=and_(ge(0), le(1)))
     mtbf_h: float | None = field(default=None, validator=optional(gt(0)))
+    notice_s: float = field(default=0.0, validator=ge(0))
     refusals: float = field(default=0.0, validator=and_(ge(0), le(1)))
     decommissions: bool = True
     decommission_s: float = field(default=5.0, validator=ge(0))
@@ -51,7 +53,11 @@ class Notices:
 
 @define
 class Cluster:
-    """The executors of one application; `target` is the total that was asked for last."""
+    """The executors of one application; `target` is the total that was asked for last.
+
+    Of those that are `leaving`, some are `noticed`: nobody gave them back. As on Kubernetes they are among
+    those that were asked for until they are gone.
+    """
 
     spec: ClusterSpec
     clock: Clock
@@ -60,6 +66,7 @@ class Cluster:
     target: int = field(init=False)
     live: list[str] = field(factory=list)
     leaving: set[str] = field(factory=set)
+    noticed: set[str] = field(factory=set)
     starting: list[str] = field(factory=list)
     _count: int = 0
 
@@ -107,12 +114,22 @@ class Cluster:
                 self.clock.after(ms, partial(self._end, executor, False), ("end", executor))
 
     def fail(self, executor: str) -> None:
-        """Lose an executor; another one is started for it, if it is still wanted."""
-        self._end(executor, True)
+        """Lose an executor, after its notice; another one is started for it, if it is still wanted."""
+        if executor in self.leaving:
+            return
+        if self.spec.notice_s == 0:
+            self._end(executor, True)
+            return
+        self.leaving.add(executor)
+        self.noticed.add(executor)
+        self.tell.leaving(executor)
+        self.clock.after(self.spec.notice_s * 1_000, partial(self._end, executor, False), ("end", executor))
 
     def _follow(self) -> None:
         """Start what is missing, and call off what has not come and is not wanted any more."""
-        missing = min(self.target, self.spec.quota - len(self.leaving)) - self.usable - len(self.starting)
+        given_back = len(self.leaving) - len(self.noticed)
+        counted = len(self.live) - given_back + len(self.starting)
+        missing = min(self.target, self.spec.quota - given_back) - counted
         for _ in range(missing):
             executor = self._next()
             self.starting.append(executor)
@@ -136,6 +153,7 @@ class Cluster:
     def _end(self, executor: str, lost: bool) -> None:
         self.live.remove(executor)
         self.leaving.discard(executor)
+        self.noticed.discard(executor)
         for what in ("fail", "end"):
             self.clock.forget((what, executor))
         self.tell.gone(executor, lost)

@@ -10,8 +10,10 @@ from typing import Any
 import attrs
 from attrs import frozen
 
+from spark_elastic.core.keys.policies import NAMES, POLICY
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.core.policies.wish import Wish
+from spark_elastic.policies.loading import installed
 from spark_elastic.simulator.demand import STEP_S, Demand
 from spark_elastic.simulator.driver import EPOCH_MS
 from spark_elastic.simulator.rivals.ds2 import Ds2
@@ -28,10 +30,12 @@ from spark_elastic.simulator.scenario import Scenario
 OWN: Mapping[str, Mapping[str, str]] = {
     "as-set": {},
     "reactive": REACTIVE,
-    "declared": {**ADAPTIVE, "spark.elastic.policy": "declared"},
-    "autoscale": {**ADAPTIVE, "spark.elastic.policy": "autoscale"},
+    **{name: {**ADAPTIVE, POLICY.full_name: name} for name in NAMES},
 }
-"""Our own policies, with the settings that turn them on; `as-set` is what the scenario's settings say."""
+"""Our own policies, with the settings that turn them on; `as-set` is what the scenario's settings say.
+
+A chain of them can be typed as in ``spark.elastic.policy``.
+"""
 
 _WARM_UP_S = 60.0
 """What a rescale waits for after executors have come: stabilization, cooldown, the end of a micro-batch."""
@@ -107,20 +111,23 @@ def parameters(name: str) -> Mapping[str, float | None]:
 
 
 def contender(text: str, scenario: Scenario, demand: Demand) -> Contender:
-    """Return the policy that a text names: a name, and after a colon ``parameter=number``, with commas.
+    """Return the policy that a text names: one or a chain of our own and custom ones, or a rival.
 
-    Raises ValueError, which says what was found and what is allowed.
+    After a rival's name and a colon there may be ``parameter=number``, with commas between. Raises
+    ValueError, which says what was found and what is allowed.
     """
     name, _, typed = text.partition(":")
-    if name in OWN:
-        if typed:
-            raise ValueError(f"'{name}' has no parameters: set `spark.elastic.*` in the settings instead")
+    own = _own(text)
+    if own is not None:
         objective = {"spark.elastic.autoscale.maxLag": f"{round(scenario.max_lag_s * 1_000)}ms"}
-        return Contender(name=name, settings={**(objective if name == "autoscale" else {}), **OWN[name]})
+        scales = "autoscale" in own.get(POLICY.full_name, "").split(",")
+        return Contender(name=text, settings={**(objective if scales else {}), **own})
+    if name in OWN:
+        raise ValueError(f"'{name}' has no parameters: set `spark.elastic.*` in the settings instead")
     if name not in RIVALS:
         names = (*OWN, *RIVALS)
         near = difflib.get_close_matches(name, names, 1)
-        advice = f"type {near[0]}" if near else "name one of them"
+        advice = f"type {near[0]}" if near else "name one of them, or a class as package.module:Class"
         raise ValueError(f"there is no policy '{name}', but {', '.join(names)}: {advice}")
     kind, make = RIVALS[name]
     given = _read(name, typed)
@@ -134,6 +141,22 @@ def contender(text: str, scenario: Scenario, demand: Demand) -> Contender:
         else Wish()
     )
     return Contender(name=text, settings=kind.settings, rival=rival, initial=first.executors)
+
+
+def _own(text: str) -> Mapping[str, str] | None:
+    """Return the settings of a policy or a chain that an application can have, None if it is none."""
+    if text in OWN:
+        return OWN[text]
+    of_rival = "=" in text or text.partition(":")[0] in RIVALS
+    if of_rival or not ("," in text or ":" in text or text in installed()):
+        return None
+    try:
+        chain = POLICY.kind.parse(text)
+        if RIVALS.keys() & set(chain):
+            raise ValueError(text)  # a rival scales from outside, and has nobody before it
+        return {**ADAPTIVE, POLICY.full_name: POLICY.format(chain)}
+    except ValueError:
+        raise ValueError(f"'{text}' is no chain of policies, allowed is {POLICY.kind.allowed}") from None
 
 
 def _read(name: str, typed: str) -> dict[str, float]:

@@ -16,9 +16,13 @@ from attrs import define
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
+from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.settings import load
+from spark_elastic.simulator.batch_jobs import SimulatedBatch
 from spark_elastic.simulator.clock import Clock
 from spark_elastic.simulator.cluster import Cluster, Notices
+from spark_elastic.simulator.custom import CustomPolicies
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.query import SimulatedQuery
 from spark_elastic.simulator.record import Commit, Notes, QueryNotes
@@ -46,6 +50,8 @@ class Driver:
     notes: Notes
     slots: SharedSlots
     queries: dict[str, SimulatedQuery]
+    _custom: CustomPolicies
+    batch: SimulatedBatch
     listeners: list[Callable[[ev.Event], None]]
     _events: deque[ev.Event]
     _count: int
@@ -53,6 +59,7 @@ class Driver:
 
     def __init__(self, scenario: Scenario, scheduler: Scheduler, loads: Mapping[str, Load]) -> None:
         self.scenario, self.scheduler = scenario, scheduler
+        self._custom = CustomPolicies(load(scenario.settings))
         self.clock, self.notes, self.slots = Clock(), Notes(), SharedSlots()
         self.listeners, self._events, self._count, self._version = [], deque(), 0, 0
         notices = Notices(joined=self._joined, leaving=self._leaving, gone=self._gone)
@@ -70,6 +77,14 @@ class Driver:
             )
             for spec in scenario.queries
         }
+        self.batch = SimulatedBatch(
+            specs=scenario.batch,
+            clock=self.clock,
+            slots=self.slots,
+            tell=self.tell,
+            notes=self.notes.batch,
+            epoch=EPOCH_MS,
+        )
 
     def run(self) -> None:
         """Run the simulation from its begin to its end."""
@@ -86,6 +101,7 @@ class Driver:
         for query in self.queries.values():
             query.notes.first_row = query.source.waits_since
             self.clock.at(0, partial(self._submit, query))
+        self.batch.begin(self.scenario.end_ms)
         self._settle()
         for _ in self.clock.run(self.scenario.end_ms):
             self._settle()
@@ -116,7 +132,13 @@ class Driver:
             through = self.slots.next_end()
             self.clock.forget("through")
             if through is not None and through[0] < float("inf"):
-                self.clock.at(through[0], self.queries[through[1]].committed, "through")
+                self.clock.at(through[0], partial(self._through, through[1]), "through")
+
+    def _through(self, name: str) -> None:
+        if name in self.batch.running:
+            self.batch.through(name)
+        else:
+            self.queries[name].committed()
 
     def _submit(self, query: SimulatedQuery) -> None:
         self.tell(ev.QuerySubmitted, facts=query.spec.facts, run=query.run)
@@ -129,6 +151,8 @@ class Driver:
                 self.clock.at(at - EPOCH_MS, lambda: self._timer(action), ("timer", timer))
             case ac.CancelTimer(timer=timer):
                 self.clock.forget(("timer", timer))
+            case AskPolicy():
+                self.tell(PolicyAnswered, **self._custom.answer(action))
             case ac.StartQuery(query=query):
                 self.clock.after(_START_MS, lambda: self._start(action))
             case ac.Rescale(query=query):
@@ -183,7 +207,7 @@ class Driver:
         self._executors_changed()
 
     def _leaving(self, executor: str) -> None:
-        self.tell(ev.ExecutorDecommissioning, executor=executor, reason="given back")
+        self.tell(ev.ExecutorDecommissioning, executor=executor, reason="decommissioned")
         self._executors_changed()
 
     def _gone(self, executor: str, lost: bool) -> None:

@@ -23,7 +23,8 @@ class Figures:
     `executor_hours` are paid for, from the request of an executor until it is gone. Outside of the objective
     is every moment (percent) in which the lag of any query was more than that; `drain_s` is the longest
     stretch of it (s). `rescales` moved state, with pauses of `paused_s` in all; `steps` is how
-    often another number of executors was asked for, `oscillations` how often in vain.
+    often another number of executors was asked for, `oscillations` how often in vain. `batch_jobs` are those
+    that were over by the end; they took `batch_mean_s` in the mean and `batch_most_s` at most (s).
     """
 
     executor_hours: float
@@ -38,19 +39,23 @@ class Figures:
     oscillations: int
     lost: int
     refused: int
+    batch_jobs: int = 0
+    batch_mean_s: float = 0.0
+    batch_most_s: float = 0.0
 
 
 def figures(notes: Notes, lags: Mapping[str, Lag], demand: Demand, end_ms: int) -> Figures:
     """Compute the figures of a run of so many ms."""
     rescales = [rescaled for query in notes.queries.values() for rescaled in query.moves]
     outside = list(joined(interval for lag in lags.values() for interval in lag.outside))
+    jobs = [(one.over - one.came) / 1_000 for one in notes.batch]
     middles = [(step + 0.5) * demand.step_s * 1_000 for step in range(len(demand.executors))]
     return Figures(
         executor_hours=notes.paid.total(end_ms) / 3_600_000,
         elasticity=elasticity(demand.executors, [notes.there.at(middle) for middle in middles]),
         outside_percent=100 * sum(until - since for since, until in outside) / end_ms,
-        largest_lag_s=max(lag.largest_s for lag in lags.values()),
-        largest_lag_rows=max(lag.largest_rows for lag in lags.values()),
+        largest_lag_s=max((lag.largest_s for lag in lags.values()), default=0.0),
+        largest_lag_rows=max((lag.largest_rows for lag in lags.values()), default=0),
         drain_s=max((until - since for since, until in outside), default=0.0) / 1_000,
         rescales=len(rescales),
         paused_s=sum(rescaled.pause for rescaled in rescales) / 1_000,
@@ -58,6 +63,9 @@ def figures(notes: Notes, lags: Mapping[str, Lag], demand: Demand, end_ms: int) 
         oscillations=oscillations(notes.wanted, demand),
         lost=notes.lost,
         refused=notes.refused,
+        batch_jobs=len(notes.batch),
+        batch_mean_s=sum(jobs) / len(jobs) if jobs else 0.0,
+        batch_most_s=max(jobs, default=0.0),
     )
 
 

@@ -111,6 +111,10 @@ class Outside:
         )
 
     def _running(self, query: str) -> RunningBatch:
+        if query in self.driver.batch.running:
+            tasks, left, slots = self.driver.batch.progress(query)
+            began = EPOCH_MS + self.driver.batch.running[query].began
+            return RunningBatch(query=query, begun=began, tasks=tasks, left=left, slots=slots)
         batch, spec = self.driver.slots.running[query], self.driver.queries[query].spec
         tasks = spec.source.partitions + (self.driver.queries[query].planned if spec.cost.has_shuffle else 0)
         done = batch.done_by(self.driver.clock.now)

@@ -87,14 +87,26 @@ class QueryNotes:
         return [rescaled for rescaled in self.rescales if rescaled.pause > 0]
 
 
+@frozen
+class BatchRun:
+    """A batch job that came at `came` was over at `over`."""
+
+    came: int
+    over: int
+
+
 @define
 class Notes:
-    """What is noted of a run: executors that take tasks, those that are paid for, and those asked for."""
+    """What is noted of a run: executors that take tasks, those that are paid for, and those asked for.
+
+    `batch` are the batch jobs that are over.
+    """
 
     there: Steps = field(factory=Steps)
     paid: Steps = field(factory=Steps)
     wanted: Steps = field(factory=Steps)
     queries: dict[str, QueryNotes] = field(factory=dict)
+    batch: list[BatchRun] = field(factory=list)
     reasons: Counter[str] = field(factory=Counter)
     refused: int = 0
     lost: int = 0

@@ -1,4 +1,4 @@
-"""What is simulated: the queries, the cluster, the settings, and how long."""
+"""What is simulated: queries and batch jobs, the cluster, the settings, and how long."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 from attrs.validators import gt
 
+from spark_elastic.simulator.batch_jobs import BatchSpec
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.loads.text import load_of
@@ -22,7 +23,8 @@ class Scenario:
     Raises ValueError for what cannot be.
     """
 
-    queries: tuple[QuerySpec, ...]
+    queries: tuple[QuerySpec, ...] = ()
+    batch: tuple[BatchSpec, ...] = ()
     cluster: ClusterSpec = field(factory=ClusterSpec)
     settings: Mapping[str, str] = field(factory=dict)
     hours: float = field(default=24.0, validator=gt(0))
@@ -31,11 +33,12 @@ class Scenario:
 
     def __attrs_post_init__(self) -> None:
         names = [query.name for query in self.queries]
-        if not names:
-            raise ValueError("a scenario without a query: name at least one")
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two queries are called '{name}': give each a name of its own")
+        if not names and not self.batch:
+            raise ValueError("a scenario without a query or a batch job: name at least one")
+        for what, all_names in (("queries", names), ("batch jobs", [one.name for one in self.batch])):
+            for name in all_names:
+                if all_names.count(name) > 1:
+                    raise ValueError(f"two {what} are called '{name}': give each a name of its own")
 
     @property
     def end_ms(self) -> int:

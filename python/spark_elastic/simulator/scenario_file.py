@@ -11,11 +11,13 @@
         stateful: true
         source: {partitions: 16, hot: 0.2}
         cost: {fixed_ms: 300, work_us: 80}
+    batch:
+      report: {at_s: 3600, every_s: 14400, stages: 3, tasks: 400, task_s: 12}
     settings:
       spark.elastic.query.counts.upperBound: 16
 
 What is left out has its default. The names are those of the fields of `ClusterSpec`, `QuerySpec`,
-`SourceSpec` and `BatchCost`.
+`SourceSpec`, `BatchCost` and `BatchSpec`.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import attrs
 import yaml
 
 from spark_elastic.simulator.batch_cost import BatchCost
+from spark_elastic.simulator.batch_jobs import BatchSpec
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
@@ -35,7 +38,7 @@ from spark_elastic.simulator.source import SourceSpec
 
 Spec = TypeVar("Spec")
 
-_TOP = ("hours", "seed", "maxLagSeconds", "cluster", "defaults", "queries", "settings")
+_TOP = ("hours", "seed", "maxLagSeconds", "cluster", "defaults", "queries", "batch", "settings")
 _NUMBERS = {"hours": "hours", "seed": "seed", "maxLagSeconds": "max_lag_s"}
 
 
@@ -57,6 +60,7 @@ def read_scenario(text: str) -> Scenario:
     }
     settings = _any_mapping(top.get("settings", {}), "settings")
     queries = _any_mapping(top.get("queries", {}), "queries")
+    batch = _any_mapping(top.get("batch", {}), "batch")
     defaults = top.get("defaults", {})
     try:
         return Scenario(
@@ -64,6 +68,7 @@ def read_scenario(text: str) -> Scenario:
                 _query(name, _merged(defaults, tree or {}, name), f"queries.{name}")
                 for name, tree in queries.items()
             ),
+            batch=tuple(_spec(BatchSpec, tree, f"batch.{name}", name=name) for name, tree in batch.items()),
             cluster=_spec(ClusterSpec, top.get("cluster", {}), "cluster"),
             settings={name: _text(value, f"settings.{name}") for name, value in settings.items()},
             **numbers,

@@ -26,18 +26,27 @@ _COLUMNS: Mapping[str, Callable[[Figures], str]] = {
     "instability %": lambda found: f"{found.elasticity.instability:.1f}",
 }
 
+_BATCH_COLUMNS: Mapping[str, Callable[[Figures], str]] = {
+    "jobs": lambda found: str(found.batch_jobs),
+    "mean job": lambda found: _duration(found.batch_mean_s),
+    "longest job": lambda found: _duration(found.batch_most_s),
+}
+"""Those of batch jobs, which are shown where there are any."""
+
 LEGEND = (
     "outside: time in which a query was further behind than the objective; drained in: the longest of it; "
     "moves: rescales of queries, with the time that they paused; steps: how often another number of "
-    "executors was asked for; under, over: SPEC's elasticity against the fewest executors that would do"
+    "executors was asked for; under, over: SPEC's elasticity against the fewest executors that would do "
+    "for the queries"
 )
 """What the columns mean."""
 
 
 def table(results: Sequence[Result]) -> str:
     """Lay figures out in columns, a line for each run."""
-    rows = [["policy", *_COLUMNS]]
-    rows += [[one.policy, *(show(one.figures) for show in _COLUMNS.values())] for one in results]
+    columns = {**_COLUMNS, **(_BATCH_COLUMNS if any(one.scenario.batch for one in results) else {})}
+    rows = [["policy", *columns]]
+    rows += [[one.policy, *(show(one.figures) for show in columns.values())] for one in results]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows

@@ -120,3 +120,16 @@ def test_the_settings_of_a_file_and_a_driver_are_two_things(driver: Served, tmp_
     result = run("doctor", "--live", "--properties-file", str(tmp_path / "some.conf"))
     assert result.exit_code == 2
     assert "--live asks a driver" in result.output
+
+
+def test_a_custom_policy_without_an_answer_is_a_warning(driver: Served) -> None:
+    one = {"name": "my.scaling:LateNight", "answers": 3, "failures": 0, "error": None, "since": None}
+    changed(driver, customPolicies=[{**one, "retryAt": None}])
+    assert doctor(driver)[1]["policy"][1]["found"] == "my.scaling:LateNight has answered 3 times"
+    changed(
+        driver, customPolicies=[{**one, "failures": 2, "error": "KeyError: 'x'", "since": 1, "retryAt": 2}]
+    )
+    policy = doctor(driver)[1]["policy"][1]
+    assert (policy["status"], policy["found"]) == (
+        "warn", "my.scaling:LateNight has no answer: KeyError: 'x'",
+    )  # fmt: skip

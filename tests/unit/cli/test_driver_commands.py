@@ -12,6 +12,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.live.look import Look
 from tests.unit.cli.conftest import OTHER, SPREAD
 from tests.unit.cli.served import Canned, Served, run, served
+from tests.unit.rest.test_plans import AUTOSCALE, EACH_SECOND, batch
 from tests.unit.rest.world import ADAPTIVE, COUNTS, ID, NOW
 
 
@@ -292,3 +293,17 @@ def test_watch_says_what_is_wrong_with_a_journal(tmp_path: Path) -> None:
     result = run("watch", str(file))
     assert result.exit_code == 1
     assert "no journal that can be shown" in result.stderr
+
+
+def test_status_and_explain_say_what_a_policy_makes_of_a_query() -> None:
+    with served(AUTOSCALE, queries=(EACH_SECOND,)) as driver:
+        for number in range(4):
+            batch(driver.world, number)
+        shown = driver.run("status", "counts", COLUMNS="160").stdout
+        assert "counts autoscale: " in shown
+        assert "slots wanted, " in shown
+        assert "of 80 %, 1,000 rows/s come in" in shown
+        full = driver.run("explain", "counts").stdout
+        assert "what the policy autoscale makes of it" in full
+        assert "aims at a load of 80 % ± 10 %" in full
+        assert "a micro-batch takes " in full

@@ -11,8 +11,20 @@ STEPS = (
 )
 
 
-def scenario() -> Scenario:
-    return Scenario(queries=1, steps=STEPS, end_s=30, quiet_s=2, timeout_s=5)
+class Ran:
+    """Tasks of the query, by executor."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, int] = {}
+
+    def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
+        assert query == "q"
+        at = self.at.get(executor)
+        return at if at is not None and at >= moment else None
+
+
+def scenario(tasks: Ran | None = None) -> Scenario:
+    return Scenario(queries=1, tasks=tasks or Ran(), steps=STEPS, end_s=30, quiet_s=2, timeout_s=5)
 
 
 def board_with_one() -> Chronicle:
@@ -40,22 +52,40 @@ def test_a_step_that_settled_early_waits_for_its_successors_time() -> None:
     assert played.begin_next(11_000) == STEPS[1]
 
 
-def test_in_force_counts_only_batches_after_the_executors_change() -> None:
-    played, chronicle = scenario(), board_with_one()
+def test_more_slots_are_in_force_when_a_task_has_run_on_the_new_executor() -> None:
+    tasks = Ran()
+    played, chronicle = scenario(tasks), board_with_one()
     played.begin_next(1000)
     played.observe(chronicle, 1000)
     played.begin_next(11_000)
-    chronicle.follow(progress("q", 1, 11_500, 2))
-    played.observe(chronicle, 12_000)
-    assert played.outcomes[1].settled is None
     chronicle.follow(added("1", 12_500))
+    chronicle.follow(progress("q", 1, 12_550, 2))
     played.observe(chronicle, 12_600)
     assert played.outcomes[1].settled is None
-    chronicle.follow(progress("q", 2, 13_000, 2))
+    tasks.at["1"] = 13_000
     played.observe(chronicle, 13_400)
     assert played.outcomes[1].executor == "1"
     assert played.outcomes[1].in_force == {"q": 13_000}
     assert played.outcomes[1].settled == 13_400
+
+
+def test_fewer_slots_are_in_force_with_the_first_batch_of_fewer_partitions() -> None:
+    tasks = Ran()
+    played, chronicle = scenario(tasks), board_with_one()
+    played.begin_next(0)
+    played.observe(chronicle, 0)
+    played.begin_next(10_000)
+    chronicle.follow(added("1", 10_500))
+    tasks.at["1"] = 10_600
+    played.observe(chronicle, 10_900)
+    played.begin_next(20_000)
+    chronicle.follow(progress("q", 1, 20_100, 1))
+    chronicle.follow(removed("0", 20_500))
+    played.observe(chronicle, 20_600)
+    assert played.outcomes[2].settled is None
+    chronicle.follow(progress("q", 2, 21_000, 1))
+    played.observe(chronicle, 21_400)
+    assert played.outcomes[2].in_force == {"q": 21_000}
 
 
 def test_a_step_without_effect_is_marked_and_the_next_begins() -> None:
@@ -69,12 +99,13 @@ def test_a_step_without_effect_is_marked_and_the_next_begins() -> None:
 
 
 def test_a_change_before_the_deed_is_not_its_effect() -> None:
-    played, chronicle = scenario(), board_with_one()
+    tasks = Ran()
+    played, chronicle = scenario(tasks), board_with_one()
     for now in (0, 10_000):
         played.begin_next(now)
         played.observe(chronicle, now)
+    tasks.at["1"] = 10_600
     chronicle.follow(added("1", 10_500))
-    chronicle.follow(progress("q", 1, 10_600, 2))
     played.observe(chronicle, 10_900)
     chronicle.follow(removed("0", 15_000))
     chronicle.follow(progress("q", 2, 15_600, 1))
@@ -97,16 +128,20 @@ def test_the_bar_waits_for_a_late_step_and_the_end_for_the_last() -> None:
     assert played.ended(30_000)
 
 
-def test_another_bound_counts_from_when_it_was_written() -> None:
-    steps = (STEPS[0], Step(title="raise", deed=Deed.BOUND, at_s=10, slots=2))
-    played, chronicle = Scenario(queries=1, steps=steps, end_s=30, quiet_s=2, timeout_s=5), board_with_one()
+def test_a_higher_bound_counts_from_when_it_was_written_and_waits_for_all_new_executors() -> None:
+    steps = (STEPS[0], Step(title="raise", deed=Deed.BOUND, at_s=10, slots=3))
+    tasks = Ran()
+    played = Scenario(queries=1, tasks=tasks, steps=steps, end_s=30, quiet_s=2, timeout_s=5)
+    chronicle = board_with_one()
     played.begin_next(1000)
     played.observe(chronicle, 1000)
     assert played.begin_next(11_000) == steps[1]
-    chronicle.follow(progress("q", 1, 10_900, 2))
+    for executor, at in (("1", 11_100), ("2", 11_200)):
+        chronicle.follow(added(executor, at))
+    tasks.at = {"0": 11_050, "1": 11_300}
     played.observe(chronicle, 11_500)
     assert played.outcomes[1].settled is None
-    chronicle.follow(progress("q", 2, 11_600, 2))
+    tasks.at["2"] = 11_600
     played.observe(chronicle, 12_000)
     assert played.outcomes[1].in_force == {"q": 11_600}
     assert played.outcomes[1].executor is None

@@ -39,9 +39,13 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-elastic rescale .*": RunBy(_DRIVER_COMMANDS, '"rescale"'),
     r"spark-elastic savepoint .*": RunBy("tests/unit/cli/test_savepoint_commands.py", '"savepoint"'),
     r"spark-elastic stop .*": RunBy("tests/unit/cli/test_savepoint_commands.py", '"stop"'),
+    r"spark-elastic simulate --load .* --policy my_package.*": RunBy(
+        "tests/unit/docs/test_custom_policies.py", "commands(block)"
+    ),
     r"spark-elastic simulate --load .*": RunBy("tests/unit/docs/test_examples.py", "_SIMULATED"),
     r"spark-elastic simulate --journal .*": RunBy("tests/unit/cli/test_simulate.py", '"--journal"'),
     r"spark-elastic simulate scenario.yaml .*": RunBy("tests/unit/cli/test_simulate.py", '"--compare"'),
+    r"spark-submit --packages .*": RunBy("integration/jar/test_jar_alone.py", '"--packages" in block.text'),
     r"spark-submit --master yarn .*": RunBy(
         "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'
     ),
@@ -57,7 +61,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"curl -s .*": RunBy("integration/cluster/rescale.sh", "resource-requirements"),
     r"jq -r? ?.*|sed -i .*|cat bounds.json": NotRun("only shows or edits what the command before it gave"),
     r"make demo|spark-elastic demo": NotRun("takes two minutes; tests/unit/demo tests its parts"),
-    r"make bench-(core|simulate|batch)( .*)?": NotRun(
+    r"make bench-(core|simulate|batch|planning)( .*)?": NotRun(
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
     r"make bench-(rescale|rest)": NotRun(f"{_BENCH} of a cluster"),

@@ -24,21 +24,21 @@ _METRIC = re.compile(r"spark_elastic_[a-z_]+[a-z]")
 _PATH = re.compile(r"(?:/elastic/api/v1|\$API|(?:GET|PUT|POST|DELETE) )(/[^\s`'\"|,)?…]*)")
 _CODE = re.compile(r"(?m)\[([a-z_]+)\]$")
 # Options of Flink's autoscaler whose names begin as settings of ours do.
-_FLINKS = {"metrics.window", "quota.cpu"}
+_FLINKS = {"metrics.custom-evaluators", "metrics.window", "quota.cpu"}
 
 
 def is_setting(name: str) -> bool:
     """Say whether this is a key, without the prefix, or the beginning of some with … or * at its end."""
     if name == "…":
         return True
-    if re.fullmatch(r".*[.](…|\*)", name):
+    if re.fullmatch(r".*[.](…|\*)", name) and not name.startswith("policy."):
         start = name[:-1]
         return start == "query." or any(key.startswith(start) for key in NAMES)
     own = _QUERY.fullmatch(name)
     if own is not None:
         end = re.sub(r"^source-\d+\.", "", own[1])
         return end in _OF_A_QUERY or end in PER_QUERY
-    return called(name) is not None
+    return called(name) is not None or re.fullmatch(r"policy\.[A-Za-z][\w-]*\.(\w+|\*)", name) is not None
 
 
 def full_names(page: Page) -> set[str]:

@@ -8,13 +8,17 @@ from rich.console import Console
 from spark_elastic.client.recorded import Recorded
 from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.live.draw import draw_snapshot
-from spark_elastic.live.look import Look
+from spark_elastic.live.look import Look, Snapshot
 from tests.unit.live.recorded import header, progress, read, snapshot, started, submitted
 
 
 def drawn(recorded: Recorded) -> str:
+    return rendered(Look(recorded, past=10).take())
+
+
+def rendered(snapshot: Snapshot) -> str:
     console = Console(file=StringIO(), width=160)
-    console.print(draw_snapshot(Look(recorded, past=10).take()))
+    console.print(draw_snapshot(snapshot))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
@@ -75,3 +79,13 @@ def test_below_the_table_is_said_which_queries_have_settings_of_their_own() -> N
     assert "counts has settings of its own: schedulerMode is adaptive, " in shown
     assert "other has" not in shown
     assert shown.count("1–32768") == 1
+
+
+def test_a_custom_policy_without_an_answer_is_named_with_its_error() -> None:
+    policy = {"name": "my.scaling:LateNight", "error": "LookupError: [red]no[/red]"}
+    answering = {"name": "other", "error": None}
+    recorded = read(header(), snapshot())
+    overview = {**recorded.get("/overview"), "customPolicies": [policy, answering]}
+    shown = rendered(Snapshot(overview, ()))
+    assert "no answer from my.scaling:LateNight: LookupError: [red]no[/red]" in shown
+    assert "other" not in shown

@@ -20,6 +20,7 @@ from spark_elastic.rest.app import make_application
 from spark_elastic.rest.messages import HttpRequest
 from spark_elastic.rest.wsgi import call
 from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.wire import decode_action, encode_event
@@ -208,7 +209,10 @@ def world(
     """Give a policy with two executors of two cores; without `begun` it knows nothing yet."""
     shim, board = Shim(), Board(restarts=3)
     board.wake = shim.wake
-    loop = Loop(shim, SteppedClock(NOW), board.scheduler, lambda _settings, _first: journal(), board)
+    custom = Host(shim.wake)
+    loop = Loop(
+        shim, SteppedClock(NOW), board.scheduler, lambda _settings, _first: journal(), board, custom=custom
+    )
     failed: list[BaseException] = []
 
     def run() -> None:

@@ -36,6 +36,7 @@ class CountingPolicy:
                     Configure(
                         id=self._next(), cause=event.id, warm_up_ms=0, hang_ms=limits.hang_ms,
                         start_wait_ms=limits.start_wait_ms, decision_wait_ms=0, restarts=False,
+                        batch_stages=False,
                     ),
                 )  # fmt: skip
             case ExecutorAdded():

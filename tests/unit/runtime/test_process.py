@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import site
 import subprocess
@@ -18,6 +17,7 @@ from typing import IO, Any
 import pytest
 
 from spark_elastic.wire import encode_event
+from tests.unit.jar.packed import jar
 from tests.unit.runtime.driver import TOKEN, Driver
 from tests.unit.runtime.support import snapshot
 
@@ -153,16 +153,12 @@ def test_settings_that_cannot_be_used_reach_the_driver_in_one_line() -> None:
     assert "spark.elastic.nonsense" in off["message"]
 
 
-def started_by_the_shim(cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Start it as the plugin does where Python is older than 3.11, and knows no PYTHONSAFEPATH."""
-    shim = next(CHECKOUT.glob("jvm-shim/**/PolicyProcess.scala")).read_text(encoding="utf-8")
-    (said,) = re.findall(r"val Bootstrap =\s+((?:\"[^\n]+\n\s*)+)", shim)
-    bootstrap = "".join(re.findall(r'"(.*)"', said))
-    # What is bare here is the working directory, and what is named is where this package is.
+def started_by_the_shim(cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Start it as the plugin does, which takes empty parts out of the path."""
     path = os.pathsep.join([str(CHECKOUT / "python"), *site.getsitepackages()])
     return subprocess.run(
-        [sys.executable, "-c", bootstrap, "spark_elastic.runtime"], cwd=cwd, stdin=subprocess.DEVNULL,
-        env={"PYTHONPATH": path, **environment}, capture_output=True, text=True, timeout=30, check=False,
+        [sys.executable, jar(cwd, {}), "spark_elastic.runtime"], cwd=cwd, stdin=subprocess.DEVNULL,
+        env={"PYTHONPATH": path}, capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
 
 

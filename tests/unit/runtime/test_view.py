@@ -64,6 +64,28 @@ def test_a_query_that_another_one_has_let_move_its_state_has_a_new_picture() -> 
     assert [view.queries["b"].state for view in (before, after)] == ["Executing", "Restarting"]
 
 
+def test_what_policies_say_of_a_query_that_nothing_has_happened_to_is_seen() -> None:
+    scene = Scene(CoreSettings(mode="adaptive", policy=("autoscale",)))
+    scene.start(2)
+    for query in "ab":
+        scene.running(2, evolve(STATELESS, query=query, name=query))
+
+    def batch(query: str, number: int) -> None:
+        scene.now += 300
+        run, started = scene.query(query).run, scene.now - 200
+        took = {"started": started, "duration_ms": 200, "input_rows": 1_000, "partitions": 2}
+        scene.send(ev.QueryProgress, query=query, run=run, batch=number, **took)
+
+    for number in range(3):
+        batch("b", number)  # too soon after the last decision
+    scene.now += 5_000
+    batch("a", 0)
+    before, after = (view.queries["b"].plan for view in seen(scene)[-2:])
+    assert before is not None
+    assert after is not None
+    assert (before.outlook is None, after.outlook is None) == (True, False)
+
+
 def test_a_picture_does_not_change_after_it_was_shown() -> None:
     scene = eventful()
     views = seen(scene)

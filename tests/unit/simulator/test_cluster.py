@@ -122,3 +122,31 @@ def test_a_request_can_be_refused_and_changes_nothing() -> None:
 def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         evolve(SPEC, **wrong)
+
+
+def test_one_that_fails_with_notice_is_replaced_when_it_is_gone_or_when_more_are_asked_for() -> None:
+    for asked, joined in ((2, 40_000), (3, 20_000)):
+        there, seen = cluster(evolve(SPEC, initial=2, notice_s=20))
+        there.clock.at(10_000, lambda there=there: there.fail("1"))  # type: ignore[misc]
+        there.clock.at(10_000, lambda there=there, asked=asked: there.request(asked))  # type: ignore[misc]
+        run(there, 10_000)
+        assert (there.usable, seen.told) == (1, [("leaving", "1")])
+        run(there, joined - 1)
+        assert ("joined", "3") not in seen.told
+        run(there, joined)
+        assert ("joined", "3") in seen.told
+        run(there, 60_000)
+        assert ("gone", "1") in seen.told
+        assert there.noticed == there.leaving == set()
+
+
+def test_notice_is_given_once_and_not_of_one_that_was_given_back() -> None:
+    there, seen = cluster(evolve(SPEC, initial=2, notice_s=20))
+    there.fail("1")
+    there.fail("1")
+    there.target = 0
+    there.release(("2",), at_once=False)
+    there.fail("2")
+    assert seen.told == [("leaving", "1"), ("leaving", "2")]
+    run(there, 60_000)
+    assert seen.told[2:] == [("gone", "2"), ("gone", "1")]

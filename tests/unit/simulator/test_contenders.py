@@ -9,6 +9,7 @@ from spark_elastic.simulator.contenders import OWN, RIVALS, contender, parameter
 from spark_elastic.simulator.demand import demand
 from spark_elastic.simulator.rivals.flink import Flink
 from spark_elastic.simulator.rivals.keda import Keda
+from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.simulation import simulate
 from tests.unit.simulator.scenes import query, scenario
 
@@ -76,3 +77,48 @@ def test_a_rival_begins_with_what_is_there_whatever_was_declared_for_us(rival: s
     (result,) = simulate(evolve(SCENE, settings=declared, hours=0.02), [rival])
     assert result.notes.wanted.values == [4]
     assert result.notes.queries["counts"].partitions.values[0] == 4
+
+
+EXAMPLES = "tests.unit.policies.examples"
+
+
+def test_a_custom_policy_runs_and_gives_the_same_each_time() -> None:
+    first, again = (next(iter(simulate(SCENE, [f"{EXAMPLES}:Steady"]))) for _ in range(2))
+    assert first.notes.reasons["policy_says"] >= 1
+    assert first.figures == again.figures
+
+
+def test_its_options_are_in_the_settings_and_harm_no_other_contender() -> None:
+    option = {"spark.elastic.policy.Steady.slots": "1"}
+    scene = evolve(SCENE, settings={**SCENE.settings, **option})
+    few, usual = (figures_of(what, f"{EXAMPLES}:Steady") for what in (scene, SCENE))
+    assert few < usual
+    assert len(list(simulate(scene, ["autoscale", "flink", f"autoscale,{EXAMPLES}:Steady"]))) == 3
+
+
+def figures_of(what: Scenario, policy: str) -> float:
+    (result,) = simulate(what, [policy])
+    return result.figures.executor_hours
+
+
+def test_one_that_fails_is_in_the_simulation_what_it_is_in_an_application() -> None:
+    (result,) = simulate(SCENE, [f"{EXAMPLES}:Raises"])
+    assert result.notes.reasons["policy_failed"] == 1
+    assert result.notes.queries["counts"].commits
+
+
+@pytest.mark.parametrize(
+    ("policy", "option", "said"),
+    [
+        ("no_such:Policy", {}, "the policy no_such:Policy cannot be imported"),
+        (f"{EXAMPLES}:Steady", {"slots": "many"}, "cannot be made with slots=many"),
+        ("autoscale", {"slots": "3"}, r"policy\.Steady\.slots is for the policy Steady, which nothing uses"),
+        ("autoscale,x=y", {}, "there is no policy"),
+        ("autoscale,a b", {}, "is no chain of policies"),
+    ],
+)
+def test_one_that_cannot_be_is_refused(policy: str, option: dict[str, str], said: str) -> None:
+    options = {f"spark.elastic.policy.Steady.{name}": text for name, text in option.items()}
+    scene = evolve(SCENE, settings={**SCENE.settings, **options})
+    with pytest.raises(ValueError, match=said):
+        list(simulate(scene, [policy]))

@@ -8,6 +8,7 @@ import pytest
 
 from spark_elastic.simulator import scenario_file
 from spark_elastic.simulator.batch_cost import BatchCost
+from spark_elastic.simulator.batch_jobs import BatchSpec
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
@@ -29,6 +30,7 @@ def test_the_example_of_the_documentation_is_read() -> None:
                 cost=BatchCost(fixed_ms=300, work_us=80),
             ),
         ),
+        batch=(BatchSpec(name="report", at_s=3600, every_s=14400, stages=3, tasks=400, task_s=12),),
         cluster=ClusterSpec(cores=4, initial=2, quota=64, startup_s=30),
         settings={"spark.elastic.query.counts.upperBound": "16"},
         hours=24,

@@ -141,3 +141,20 @@ def test_a_scenario_names_each_query_once() -> None:
         scenario(query(), query())
     with pytest.raises(ValueError, match="without a query"):
         evolve(scenario(), queries=())
+
+
+def test_with_notice_successors_are_there_before_spot_instances_are_gone() -> None:
+    under, asked = [], []
+    for notice in (0, 120):
+        what = scenario(
+            query(load="constant:rate=3000"),
+            cluster=evolve(CLUSTER, startup_s=60, mtbf_h=0.5, notice_s=notice),
+            settings={"spark.elastic.query.counts.upperBound": "8"},
+            hours=4,
+        )
+        found = only(what, "autoscale")
+        under.append(found.figures.elasticity.time_under)
+        asked.append(found.notes.reasons["executors_replaced"])
+    assert asked[0] == 0
+    assert asked[1] > 5
+    assert under[1] <= under[0]

@@ -43,10 +43,14 @@ class Outcome:
     saved: bool = False
 
 
+class BrokenInvariantError(Exception):
+    """The machine itself finds that what it was made to be cannot be."""
+
+
 def state_machine(given: Fields) -> Fields:
     try:
         return {"result": _Case(given["state"], given["event"], given["condition"] or "").outcome()}
-    except (IllegalTransitionError, AssertionError):
+    except (IllegalTransitionError, BrokenInvariantError):
         return {"result": Outcome(illegal=True)}
 
 
@@ -150,9 +154,9 @@ class _Case:
         scene = self.scene
         match event:
             case "enter":
-                if "not RUNNING" in self._condition:
-                    scene.scheduler._machines["counts"].record.gate = "held"
                 scene.scheduler.validate()
+                if "not RUNNING" in self._condition:
+                    self._enter_without_a_run()
             case "transition into the same state class":
                 turn = Turn(
                     settings=scene.settings,
@@ -192,6 +196,14 @@ class _Case:
                 scene.send(ev.QueryFailed, query="counts", run=run, failure=failure)
             case _:
                 raise KeyError(event)
+
+    def _enter_without_a_run(self) -> None:
+        record = self.scene.scheduler._machines["counts"].record
+        record.gate = "held"
+        try:
+            record.validate()
+        except AssertionError as error:
+            raise BrokenInvariantError from error
 
     def _copied(self, *, well: bool) -> None:
         order = self.scene.last_order("TakeSavepoint")

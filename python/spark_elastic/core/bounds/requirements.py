@@ -46,7 +46,8 @@ class Vertex:
 
     One that does not demand slots uses those that the others of its group have, up to its upper bound. One
     that is `granted` some demands no more than these, though its upper bound is higher; it is not moved into
-    them. `weight` (above 0) counts where the slots do not suffice for all upper bounds.
+    them. One that is to have `least` of them demands so many, though its lower bound is lower; none is set
+    aside for it by that. `weight` (above 0) counts where the slots do not suffice for all upper bounds.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Vertex:
     bounds: Bounds
     demands: bool = True
     granted: int | None = None
+    least: int | None = None
     weight: float = field(default=NO_WEIGHT, validator=gt(0))
 
     @property
@@ -74,12 +76,14 @@ class Vertex:
 class SlotGroup:
     """What a slot-sharing group needs at least and can use at most, in slots; and its weight.
 
-    Each is the largest of its vertices.
+    `least` are the slots that it is to have, beyond what is set aside for it. Each is the largest of its
+    vertices.
     """
 
     lower: int
     upper: int
     weight: float = NO_WEIGHT
+    least: int = 0
 
     @property
     def width(self) -> int:
@@ -88,10 +92,15 @@ class SlotGroup:
 
     def joined(self, other: SlotGroup) -> SlotGroup:
         """Return the group with the vertices of both."""
-        if other.lower <= self.lower and other.upper <= self.upper and other.weight <= self.weight:
+        if (
+            other.lower <= self.lower
+            and other.upper <= self.upper
+            and other.weight <= self.weight
+            and other.least <= self.least
+        ):
             return self  # as most that share a group are alike
         lower, upper = max(self.lower, other.lower), max(self.upper, other.upper)
-        return SlotGroup(lower, upper, max(self.weight, other.weight))
+        return SlotGroup(lower, upper, max(self.weight, other.weight), max(self.least, other.least))
 
 
 def add_groups(groups: dict[str, SlotGroup], more: Iterable[tuple[str, SlotGroup]]) -> int:
@@ -108,7 +117,7 @@ def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
     """Return the groups of vertices, in the order in which they come up."""
     groups: dict[str, SlotGroup] = {}
     for vertex in vertices:
-        needs = SlotGroup(vertex.bounds.lower, vertex.demand, vertex.weight)
+        needs = SlotGroup(vertex.bounds.lower, vertex.demand, vertex.weight, vertex.least or 0)
         add_groups(groups, [(vertex.group, needs)])
     return groups
 
@@ -172,3 +181,12 @@ def joined_groups(queries: Iterable[Requirements]) -> dict[str, SlotGroup]:
     for query in queries:
         add_groups(groups, query.groups.items())
     return groups
+
+
+def needed_slots(queries: Iterable[Requirements], most: int) -> int:
+    """Count the slots that queries call for together: upper bounds, and lower ones where there is no other.
+
+    `most` is the parallelism that counts as no bound.
+    """
+    groups = joined_groups(queries).values()
+    return sum(group.lower if group.upper >= most else group.upper for group in groups)

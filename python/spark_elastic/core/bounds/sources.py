@@ -8,7 +8,6 @@ from spark_elastic.core import reasons
 from spark_elastic.core.actions import BoundSources, SourceBounds
 from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.bounds.requirements import Bounds, Requirements, source_vertex
-from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number, Turn
 
@@ -42,9 +41,7 @@ def bound_sources(
         f"{source_vertex(number)} is read in {bounds.lower} to {bounds.upper} tasks"
         for number, bounds in changed.items()
     )
-    message = reasons.message("source_bounds", bounds=shown)
-    if settings.hands_off:
-        message = fill(reasons.ADVICE, message=message)
+    message = reasons.advised(reasons.message("source_bounds", bounds=shown), only=settings.hands_off)
     turn.publish(
         "source_bounds", message, query=facts.query, before=None, after=None, numbers={"bounds": shown}
     )

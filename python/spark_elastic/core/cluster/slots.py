@@ -20,7 +20,8 @@ class SlotPool:
 
     task: TaskSize = field(factory=TaskSize)
     _executors: dict[str, ev.ExecutorInfo] = field(factory=dict)
-    _held: dict[str, int] = field(factory=dict)
+    # The bytes of cached blocks and of shuffle data, by executor.
+    _held: dict[str, tuple[int, int]] = field(factory=dict)
     # Derived from `_executors` by `_count`, which each change of one of them goes through.
     _usable: dict[str, int] = field(factory=dict)
     _total: int = 0
@@ -48,7 +49,11 @@ class SlotPool:
 
     def held_bytes(self, executor: str) -> int:
         """Count the bytes that would be lost with an executor, as far as it is known."""
-        return self._held.get(executor, 0)
+        return sum(self._held.get(executor, ()))
+
+    def shuffle_bytes(self, executor: str) -> int:
+        """Count those of them that are shuffle data."""
+        return self._held.get(executor, (0, 0))[1]
 
     def replace(self, executors: Iterable[ev.ExecutorInfo], task: TaskSize) -> None:
         """Forget everything and take over what a snapshot says."""
@@ -65,7 +70,7 @@ class SlotPool:
         match event:  # the most frequent first
             case ev.ExecutorUsage(executor=executor):
                 if executor in self._executors:
-                    self._held[executor] = event.cached_bytes + event.shuffle_bytes
+                    self._held[executor] = event.cached_bytes, event.shuffle_bytes
             case ev.ExecutorAdded(executor=executor, host=host, cores=cores):
                 self._put(ev.ExecutorInfo(executor=executor, host=host, cores=cores))
             case ev.ExecutorRemoved(executor=executor):

@@ -9,11 +9,11 @@ from attrs import define, evolve, field, frozen
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.alarm import Alarm
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.executors import EVERY, ExecutorDemand, ExecutorOrder
+from spark_elastic.core.cluster.executors import EVERY, BatchDemand, ExecutorDemand, ExecutorOrder
 from spark_elastic.core.cluster.quota import ExecutorLimits, executor_memory
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.task_size import TaskSize
-from spark_elastic.core.events import ActionFailed, ActionOutcome
+from spark_elastic.core.events import ActionFailed, ActionOutcome, ExecutorUsage
 from spark_elastic.core.flags import is_on
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
@@ -21,13 +21,16 @@ from spark_elastic.core.turn import Turn
 
 @frozen(kw_only=True)
 class PolicyWants:
-    """What policies want in all: so many `executors` at least.
+    """What policies want in all: so many `executors` at least; `by` says who wants these.
 
-    `of_all` says that one has said of each query what it should have; then each upper bound counts.
+    `of_all` says that one has said of each query what it should have; then each upper bound counts. `batch`
+    is what batch stages should have beside that, None: nobody says.
     """
 
     executors: int = 0
+    by: str = ""
     of_all: bool = False
+    batch: BatchDemand | None = None
 
 
 @define
@@ -35,14 +38,16 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
-    been answered yet. `limits` are those of the application, `wanted` is what policies were granted last.
-    `stale` says that the executors, the bounds or the queries are not those of the last look.
+    been answered yet. `keeps_data` says that the shuffle data of an executor that is released is not lost.
+    `limits` are those of the application, `wanted` is what policies were granted last. `stale` says that the
+    executors, the bounds or the queries are not those of the last look.
     """
 
     settings: CoreSettings
     demand: ExecutorDemand = field(init=False)
     allowed: bool = True
     decommissions: bool = False
+    keeps_data: bool = False
     orders: set[str] = field(factory=set)
     alarm: Alarm = field(factory=Alarm)
     limits: ExecutorLimits = field(factory=ExecutorLimits)
@@ -64,6 +69,8 @@ class Supply:
         self.demand.gives_all = conf.get("spark.master", "").startswith("spark://")
         self.decommissions = is_on(conf, "spark.decommission.enabled")
         self.allowed = not is_on(conf, "spark.dynamicAllocation.enabled")
+        moved = self.decommissions and is_on(conf, "spark.storage.decommission.enabled")
+        self.keeps_data = moved or is_on(conf, "spark.shuffle.service.enabled")
         self.stale = True
         if self.settings.mode == "adaptive" and not self.allowed:
             turn.report("executors_left_alone")
@@ -78,6 +85,17 @@ class Supply:
         """The limits of the application, and what policies want at least."""
         return evolve(self.limits, least=max(self.limits.least, self.wanted.executors))
 
+    @property
+    def _batch(self) -> BatchDemand | None:
+        """What batch stages should have; what is kept when its executor goes need not be written again."""
+        batch = self.wanted.batch
+        return evolve(batch, written_ms=0.0) if batch is not None and self.keeps_data else batch
+
+    @property
+    def has_surplus(self) -> bool:
+        """Whether there are executors that nobody wants."""
+        return self.demand.surplus_since is not None
+
     def has_to_look(self, now: int) -> bool:
         """Say whether `reconcile` could come to another result than the last time."""
         due = self.demand.due
@@ -90,13 +108,25 @@ class Supply:
         self.stale, self.wanted = False, wanted
         if self.settings.mode != "adaptive" or not self.allowed:
             return
-        order = self.demand.reconcile(turn.now, pool, queries, self._no_bound, self._limits)
+        order = self._look(self.demand, turn.now, pool, queries)
         self._report_limit(len(pool.executors), turn)
         if order is not None:
             # What is given back counts as gone from now on: the rest may be seen in another light.
             self.stale = True
             self._order(order, len(pool.executors), turn)
         self.alarm.keep(self.demand.due, turn)
+
+    def _look(
+        self, demand: ExecutorDemand, now: int, pool: SlotPool, queries: Iterable[Requirements]
+    ) -> ExecutorOrder | None:
+        return demand.reconcile(now, pool, queries, self._no_bound, self._limits, self._batch)
+
+    def used(self, event: ExecutorUsage, pool: SlotPool) -> None:
+        """Take in what an executor holds: one that is too many goes sooner or later for its shuffle data."""
+        held = pool.shuffle_bytes(event.executor)
+        pool.apply(event)
+        if self.has_surplus and pool.shuffle_bytes(event.executor) != held:
+            self.stale |= self._batch is not None and self._batch.written_ms > 0
 
     def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> None:
         """Take in what became of an order; one that was given up, or is nobody's, concerns nobody."""
@@ -127,14 +157,25 @@ class Supply:
 
     def _order(self, order: ExecutorOrder, here: int, turn: Turn) -> None:
         released = ", ".join(order.release)
+        batch = 0 if self.wanted.batch is None else self.wanted.batch.executors
         if order.release:
-            reason = "executors_not_wanted" if self.wanted.of_all else "executors_released"
+            by_policy = self.wanted.of_all or self.wanted.batch is not None
+            reason = "executors_not_wanted" if by_policy else "executors_released"
         elif order.total == EVERY:
             reason = "executors_unlimited"
+        elif order.leaving:
+            reason = "executors_replaced"
+        elif self.demand.raised and self.wanted.executors >= order.wanted:
+            reason = "executors_at_least"
+        elif batch:
+            reason = "executors_for_batch"
         else:
             reason = "executors_wanted" if self.wanted.of_all else "executors_requested"
         wanted = order.wanted if order.release else order.total
-        turn.report(reason, before=here, after=wanted, wanted=wanted, released=released)
+        turn.report(
+            reason, before=here, after=wanted, wanted=wanted, released=released,
+            leaving=order.leaving, by=self.wanted.by, batch=batch,
+        )  # fmt: skip
         if self.settings.advise_only:
             if order.release:
                 self.demand.only_advised(order)
@@ -157,7 +198,7 @@ class Supply:
         self.demand.validate()
         if self.settings.mode == "adaptive" and self.allowed and not self.has_to_look(now):
             again = evolve(self.demand)
-            assert again.reconcile(now, pool, queries, self._no_bound, self._limits) is None
+            assert self._look(again, now, pool, queries) is None
             assert again == self.demand
         if self.settings.mode != "adaptive":
             assert not self.orders

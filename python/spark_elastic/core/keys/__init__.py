@@ -8,13 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spark_elastic.core.keys import autoscale, batch, records, rescaling, resources, restarts
+from spark_elastic.core.keys import (
+    autoscale,
+    batch,
+    policies,
+    records,
+    rescaling,
+    resources,
+    restarts,
+    schedule,
+)
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.keys.kinds import camel
 
 __all__ = ["KEYS", "NAMES", "PER_QUERY", "called"]
 
-_ROOMS = (rescaling, autoscale, restarts, resources, batch, records)
+_ROOMS = (rescaling, policies, schedule, autoscale, restarts, resources, batch, records)
 
 KEYS: tuple[Key[Any], ...] = tuple(
     value for room in _ROOMS for value in vars(room).values() if isinstance(value, Key)

@@ -1,22 +1,10 @@
-"""What decides how many slots a query should have, and how many executors an application may have."""
+"""What `autoscale` goes by, and how many executors an application may have."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import choice, duration, number, or_none, size, whole
+from spark_elastic.core.keys.kinds import duration, number, or_none, size, whole
 
-PolicyName = Literal["declared", "autoscale"]
-
-POLICY = Key[PolicyName](
-    "policy",
-    choice("declared", "autoscale"),
-    "declared",
-    "Who says how many slots a query should have (adaptive mode). `declared`: its bounds alone. `autoscale`: "
-    "what its micro-batches take and what comes in, within its bounds.",
-    per_query="always",
-)
 LOAD = Key[float | None](
     "autoscale.load",
     or_none(number("above 0, up to 1", lambda value: 0 < value <= 1, "0.75")),
@@ -61,6 +49,13 @@ MOST_DOWN = Key(
     0.6,
     "Largest part of its slots that a query gives up in one step.",
     per_query="always",
+)
+BATCH_GAIN = Key[float | None](
+    "autoscale.batchGain",
+    or_none(number("0 or above", lambda value: value >= 0, "1")),
+    1.0,
+    "Batch stages get one more executor if it saves them so many times the time that it takes to come. More: "
+    "fewer executors, longer jobs. None: nothing is requested for them (adaptive mode, `policy autoscale`).",
 )
 MIN_EXECUTORS = Key(
     "minExecutors",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from spark_elastic.core.keys import autoscale, batch, rescaling, restarts
+from spark_elastic.core.keys import autoscale, batch, policies, rescaling, restarts, schedule
 from spark_elastic.core.keys.key import PREFIX, Key
 
 # Two values of which the second may not be below the first, and what to call the first.
@@ -34,4 +34,20 @@ def contradictions(
             f"{name} is '{high.format(most)}', allowed is at least {low_words}, "
             f"'{high.format(least)}': set {name}={high.format(least)}"
         )
+    errors += _without_schedule(values, refused, prefix)
     return errors
+
+
+def _without_schedule(values: Mapping[Key[Any], Any], refused: Set[Key[Any]], prefix: str) -> list[str]:
+    """Find windows and periods that no policy looks at."""
+    policy = values.get(policies.POLICY)
+    if policy is None or policies.SCHEDULE in policy or policies.POLICY in refused:
+        return []
+    better = ",".join((policies.SCHEDULE, *(name for name in policy if name != policies.DECLARED)))
+    return [
+        f"{prefix}{key.name} is '{key.format(values[key])}' while {prefix}{policies.POLICY.name} is "
+        f"'{policies.POLICY.format(policy)}', allowed is a chain with {policies.SCHEDULE} then: "
+        f"set {prefix}{policies.POLICY.name}={better}"
+        for key in (schedule.WINDOWS, schedule.EXCLUDED)
+        if values.get(key)
+    ]

@@ -20,12 +20,23 @@ Value = TypeVar("Value", covariant=True)
 Choice = TypeVar("Choice", bound=str)
 
 
+class Malformed(ValueError):
+    """A text of several parts of which it is known which is wrong: what was `found`, and what is `allowed`.
+
+    `better` is a text that could be typed instead, "" if none is known.
+    """
+
+    def __init__(self, found: str, allowed: str, better: str) -> None:
+        super().__init__(found)
+        self.found, self.allowed, self.better = found, allowed, better
+
+
 @frozen(kw_only=True)
 class Kind(Generic[Value]):
     """How the values of a key are read, checked and written.
 
     `allowed` says in words what may be typed, `example` is one such text, `choices` is all there is to choose
-    from, empty if that has no end.
+    from, empty if that has no end. With `listed` several of them may be typed, with commas between.
     """
 
     name: str
@@ -34,18 +45,20 @@ class Kind(Generic[Value]):
     allowed: str
     example: str
     choices: tuple[str, ...] = ()
+    listed: bool = False
 
 
-def duration(low: int = 0, *, forever: bool = False) -> Kind[int]:
-    """Allow durations from `low` ms up; `forever` allows -1, which is no limit."""
+def duration(low: int = 0, high: int | None = None, *, forever: bool = False) -> Kind[int]:
+    """Allow durations from `low` to `high` ms, None: without end; `forever` allows -1, which is no limit."""
 
     def parse(text: str) -> int:
         value = parse_duration(text)
-        if value < low and not (forever and value < 0):
+        if (value < low and not (forever and value < 0)) or (high is not None and value > high):
             raise ValueError(text)
         return max(value, -1)
 
     limits = f", at least {format_duration(low)}" if low else ""
+    limits += f", at most {format_duration(high)}" if high is not None else ""
     return Kind(
         name="duration",
         parse=parse,

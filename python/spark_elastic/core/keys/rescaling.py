@@ -28,7 +28,8 @@ PYTHON = Key[str | None](
     any_text("command", "python3"),
     None,
     "Python that runs the policy process. None: the driver's own (`spark.pyspark.driver.python`, "
-    "`spark.pyspark.python`, their environment variables, `python3`).",
+    "`spark.pyspark.python`, their environment variables, `python3`). In place of one before 3.10, the "
+    "newest `python3.N` on `PATH` runs it.",
 )
 POLICY_RETRY_MS = Key(
     "policyRetryInterval",

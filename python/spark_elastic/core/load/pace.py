@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from spark_elastic.core.events import QueryProgress
+from spark_elastic.core.stage_work import StageWork
 
 BATCHES_KEPT = 5
 """As many as the gain model takes the median of: one slow micro-batch is to move nothing."""
@@ -16,7 +17,8 @@ class Batch:
 
     `gap_ms` is the time since the batch before it began, None for the first that is known of a run; in it the
     `input_rows` have come. `batches` is 1 plus those that the sender has folded into this one: the rows are
-    those of all, `duration_ms` is that of the last.
+    those of all, `duration_ms` is that of the last. `work` is what the tasks took of those stages that
+    read a shuffle, None if that is not known.
     """
 
     duration_ms: int
@@ -25,6 +27,7 @@ class Batch:
     partitions: int
     slots: int
     batches: int = 1
+    work: StageWork | None = None
 
     @property
     def busy(self) -> float | None:
@@ -61,7 +64,7 @@ class Pace:
         """The last micro-batch, None before the first."""
         return self.batches[-1] if self.batches else None
 
-    def after(self, progress: QueryProgress, slots: int) -> Pace:
+    def after(self, progress: QueryProgress, slots: int, work: StageWork | None = None) -> Pace:
         """Take in a micro-batch that has run on so many slots; one of another run begins anew."""
         known = self if self.run == progress.run else Pace()
         gap = None if known.started is None else progress.started - known.started
@@ -73,6 +76,7 @@ class Pace:
             partitions=progress.partitions,
             slots=slots,
             batches=1 + progress.merged,
+            work=work,
         )
         batches = (*known.batches, batch)[-BATCHES_KEPT:]
         return Pace(run=progress.run, started=progress.started, batches=batches)

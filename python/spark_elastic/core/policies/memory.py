@@ -9,6 +9,8 @@ from attrs import define
 
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.load.pace import Batch
+from spark_elastic.core.policies.limits import Granted
+from spark_elastic.core.policies.slot_limits import SlotLimits
 from spark_elastic.core.policies.view import Applied, Sample, Wanted
 
 _SAMPLES = 20
@@ -26,10 +28,11 @@ _UNSTEADY = 2
 class QueryMemory:
     """One query: what its view shows, and what of it was told last.
 
-    `raised_at` is when it was granted more slots the last time, None: never. `unsteady` counts the next
-    batches that belong to no number of slots. `paused` is when the last rescale
-    ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and
-    why these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
+    `limits` are those that policies have stated. `decided` is what became of the last wish for it, when it
+    had so many slots `before`. `raised_at` is when it was granted more slots the last time, None: never.
+    `unsteady` counts the next batches that belong to no number of slots. `paused` is when the last rescale
+    ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and why
+    these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
     there has been a batch since (all epoch ms).
     """
 
@@ -41,12 +44,14 @@ class QueryMemory:
     pauses_ms: tuple[int, ...] = ()
     paused: int = 0
     unsteady: int = 0
+    limits: tuple[SlotLimits, ...] = ()
+    decided: Granted | None = None
+    before: int = 0
     granted: int | None = None
     granted_at: int = 0
     raised_at: int | None = None
     told: tuple[str, int, str] | None = None
     told_at: int = 0
-    until: int | None = None
     idle_at: int | None = None
 
     def batch(
@@ -73,7 +78,7 @@ class QueryMemory:
             batch = attrs.evolve(batch, gap_ms=max(interval_ms, progress.started - self.idle_at, 1))
             self.idle_at = None
         sample = Sample(
-            **attrs.asdict(batch),
+            **attrs.asdict(batch, recurse=False),
             at=at,
             started=progress.started,
             behind=progress.records_behind,
@@ -120,7 +125,10 @@ class QueryMemory:
 
     def _put_aside(self, samples: tuple[Sample, ...], at: int) -> None:
         """Keep of the samples that are no longer the last ones a few for each size and number of slots."""
-        more = [sample for sample in samples if sample.steady and sample.input_rows > 0]
+        # What their tasks took tells of now.
+        more = [
+            attrs.evolve(sample, work=None) for sample in samples if sample.steady and sample.input_rows > 0
+        ]
         if not more:
             return
         count: dict[tuple[int, int], int] = defaultdict(int)

@@ -6,6 +6,7 @@ a second, since a decision looks at all queries.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from attrs import define, field
@@ -13,17 +14,24 @@ from attrs import define, field
 from spark_elastic.core import events as ev
 from spark_elastic.core import reasons
 from spark_elastic.core.alarm import Alarm
-from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.batch_events import BatchStages
+from spark_elastic.core.bounds.requirements import Requirements, needed_slots
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import PolicyWants, Supply
+from spark_elastic.core.policies.batch_memory import BatchMemory
 from spark_elastic.core.policies.catalogue import POLICIES
+from spark_elastic.core.policies.chain import joined
+from spark_elastic.core.policies.customs import Customs
 from spark_elastic.core.policies.limits import Granted, grant, narrowed
 from spark_elastic.core.policies.memory import QueryMemory
+from spark_elastic.core.policies.plan import Plan, sentence
 from spark_elastic.core.policies.sight import cluster_view, query_figures
-from spark_elastic.core.policies.view import ClusterView
+from spark_elastic.core.policies.slot_limits import SlotLimits, shown_limits
+from spark_elastic.core.policies.startups import StartUps
+from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.wish import Wish
 from spark_elastic.core.query.internal_events import BoundsChanged, SettingsChanged
 from spark_elastic.core.query.record import QueryRecord
-from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number, Turn
 
@@ -37,7 +45,6 @@ _QUIET_MS = 600_000
 """The same where it is between reasons that a load near the band goes to and fro between."""
 
 _QUIET = frozenset({"autoscale_keeps", "autoscale_down_waits", "autoscale_settling"})
-_STARTUPS = 10
 
 
 def _patience_ms(before: tuple[str, int, str] | None, now: tuple[str, int, str]) -> int:
@@ -51,49 +58,57 @@ def _patience_ms(before: tuple[str, int, str] | None, now: tuple[str, int, str])
 class Planner:
     """What the policies of one application remember, by query.
 
-    `since` is when each executor came (epoch ms), `asked` when executors were requested that have not come
-    yet, None if all have, `startups_ms` how long the last ones took. `stale` says that something has happened
-    since the policies were asked, which was at `decided` (epoch ms).
+    `batch` is what is known of batch stages, and `heeds_batch` says that executors are requested for them.
+    `since` is when each executor came (epoch ms), `startups` how long the last ones took. `stale` says that
+    something has happened since the policies were asked, which was at `decided`; they are to be asked again
+    at `until` (epoch ms), None: when something has happened. `executors` are those that they want at least,
+    `executors_by` says who.
     """
 
     settings: CoreSettings
     alarm: Alarm = field(factory=Alarm)
+    customs: Customs = field(factory=Customs)
     stale: bool = False
+    plans: int = 0
     _memories: dict[str, QueryMemory] = field(factory=dict)
+    _batch: BatchMemory = field(factory=BatchMemory)
     _since: dict[str, int] = field(factory=dict)
-    _asked: int | None = None
-    _startups_ms: tuple[int, ...] = ()
+    _startups: StartUps = field(factory=StartUps)
     _decided: int = 0
+    _until: int | None = None
     _executors: int = 0
+    _executors_by: str = ""
+    _heeds_batch: bool = False
 
     def begin(self, executors: Iterable[ev.ExecutorInfo], at: int) -> None:
         """Take in what a snapshot shows; timers that were set are not, any more."""
         self.alarm.lost()
+        self.customs.lost()
         self._since = {info.executor: self._since.get(info.executor, at) for info in executors}
-        self._asked = None
-        self.stale = bool(self._memories)
+        self._startups.lost()
+        self._batch.begin()
+        self.stale = bool(self._memories) or self.settings.measures
 
-    def executor_event(self, event: ev.ExecutorEvent, supply: Supply, pool: SlotPool) -> None:
+    def batch_event(self, event: BatchStages) -> None:
+        """Take in which batch stages there are."""
+        if self.settings.measures and self.settings.batch_gain is not None:
+            self._batch.take(event)
+            self.stale = self.stale or self._batch.seen
+
+    def executor_event(self, event: ev.ExecutorEvent, pool: SlotPool) -> None:
         """Take in that an executor has come or gone."""
         match event:
             case ev.ExecutorAdded(executor=executor) if executor not in self._since:
                 self._since[executor] = event.at
-                if self._asked is not None:
-                    self._startups_ms = (*self._startups_ms, max(0, event.at - self._asked))[-_STARTUPS:]
-                    if len(pool.usable) >= (supply.demand.requested or 0):
-                        self._asked = None
+                self._startups.came(event.at, len(pool.executors))
             case ev.ExecutorRemoved(executor=executor):
                 self._since.pop(executor, None)
 
     def requested(self, at: int, before: int | None, supply: Supply, pool: SlotPool) -> None:
         """Take in that other executors may have been requested; `before` is how many were until now."""
         total = supply.demand.requested
-        if total == before:
-            return
-        if total is None or total <= len(pool.executors):
-            self._asked = None
-        elif self._asked is None or total > (before or 0):
-            self._asked = at
+        if total != before:
+            self._startups.requested(at, total, len(pool.executors))
 
     def requirements(self, query: str, declared: Requirements, own: CoreSettings) -> Requirements:
         """Give the requirements that are in force by what is declared for a query and granted to a policy."""
@@ -101,15 +116,16 @@ class Planner:
             self.forget(query)
             return declared
         memory = self._memories.get(query)
-        if memory is None or memory.granted is None:
+        if memory is None:
             return declared
-        return narrowed(declared, memory.granted)
+        limits = () if self.settings.advise_only else memory.limits
+        return narrowed(declared, memory.granted, limits)
 
     def told(self, record: QueryRecord, event: object, at: int, *, surplus: bool) -> None:
         """Take in an event that a query has taken in.
 
         With a `surplus` there are executors that nobody wants: tasks run on them, too, so a batch does not
-        tell what it takes with the slots that its query was granted.
+        tell what it takes with the slots that its query was granted. Nor does it beside batch stages.
         """
         own = record.settings or self.settings
         if not own.measures or isinstance(event, ev.StageCompleted):
@@ -125,7 +141,7 @@ class Planner:
         batch = record.pace.latest
         if isinstance(event, ev.QueryProgress) and event.run == record.run and batch is not None:
             memory.batch(
-                event, batch, at, alone=not surplus, total=record.known_share.total,
+                event, batch, at, alone=not (surplus or self._batch.busy), total=record.known_share.total,
                 interval_ms=record.facts.trigger_ms,
             )  # fmt: skip
         if isinstance(event, ev.QueryIdle) and event.run == record.run:
@@ -135,6 +151,18 @@ class Planner:
         ):
             self.stale = True  # nothing else tells what a query needs
 
+    def plan(self, query: str) -> Plan | None:
+        """Show what was last decided about a query, None before that and where its bounds alone count."""
+        memory = self._memories.get(query)
+        if memory is None or memory.decided is None:
+            return None
+        return Plan(
+            granted=memory.decided,
+            before=memory.before,
+            advise_only=self.settings.advise_only,
+            samples=(*memory.earlier, *memory.samples),
+        )
+
     def forget(self, query: str) -> None:
         """Let go of a query that is over, or is not measured any more."""
         self._memories.pop(query, None)
@@ -142,16 +170,28 @@ class Planner:
     def wanted(self, queries: Iterable[str]) -> PolicyWants:
         """Say what policies want in all; `queries` are those that live."""
         granted = [query in self._memories and self._memories[query].granted is not None for query in queries]
-        return PolicyWants(executors=self._executors, of_all=bool(granted) and all(granted))
+        return PolicyWants(
+            executors=self._executors,
+            by=self._executors_by,
+            of_all=bool(granted) and all(granted),
+            batch=self._batch.demand if self._heeds_batch else None,
+        )
 
     @property
     def due(self) -> int | None:
         """When the policies are to be asked (epoch ms), None: when something happens."""
         soonest = self._decided + EVERY_MS
+        if self.customs.fresh:
+            return self._decided
         if self.stale:
             return soonest
-        times = [memory.until for memory in self._memories.values() if memory.until is not None]
-        return max(soonest, min(times)) if times else None
+        at = _soonest(self._wished_at, self.customs.retry_at)
+        return None if at is None else max(soonest, at)
+
+    @property
+    def _wished_at(self) -> int | None:
+        """When policies want to be asked again at the latest (epoch ms), None: when something happens."""
+        return _soonest(self._until, self._batch.until)
 
     def has_to_decide(self, now: int) -> bool:
         """Say whether the policies are to be asked now."""
@@ -165,19 +205,47 @@ class Planner:
 
         `records` are those of the queries that live.
         """
-        self.stale, self._decided = False, turn.now
+        if turn.now >= self._decided + EVERY_MS:  # else it is only that a custom policy has answered
+            if self.stale or turn.now >= (self._wished_at or math.inf):
+                self.customs.happened()
+            self.stale, self._decided = False, turn.now
+        self.customs.fresh = False
+        self.plans += 1
         view = self.view(records, pool, supply, turn.now)
+        if not view.queries and view.batch is None:
+            self._decided = 0  # there was nothing to decide about: what comes first waits for nothing
+        chains = {query.settings.policy for query in view.queries.values()}
+        if self.settings.measures:
+            chains.add(self.settings.policy)
         changed = []
-        executors = 0
-        for name in sorted({query.settings.policy for query in view.queries.values()}):
-            wish = POLICIES[name].decide(view)
-            executors = max(executors, wish.executors or 0)
-            for query, granted in grant(wish, view).items():
-                if view.queries[query].settings.policy == name and self._grant(query, granted, view, turn):
-                    changed.append(query)
+        heeds, batch_before = False, self._batch.executors
+        wants = Wish()
+        until: int | None = None
+        shown: dict[str, ClusterView] = {}
+        for names in sorted(chains):
+            wish = self.customs.decide(names, POLICIES, view, shown)
+            wants = joined(wants, wish)
+            if wish.batch is not None and names == self.settings.policy:
+                self._batch.wants(wish.batch, turn)
+                heeds = not self.settings.advise_only
+            granted = grant(wish, view)
+            for query, figures in view.queries.items():
+                if figures.settings.policy == names:
+                    if query in granted:
+                        until = _soonest(until, granted[query].wish.until)
+                    limited = self._limit(figures, wish.limits.get(query, ()), turn)
+                    if self._grant(figures, granted.get(query), turn) or limited:
+                        changed.append(query)
+        self._until = _soonest(wants.until, until)
+        executors = wants.executors or 0
         if not self.settings.advise_only and executors != self._executors:
-            self._executors = executors
+            self._executors, self._executors_by = executors, wants.executors_by
             supply.stale = True
+        changes = batch_before != self._batch.executors or supply.has_surplus
+        if heeds != self._heeds_batch or (heeds and changes):
+            self._heeds_batch = heeds
+            supply.stale = True
+        self.customs.ask(shown, turn)
         return tuple(changed)
 
     def view(
@@ -189,16 +257,42 @@ class Planner:
             if (record.settings or self.settings).measures:
                 memory = self._memories.setdefault(query, QueryMemory())
                 queries[query] = query_figures(record, memory, self.settings)
-        return cluster_view(at, self.settings, pool, supply, self._since, self._startups_ms, queries)
+        in_force = (record.requirements for record in records.values())
+        return cluster_view(
+            at, self.settings, pool, supply, self._since, self._startups.took_ms, self._executors, queries,
+            waiting=self._startups.waiting,
+            needed=needed_slots(in_force, self.settings.max_parallelism),
+            batch=self._batch.figures(at) if supply.allowed else None,
+        )  # fmt: skip
 
-    def _grant(self, query: str, granted: Granted, view: ClusterView, turn: Turn) -> bool:
-        """Take over what a query is granted; say whether that is something else than before."""
-        memory, wish = self._memories[query], granted.wish
-        window = view.queries[query].settings.scale_down_window_ms
-        memory.wants(turn.now, wish.unsmoothed or wish.slots, window, wish.rows_per_ms)
-        memory.until = wish.until
-        before = memory.granted or view.queries[query].slots
-        self._tell(query, memory, granted, before, turn)
+    def _limit(self, query: QueryFigures, limits: tuple[SlotLimits, ...], turn: Turn) -> bool:
+        """Take over the limits that policies state for a query; say whether they are others than before."""
+        memory = self._memories[query.query]
+        before, memory.limits = memory.limits, limits
+        if limits == before:
+            return False
+        shown = shown_limits(query.lower, query.upper, limits)
+        if shown or shown_limits(query.lower, query.upper, before):
+            numbers: dict[str, Number] = {"limits": shown, "slots": turn.slots}
+            reason = "slots_limited" if shown else "slots_not_limited"
+            said = reasons.advised(reasons.message(reason, **numbers), only=self.settings.advise_only)
+            turn.publish(reason, said, query=query.query, before=None, after=None, numbers=numbers)
+        return not self.settings.advise_only
+
+    def _grant(self, query: QueryFigures, granted: Granted | None, turn: Turn) -> bool:
+        """Take over what a query is granted, None: nothing; say whether that is something else."""
+        memory = self._memories[query.query]
+        if granted is None:
+            memory.decided = None
+            before, memory.granted = memory.granted, None
+            return before is not None
+        wish = granted.wish
+        memory.wants(
+            turn.now, wish.unsmoothed or wish.slots, query.settings.scale_down_window_ms, wish.rows_per_ms
+        )
+        before = memory.granted or query.slots
+        memory.decided, memory.before = granted, before
+        self._tell(query.query, memory, granted, before, turn)
         if self.settings.advise_only or granted.slots == memory.granted:
             return False
         if memory.granted is not None and granted.slots > memory.granted:
@@ -209,23 +303,28 @@ class Planner:
     def _tell(self, query: str, memory: QueryMemory, granted: Granted, before: int, turn: Turn) -> None:
         """Publish a decision, if it is another one than the last."""
         wish = granted.wish
-        told = (wish.reason, granted.slots, granted.reason or "")
+        told = (wish.reason, granted.slots, (granted.reason or "") + granted.by)
         if told == memory.told or turn.now < memory.told_at + _patience_ms(memory.told, told):
             return
         memory.told, memory.told_at = told, turn.now
-        numbers: dict[str, Number] = {**wish.numbers, "slots": turn.slots, "wanted": wish.slots}
-        said = reasons.message(wish.reason, **numbers, before=before, after=wish.slots)
-        if granted.reason is not None:
-            said += " " + reasons.message(granted.reason, **numbers, before=before, after=granted.slots)
-        if self.settings.advise_only:
-            said = fill(reasons.ADVICE, message=said)
+        numbers: dict[str, Number] = {**wish.told, "slots": turn.slots, "wanted": wish.slots}
+        said = sentence(granted, before, numbers, advise_only=self.settings.advise_only)
         turn.publish(
-            wish.reason, said, query=query, before=before, after=granted.slots, numbers=numbers,
-            until=wish.until,
+            wish.reason, said, query=query, before=before, after=granted.slots,
+            numbers=numbers, until=wish.until,
         )  # fmt: skip
 
     def validate(self) -> None:
         """Check what is remembered. Raises AssertionError."""
         for memory in self._memories.values():
             memory.validate()
-        assert len(self._startups_ms) <= _STARTUPS
+        self.customs.validate()
+        self._batch.validate()
+        self._startups.validate()
+
+
+def _soonest(one: int | None, other: int | None) -> int | None:
+    """Return the sooner of two times, None: never."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -12,8 +12,13 @@ class Policy(Protocol):
     """Decides what the queries of an application should have.
 
     It is a pure function: the same view gives the same wish, and nothing is kept between two of them. What it
-    has to remember is in the view: what was wanted, granted and applied before. Limits stand behind it
-    (`limits.py`), so it need not keep to any.
+    has to remember is in the view: what was wanted, granted and applied before.
+
+    A wish has numbers of slots, limits for them, or both. Policies form a chain (`chain.py`): each sees the
+    view with the limits that those before it have stated, and of several that want a number of slots for a
+    query the last one decides. Limits stand behind each (`limits.py`), so it need not keep to any: neither a
+    number nor a limit goes beyond what is declared for a query or stated before, and what goes further is
+    granted as far as it may be, with the reason.
     """
 
     def decide(self, view: ClusterView) -> Wish:

@@ -87,6 +87,19 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "Is to have {after:slot}, and more would not help: {hot_percent} % of the {behind} rows that are "
         "behind are in one partition of a source, which one task reads. Spread its keys.",
     ),
+    "autoscale_memory": Reason(
+        "held",
+        "Is to have {after:slot}, and more would not help: memory is missing, not cores. Its tasks lose "
+        "{lost_percent} % of their time, {gc_percent} % to garbage collection, and spill "
+        "{spilled_bytes:bytes} to disk in a micro-batch. Give executors more memory "
+        "(spark.executor.memory), or fewer cores to share it.",
+    ),
+    "autoscale_skew": Reason(
+        "held",
+        "Is to have {after:slot}, and more would not help: one task takes {longest_ms:ms} of each "
+        "micro-batch, half of the tasks take {median_ms:ms} or less. One key or partition has so much of "
+        "the rows: spread that key.",
+    ),
     "autoscale_source_tasks": Reason(
         "held",
         "Is to have {after:slot}, and more would not help: its sources are read with {tasks:task}. More "
@@ -101,6 +114,18 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "info",
         "Is to have {after:slot}: with {more} a micro-batch of as many rows took {after_ms:ms}, with {after} "
         "it took {before_ms:ms}.",
+    ),
+    # Custom policies
+    "policy_says": Reason("info", "Is to have {after:slot}, says {policy}: {says}"),
+    "policy_awaited": Reason("held", "Is to have {after:slot} until the policy {policy} has answered."),
+    "policy_failed": Reason(
+        "held",
+        "The policy {policy} has no answer that can be used: {error}. What it wanted last stays in force; it "
+        "is asked again in {again_ms:ms}, and later and later.",
+    ),
+    "policy_recovered": Reason(
+        "info",
+        "The policy {policy} answers again, after {failures:question} without an answer in {silent_ms:ms}.",
     ),
     # Partitions of a query whose slots follow its load
     "start_with_reserve": Reason(
@@ -130,14 +155,60 @@ POLICY_REASONS: Mapping[str, Reason] = {
     # What stands behind every policy
     "wish_above_bounds": Reason("held", "Its bounds allow {after}."),
     "wish_below_bounds": Reason("held", "Its lower bound is {after}."),
+    "wish_above_limit": Reason("held", "No more than {after} are allowed by {by}."),
+    "wish_below_limit": Reason("held", "At least {after} are called for by {by}."),
+    "slots_limited": Reason("info", "Limits for its slots: {limits}."),
+    "slots_not_limited": Reason("info", "Only its declared bounds limit its slots again."),
+    "executors_at_least": Reason(
+        "info",
+        "Asks the cluster for {wanted:executor} in all, {before} are here: so many at least are called "
+        "for by {by}.",
+    ),
     "executors_wanted": Reason(
         "info",
         "Asks the cluster for {wanted:executor} in all, {before} are here: so many are needed for the slots "
         "that the queries should have.",
     ),
+    "executors_for_batch": Reason(
+        "info",
+        "Asks the cluster for {wanted:executor} in all, {before} are here: for the slots that the queries "
+        "should have, and {batch} more for batch stages.",
+    ),
     "executors_not_wanted": Reason(
         "info",
-        "Gives executors {released} back: the slots that the queries should have need {wanted:executor}.",
+        "Gives executors {released} back: the slots that the queries should have, and batch stages, need "
+        "{wanted:executor}.",
+    ),
+    # Batch stages
+    "batch_first": Reason(
+        "info",
+        "Batch stages are to have {after:executor}: {left:task} are left, and no executor is here.",
+    ),
+    "batch_up": Reason(
+        "info",
+        "Batch stages are to have {after:executor} beside those of the queries instead of {before}: "
+        "{left:task} are left, {work_ms:ms} of one slot with what may follow, and even the last of these "
+        "executors saves {saved_ms:ms}; it takes {ready_ms:ms} to come.",
+    ),
+    "batch_keeps": Reason(
+        "nothing_to_do",
+        "Batch stages are to have {after:executor} beside those of the queries, and no more: {left:task} are "
+        "left, {work_ms:ms} of one slot with what may follow, and one more executor would save "
+        "{saved_ms:ms}; it takes {ready_ms:ms} to come.",
+    ),
+    "batch_down": Reason(
+        "info",
+        "Batch stages are to have {after:executor} beside those of the queries instead of {before}: "
+        "{left:task} are left, {work_ms:ms} of one slot with what may follow.",
+    ),
+    "batch_held": Reason(
+        "held",
+        "Batch stages are to have {after:executor} beside those of the queries: no task is left, but another "
+        "stage may follow at once.",
+    ),
+    "batch_over": Reason(
+        "info",
+        "Batch stages are to have no executor of their own, instead of {before}: no task is left.",
     ),
     "executors_limited": Reason(
         "held",

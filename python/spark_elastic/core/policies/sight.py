@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.policies.memory import QueryMemory
-from spark_elastic.core.policies.view import ClusterView, ExecutorFigures, QueryFigures
+from spark_elastic.core.policies.view import BatchFigures, ClusterView, ExecutorFigures, QueryFigures
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.rescale.situation import is_movable
 from spark_elastic.core.settings import CoreSettings
@@ -22,6 +22,7 @@ def query_figures(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         facts=record.facts,
         settings=own,
         requirements=record.declared,
+        limited=memory.limits,
         slots=record.known_share.slots,
         partitions=record.partitions,
         held=record.gate == "held",
@@ -47,7 +48,12 @@ def cluster_view(
     supply: Supply,
     since: Mapping[str, int],
     startups_ms: tuple[int, ...],
+    least_executors: int,
     queries: Mapping[str, QueryFigures],
+    *,
+    waiting: tuple[tuple[int, int], ...] = (),
+    needed: int = 0,
+    batch: BatchFigures | None = None,
 ) -> ClusterView:
     """Show the application; `since` is when each executor came (epoch ms)."""
     executors = tuple(
@@ -57,10 +63,15 @@ def cluster_view(
     return ClusterView(
         at=at,
         mode=settings.mode,
+        settings=settings,
         slots=pool.total,
         usual_slots=max(pool.usable.values(), default=supply.demand.usual_slots),
         executors=executors,
         requested=supply.demand.requested,
+        least_executors=least_executors,
+        waiting=waiting,
         startups_ms=startups_ms,
+        needed=needed,
         queries=queries,
+        batch=batch,
     )

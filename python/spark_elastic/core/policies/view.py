@@ -9,11 +9,13 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.events import OffsetsBehind, QueryFacts
 from spark_elastic.core.keys.rescaling import Mode
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.policies.sizes import size_class
+from spark_elastic.core.policies.slot_limits import Allowed, SlotLimits, allowed
 from spark_elastic.core.policies.waves import kept_busy
 from spark_elastic.core.settings import CoreSettings
 
@@ -51,10 +53,6 @@ class Sample(Batch):
     source_tasks: int | None = None
     steady: bool = True
     total: int = 0
-
-    def __hash__(self) -> int:
-        """Hash quickly: what is known of batches is looked up by them at each decision."""
-        return self.started ^ (self.duration_ms << 24) ^ (self.input_rows << 8)
 
     # Derived from the fields above, once: each decision asks for them.
     rows_per_batch: float = field(init=False, eq=False)
@@ -100,14 +98,15 @@ class Wanted:
 class QueryFigures:
     """One query.
 
-    `requirements` are those declared for it; nothing that a policy wants goes beyond them. `settings` are
-    those that count for it. `slots` are those that it can use now, `partitions` the count in force, None
-    while it is unknown. One that is `held` waits to be started, one that is `idle` has had nothing to read
-    for a while, one that is `moving` has a rescale ordered. `movable` says that its count can be changed at
-    all. `samples` are its last micro-batches, `earlier` a few from before that ran with other slots or other
-    loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest last.
-    `granted` are the slots that the policy has been granted, None before that, and `granted_at` since when,
-    `raised_at` when there were more of them than before the last time, None: never (epoch ms).
+    `requirements` are those declared for it, `limits` what policies earlier in the chain have stated; nothing
+    that a policy wants goes beyond them. `limited` are the limits in force since the last decision.
+    `settings` are those that count for it. `slots` are those that it can use now, `partitions` the count in
+    force, None while it is unknown. One that is `held` waits to be started, one that is `idle` has had
+    nothing to read for a while, one that is `moving` has a rescale ordered. `movable` says that its count can
+    be changed at all. `samples` are its last micro-batches, `earlier` a few from before that ran with other
+    slots or other loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest
+    last. `granted` are the slots that the policy has been granted, None before that, and `granted_at` since
+    when, `raised_at` when there were more of them than before the last time, None: never (epoch ms).
     `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
     """
 
@@ -115,6 +114,8 @@ class QueryFigures:
     facts: QueryFacts
     settings: CoreSettings
     requirements: Requirements
+    limits: tuple[SlotLimits, ...] = ()
+    limited: tuple[SlotLimits, ...] = ()
     slots: int
     partitions: int | None = None
     held: bool = False
@@ -131,15 +132,22 @@ class QueryFigures:
     pauses_ms: tuple[int, ...] = ()
     state_bytes: int = 0
 
+    # Derived from `requirements` and `limits`, once: each decision asks for it.
+    allowed: Allowed = field(init=False, eq=False)
+
+    @allowed.default
+    def _allowed(self) -> Allowed:
+        return allowed(self.requirements.lower, self.requirements.upper, self.limits)
+
     @property
     def lower(self) -> int:
-        """The fewest slots that were declared for its shuffle."""
-        return self.requirements.lower
+        """The fewest slots that it is to have: its declared lower bound, or what a policy has stated."""
+        return self.allowed.lower
 
     @property
     def upper(self) -> int:
-        """The most slots that were declared for its shuffle."""
-        return self.requirements.upper
+        """The most slots that it may have: its declared upper bound, or what a policy has stated."""
+        return self.allowed.upper
 
     @property
     def latest(self) -> Sample | None:
@@ -154,19 +162,59 @@ class QueryFigures:
 
 
 @frozen(kw_only=True)
+class BatchFigures:
+    """The batch stages that have been submitted and are not over.
+
+    `work_ms` is what is left of them, in ms of one slot, as far as it is known. `crowded_ms` is for how long
+    tasks of such stages have waited for slots, less the time in which none has since, at least 0; `row` are
+    the stages that came to their end meanwhile, and `row_ms` what they took, in ms of one slot. `active` says
+    that there is a stage, or was since the last decision. `executors` are those that were wanted for them
+    last, beside those of the queries, and `peak` the most that the figures called for in the last seconds.
+    """
+
+    stages: tuple[BatchStage, ...] = ()
+    work_ms: float = 0.0
+    crowded_ms: int = 0
+    row: int = 0
+    row_ms: float = 0.0
+    active: bool = False
+    executors: int = 0
+    peak: int = 0
+
+    @property
+    def left(self) -> int:
+        """The tasks that are not over."""
+        return sum(stage.left for stage in self.stages)
+
+    @property
+    def waiting(self) -> int:
+        """The tasks that have not begun."""
+        return sum(stage.waiting for stage in self.stages)
+
+
+@frozen(kw_only=True)
 class ClusterView:
     """The application at the time `at`.
 
     `slots` are those of all `executors`; one that is not there yet is taken to have `usual_slots`.
-    `requested` is the number of executors that was asked for last, None if none was. `startups_ms` are the
-    times from the request of an executor until it was there, of the last ones that came.
+    `requested` is the number of executors that was asked for last, None if none was. `waiting` has the totals
+    that were asked for and have not come, each more than the one before, with when (epoch ms). `startups_ms`
+    are the times from the request of an executor until it was there, of the last ones that came. `settings`
+    are those of the application. `least_executors` is what policies have wanted at least since the last
+    decision. `needed` are the slots that all its queries call for now. `batch` are its batch stages, None as
+    long as there has been none.
     """
 
     at: int
     mode: Mode
+    settings: CoreSettings = field(factory=CoreSettings)
     slots: int
     usual_slots: int = 1
     executors: tuple[ExecutorFigures, ...] = ()
     requested: int | None = None
+    least_executors: int = 0
+    waiting: tuple[tuple[int, int], ...] = ()
     startups_ms: tuple[int, ...] = ()
+    needed: int = 0
     queries: Mapping[str, QueryFigures] = field(factory=dict)
+    batch: BatchFigures | None = None

@@ -38,7 +38,7 @@ class Hearing(Ordering):
         """Take in a committed batch; only the duration of a warm one counts."""
         record, slots = self.record, self.slots
         record.last_progress = event
-        record.pace = record.pace.after(event, slots)
+        record.pace = record.pace.after(event, slots, record.measurements.work(event.batch))
         if event.partitions < 1:
             return  # The count is not known to the sender, so there is nothing to learn about it.
         if not record.facts.stateful:

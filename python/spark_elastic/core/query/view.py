@@ -13,6 +13,8 @@ from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
 from spark_elastic.core.load.demand import Workload
 from spark_elastic.core.load.pace import Pace
 from spark_elastic.core.own_settings import own_texts
+from spark_elastic.core.policies.plan import Plan
+from spark_elastic.core.policies.planner import Planner
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.rescale.gain import Measurements, Point, fit
@@ -29,6 +31,7 @@ class QueryView:
     `declared` are the requirements that were declared for it, `requirements` those in force, which a policy
     may have narrowed. `settings` are those that count for it, beside those of the `application`.
     `pace` and `points` are what was measured of its micro-batches; one that is `held` waits to be started.
+    `plan` is what a policy has said of it, None where its declared bounds alone count.
     """
 
     facts: QueryFacts
@@ -55,6 +58,7 @@ class QueryView:
     saving: bool
     settings: CoreSettings
     application: CoreSettings
+    plan: Plan | None = None
 
     @property
     def own_settings(self) -> dict[str, str]:
@@ -84,6 +88,7 @@ class Queries(Mapping[str, QueryView]):
 
     _machines: Mapping[str, QueryMachine]
     _settings: CoreSettings
+    _planner: Planner
 
     def __getitem__(self, query: str) -> QueryView:
         machine = self._machines[query]
@@ -113,6 +118,7 @@ class Queries(Mapping[str, QueryView]):
             saving=any(order.kind == "savepoint" for order in record.orders.values()),
             settings=record.settings or self._settings,
             application=self._settings,
+            plan=self._planner.plan(query),
         )
 
     def __iter__(self) -> Iterator[str]:

@@ -14,11 +14,14 @@ overhead.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import add
 from statistics import median
 
 from attrs import define, field, frozen
 
 from spark_elastic.core.events import Provider, StageCompleted
+from spark_elastic.core.stage_work import StageWork
 
 BASE_MS = 100.0
 """Planning, log writes and commit of one batch, whatever its partitions, until measured."""
@@ -87,6 +90,11 @@ class Measurements:
         """Take in a stage of a batch. One that comes after its batch, by another thread, is not used."""
         self.stages.append(stage)
         del self.stages[:-_STAGES]
+
+    def work(self, batch: int) -> StageWork | None:
+        """Add up what the tasks of a batch that has not been added yet took, None if that is not known."""
+        known = [stage.work for stage in self.stages if stage.batch == batch and stage.work is not None]
+        return reduce(add, known) if known else None
 
     def add(self, *, batch: int, partitions: int, slots: int, duration_ms: int, rows: int) -> None:
         """Take in one batch."""

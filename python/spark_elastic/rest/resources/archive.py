@@ -38,12 +38,12 @@ class Archive:
 
     def _answers(self, view: View) -> Iterator[tuple[str, present.Json]]:
         yield "overview", {**present.overview(view), "mayWrite": False, "ended": True}
-        queries = {id: present.query(query) for id, query in view.queries.items()}
-        yield "queries", {"queries": list(queries.values()), "total": len(queries)}
+        queries = [present.query(query) for query in view.queries.values()]
+        yield "queries", {"queries": queries, "total": len(queries)}
         yield "decisions", {"decisions": [present.decision(one) for one in reversed(view.decisions)]}
         yield "stages", present.stages(self.board.stages, most=_STAGES)
         for id, query in view.queries.items():
-            yield f"queries/{id}", queries[id]
+            yield f"queries/{id}", present.query(query, points=True)
             yield f"queries/{id}/rescales", {"rescales": [present.rescale(one) for one in query.history]}
             yield (
                 f"queries/{id}/exceptions",

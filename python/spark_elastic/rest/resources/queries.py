@@ -44,7 +44,7 @@ class Query:
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show it."""
-        response.text = as_json(present.query(find(current(self.board).queries, query)))
+        response.text = as_json(present.query(find(current(self.board).queries, query), points=True))
 
 
 @frozen

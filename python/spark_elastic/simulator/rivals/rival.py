@@ -13,7 +13,10 @@ from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
 
 @frozen(kw_only=True)
 class RunningBatch:
-    """A micro-batch that runs on `slots`; it has `begun` (epoch ms), and `left` of `tasks` are not done."""
+    """A micro-batch that runs on `slots`; it has `begun` (epoch ms), and `left` of `tasks` are not done.
+
+    Or a batch stage, by a name of its own.
+    """
 
     query: str
     begun: int

@@ -10,6 +10,7 @@ from attrs import evolve
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.cluster.executors import ExecutorDemand, ExecutorOrder
 from tests.unit.core.builder import STATEFUL, Scene, Stage, decisions, only, orders, reasons
 
 IDLE_MS = 50_000
@@ -23,6 +24,11 @@ def scene(stage: Stage, upper: int = 4, lower: int = 1, **settings: Any) -> Scen
 def executor_orders(actions: tuple[ac.Action, ...]) -> list[ac.Action]:
     kinds = (ac.RequestExecutors, ac.KillExecutors, ac.DecommissionExecutors)
     return [action for action in actions if isinstance(action, kinds)]
+
+
+def said(actions: tuple[ac.Action, ...], reason: str) -> list[str]:
+    reports = [action.decision for action in actions if isinstance(action, ac.Report)]
+    return [decision.message for decision in reports if decision.reason == reason]
 
 
 def test_what_is_missing_is_requested_once(stage: Stage) -> None:
@@ -63,6 +69,28 @@ def test_surplus_is_given_back_when_it_has_lasted(stage: Stage) -> None:
     assert isinstance(release, ac.DecommissionExecutors)
     assert release.executors == ("1",)
     assert executor_orders(world.advance(600_000)) == []
+
+
+def test_what_a_surplus_holds_is_not_looked_at_before_it_has_lasted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    world.started(2)
+    looks: list[int] = []
+    reconcile = ExecutorDemand.reconcile
+
+    def looked(demand: ExecutorDemand, at: int, *seen: Any) -> ExecutorOrder | None:
+        looks.append(at)
+        return reconcile(demand, at, *seen)
+
+    monkeypatch.setattr(ExecutorDemand, "reconcile", looked)
+    for held in range(100):
+        world.send(ev.ExecutorUsage, executor="1", cached_bytes=held, shuffle_bytes=held)
+    assert looks == []
+    assert only(world.advance(IDLE_MS), ac.KillExecutors).executors == ("2",)
+    assert looks
 
 
 def test_settings_are_read_whatever_their_case(stage: Stage) -> None:
@@ -174,7 +202,64 @@ def test_an_executor_that_is_decommissioned_counts_for_nobody(stage: Stage) -> N
     world.start(1, 1)
     world.submit()
     world.send(ev.ExecutorExcluded, executor="0")
+    # It is not asked for any more, but its successor was.
+    assert executor_orders(world.send(ev.ExecutorDecommissioning, executor="0")) == []
+    assert only(world.lose("0"), ac.RequestExecutors).total == 2
+
+
+def test_for_one_that_somebody_decommissions_another_one_is_asked_for_before_it_is_gone(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    actions = world.send(ev.ExecutorDecommissioning, executor="0")
+    assert only(actions, ac.RequestExecutors).total == 3, "Kubernetes counts it until it is gone"
+    assert said(actions, "executors_replaced") == [
+        "Asks the cluster for 3 executors in all, of which 1 are about to go: somebody has decommissioned "
+        "them, and others are to be there before they are gone."
+    ]
+    # Its successor is there before it is gone: from then on nobody is asked for again.
+    assert only(world.executor("2"), ac.RequestExecutors).total == 2
+    assert executor_orders(world.lose("0")) == []
+    assert executor_orders(world.advance(600_000)) == []
+    world.check()
+
+
+def test_one_that_goes_before_its_successor_has_come_is_not_replaced_twice(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1)
+    world.submit()
+    world.send(ev.ExecutorDecommissioning, executor="0")
+    assert only(world.lose("0"), ac.RequestExecutors).total == 2
+    assert executor_orders(world.executor("2")) == []
+    world.check()
+
+
+def test_a_standalone_master_replaces_what_it_decommissions_by_itself(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, spark_master="spark://m:7077")
+    world.submit()
+    actions = world.send(ev.ExecutorDecommissioning, executor="0")
+    assert only(actions, ac.RequestExecutors).total == 2, "it counts none that it has decommissioned"
+    assert executor_orders(world.executor("2")) == []
+    assert executor_orders(world.lose("0")) == []
+    world.check()
+
+
+def test_no_more_than_there_may_be_are_asked_for_before_one_is_gone(stage: Stage) -> None:
+    world = scene(stage, upper=2, max_executors=2)
+    world.start(1, 1)
+    world.submit()
     assert only(world.send(ev.ExecutorDecommissioning, executor="0"), ac.RequestExecutors).total == 2
+    world.check()
+
+
+def test_one_that_nobody_needs_is_not_replaced_when_it_is_decommissioned(stage: Stage) -> None:
+    world = scene(stage, upper=2)
+    world.start(1, 1, 1)
+    world.submit()
+    assert executor_orders(world.send(ev.ExecutorDecommissioning, executor="0")) == []
+    assert executor_orders(world.lose("0")) == []
+    world.check()
 
 
 def test_a_release_that_was_refused_is_tried_again_when_the_surplus_has_lasted_once_more(

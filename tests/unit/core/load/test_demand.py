@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from attrs import evolve
 from hypothesis import given
@@ -24,7 +26,7 @@ FREE = BatchModel(base_ms=0, overhead_ms=0, work_ms=0)
 """Batches that are nothing but work."""
 
 
-def batch(duration_ms: int, gap_ms: int | None, **change: int) -> Batch:
+def batch(duration_ms: int, gap_ms: int | None, **change: Any) -> Batch:
     plain = Batch(duration_ms=duration_ms, gap_ms=gap_ms, input_rows=100, partitions=4, slots=4)
     return evolve(plain, **change)
 

@@ -9,9 +9,10 @@ from attrs import evolve
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
 from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.stage_work import StageWork
 from tests.unit.core.builder import STATELESS
 
-SETTINGS = CoreSettings(mode="adaptive", policy="autoscale", target_load=0.75)
+SETTINGS = CoreSettings(mode="adaptive", policy=("autoscale",), target_load=0.75)
 NOW = 10_000_000
 
 
@@ -46,6 +47,12 @@ def batches(
                    started=started, at=started + took, behind=waits, **fields)
         )  # fmt: skip
     return tuple(found)
+
+
+def work(**fields: int) -> StageWork:
+    """Give what the tasks of a micro-batch took: a second in all, of about the same size."""
+    usual = {"run_ms": 1_000, "gc_ms": 0, "spilled_bytes": 0, "longest_ms": 100, "median_ms": 100}
+    return StageWork(**{**usual, **fields})
 
 
 def query(samples: tuple[Sample, ...] = (), **fields: Any) -> QueryFigures:

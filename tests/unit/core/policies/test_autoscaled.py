@@ -8,8 +8,11 @@ from itertools import pairwise
 import pytest
 from attrs import evolve
 
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
 from spark_elastic.core.scheduler import Scheduler
-from tests.unit.core.builder import STATEFUL
+from tests.unit.core.builder import STATEFUL, STATELESS
+from tests.unit.core.policies.seen import work
 from tests.unit.core.policies.world import SETTINGS, Source, World
 
 
@@ -178,4 +181,58 @@ def test_a_stateful_query_is_moved_seldom() -> None:
     world.run(1_800)
     assert world.scene.query("q").rescaled <= 3
     assert world.executors in (5, 6)
+    world.scene.check()
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_who_is_short_of_memory_gets_no_executors_until_there_is_enough(stateful: bool) -> None:
+    world = World()
+    world.start(2)
+    facts = evolve(STATEFUL if stateful else STATELESS, query="q", name="q", trigger_ms=5_000)
+    source = world.add(Source(facts, lambda second: 1_000 if second < 60 else 2_500, work=work(gc_ms=600)))
+    world.run(160)
+    assert world.executors == 2
+    assert "autoscale_memory" in world.reasons()
+    source.work = work(gc_ms=20)
+    world.run(300)
+    assert world.executors > 2
+    world.scene.check()
+
+
+def test_an_executor_that_is_about_to_go_is_replaced_before_it_is_gone() -> None:
+    world = World()
+    world.start(2)
+    facts = evolve(STATEFUL, query="q", name="q", trigger_ms=5_000)
+    world.add(Source(facts, lambda _: 4_000))
+    world.run(900)
+    before = world.executors
+    slots = world.scene.query("q").share.slots
+    going = next(iter(world.scene.scheduler.slots.executors))
+    world.take(world.scene.send(ev.ExecutorDecommissioning, executor=going, reason="spot"))
+    assert world.scene.query("q").share.slots == slots - 1, "its next tasks would wait for it"
+    assert world.target == before + 1
+    world.run(25)
+    assert len(world.scene.scheduler.slots.usable) == before
+    assert world.target == before
+    world.take(world.scene.lose(going))
+    world.run(300)
+    assert (world.executors, world.target) == (before, before)
+    assert world.scene.query("q").share.slots == slots
+    world.scene.check()
+
+
+def test_where_there_is_no_successor_a_query_goes_down_before_the_executor_is_gone() -> None:
+    world = World(evolve(SETTINGS, rescale_policy="always", max_parallelism=4), most=4)
+    world.start(4)
+    facts = evolve(STATEFUL, query="q", name="q", trigger_ms=5_000)
+    world.add(Source(facts, lambda _: 2_700))
+    world.run(300)
+    assert world.scene.query("q").partitions == 4
+    world.most = 3
+    world.take(world.scene.send(ev.ExecutorDecommissioning, executor="0", reason="spot"))
+    assert world.scene.query("q").share.slots == 3
+    world.run(60)
+    assert "0" in world.scene.scheduler.slots.executors, "it is still there"
+    ordered = [action.partitions for action in world.scene.actions if isinstance(action, ac.Rescale)]
+    assert ordered[-1] == 3
     world.scene.check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -11,16 +12,17 @@ from spark_elastic.core.actions import DecommissionExecutors, KillExecutors, Req
 from spark_elastic.core.events import ExecutorUsage, OffsetsBehind
 from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.view import QueryFigures, Wanted
-from spark_elastic.core.policies.wish import QueryWish
+from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.core.reasons import message
 from tests.unit.core.builder import STATEFUL
-from tests.unit.core.policies.seen import NOW, batches, query, sample, view
+from tests.unit.core.policies.seen import NOW, batches, query, sample, view, work
+from tests.unit.core.policies.test_planner import keeps, wants
 from tests.unit.core.policies.world import SETTINGS, Source, World
 
 WHOLE_WINDOW = (Wanted(at=NOW - 400_000, last=NOW - 1, slots=1),)
 
 
-def wish(figures: QueryFigures, **fields: int) -> QueryWish:
+def wish(figures: QueryFigures, **fields: Any) -> QueryWish:
     return Autoscale().decide(view(figures, query(query="other"), **fields)).queries["q"]
 
 
@@ -69,7 +71,17 @@ def test_one_hot_partition_is_named_and_gets_no_executors() -> None:
     hot = OffsetsBehind(avg=10_000.0, max=90_000, min=0)
     found = wish(query(batches(6, 1_000, 4, behind=100_000, offsets_behind=hot)))
     assert (found.slots, found.reason) == (4, "autoscale_hot_partition")
-    assert found.numbers["hot_percent"] == 90
+    assert found.told["hot_percent"] == 90
+
+
+def test_one_key_that_has_most_of_the_rows_is_named_and_gets_no_executors() -> None:
+    """FLINK-30652, apache/flink-kubernetes-operator#505: the same behind a shuffle."""
+    hot = work(run_ms=1_200, longest_ms=1_000, median_ms=20)
+    found = wish(query(batches(6, 4_000, 4, work=hot)))
+    assert (found.slots, found.reason) == (4, "autoscale_skew")
+    said = message(found.reason, **found.told, slots=4, before=4, after=found.slots)
+    assert "One key or partition has so much of the rows" in said
+    assert "1 s of each micro-batch" in said
 
 
 def test_nothing_is_scaled_down_while_it_catches_up() -> None:
@@ -78,14 +90,14 @@ def test_nothing_is_scaled_down_while_it_catches_up() -> None:
     draining = query(samples, wanted=WHOLE_WINDOW, granted=8)
     found = wish(draining)
     assert (found.slots, found.reason) == (8, "autoscale_draining")
-    assert found.numbers["gone_in_ms"]
+    assert found.told["gone_in_ms"]
 
 
 def test_there_is_advice_before_a_window_is_full() -> None:
     """FLINK-31684, apache/flink-kubernetes-operator#606: nothing was shown for twenty minutes."""
     found = wish(query(batches(2, 4_000, 4)))
     assert found.slots > 4
-    assert found.numbers["rows_per_second"]
+    assert found.told["rows_per_second"]
 
 
 def test_a_step_up_has_no_limit() -> None:
@@ -102,6 +114,7 @@ def test_where_a_quota_does_not_allow_all_as_much_as_fits_is_taken() -> None:
     world.query(lambda second: 1_000 if second < 100 else 20_000)
     world.run(300)
     assert world.executors == 4
+    assert any("spark.elastic.maxExecutors allows 4." in said for said in world.said())
 
 
 def test_executors_are_filled() -> None:
@@ -163,7 +176,7 @@ def test_the_most_is_reached() -> None:
 
 def test_a_decision_says_why_with_numbers() -> None:
     """Flink's scaling report, Druid's simulation endpoint: decisions were opaque."""
-    numbers = wish(query(batches(6, 4_000, 4))).numbers
+    numbers = wish(query(batches(6, 4_000, 4))).told
     told = {"rows_per_second", "batch_ms", "fixed_ms", "row_us", "load_percent", "confidence"}
     assert told <= numbers.keys()
 
@@ -224,15 +237,22 @@ def test_rows_that_come_with_some_batches_only_are_taken_in_the_mean() -> None:
         for number, one in enumerate(samples)
     )
     found = wish(query(files))
-    assert float(found.numbers["rows_per_second"]) <= 1_100
+    assert float(found.told["rows_per_second"]) <= 1_100
     assert found.slots == 4
 
 
-def test_slots_that_do_not_help_a_query_short_of_memory_are_given_back() -> None:
-    """FLINK-33764, apache/flink-kubernetes-operator#726: who collects garbage got more and more workers.
+def test_a_query_short_of_memory_gets_no_executors_and_is_told_so() -> None:
+    """FLINK-33764, apache/flink-kubernetes-operator#726: who collects garbage got more and more workers."""
+    for short in (work(gc_ms=500), work(spilled_bytes=60_000_000)):
+        found = wish(query(batches(6, 4_000, 4, work=short)))
+        assert (found.slots, found.reason) == (4, "autoscale_memory")
+        said = message(found.reason, **found.told, slots=4, before=4, after=found.slots)
+        assert "memory is missing, not cores" in said
+    assert wish(query(batches(6, 4_000, 4, work=work(gc_ms=50)))).slots > 4
 
-    Garbage itself is not measured: what is seen is that more slots made no batch faster.
-    """
+
+def test_slots_that_made_no_batch_faster_are_given_back() -> None:
+    """FLINK-33764: the same where nothing was heard of garbage, as of queries without a shuffle."""
     slow = evolve(query(batches(6, 3_000, 8, row=4.0), earlier=batches(4, 3_000, 4)), granted=8)
     found = wish(slow)
     assert (found.slots, found.reason) == (4, "autoscale_made_worse")
@@ -250,7 +270,7 @@ def test_a_pause_is_what_was_measured() -> None:
     known = query(
         batches(6, 1_000, 4), facts=evolve(STATEFUL, trigger_ms=1_000), pauses_ms=(2_000, 9_000, 4_000)
     )
-    assert wish(known).numbers["pause_ms"] == 4_000
+    assert wish(known).told["pause_ms"] == 4_000
 
 
 def test_tasks_ask_for_no_executors() -> None:
@@ -264,7 +284,7 @@ def test_where_slots_do_not_help_it_says_which_setting_would() -> None:
     """apache/spark#16993: the interval is fixed, and nobody says that it is what should change."""
     limited = wish(query(batches(8, 1_000, 4, behind=50_000, grows=3_000, interval=1_000)))
     assert limited.reason == "autoscale_admission"
-    said = message(limited.reason, **limited.numbers, slots=1, before=4, after=limited.slots)
+    said = message(limited.reason, **limited.told, slots=1, before=4, after=limited.slots)
     assert "maxOffsetsPerTrigger" in said
     assert "interval" in said
 
@@ -291,3 +311,60 @@ def test_nothing_is_taken_from_a_query_that_is_behind() -> None:
     """kedacore/keda#5096: consumers stalled while they were scaled down."""
     behind = query(batches(6, 900, 8, behind=40_000, grows=-500), wanted=WHOLE_WINDOW, granted=8)
     assert wish(behind).slots == 8
+
+
+def test_an_executor_counts_from_when_it_will_be_there_as_measured() -> None:
+    """FLINK-34178, apache/flink-kubernetes-operator#759 and #711: the same of what starting takes."""
+    growing = tuple(batches(12, 20_000 + 600 * n, 40)[n] for n in range(12))
+    slow, fast = (wish(query(growing), startups_ms=(ms,)).unsmoothed for ms in (120_000, 1_000))
+    assert slow is not None
+    assert fast is not None
+    assert slow > fast
+
+
+def test_executors_that_no_query_needs_any_more_are_released() -> None:
+    """opensearch-spark#302 and #324: batches that always have tasks kept all executors for ever."""
+    world = World(evolve(SETTINGS, scale_down_window_ms=60_000))
+    world.start(2)
+    world.query(lambda second: 6_000 if second < 300 else 100)
+    world.run(300)
+    assert world.executors >= 8
+    world.run(900)
+    assert world.executors == 1
+
+
+def test_an_executor_is_not_given_back_before_it_was_of_use() -> None:
+    """dask/dask-kubernetes#674: workers went before they had done anything, and were asked for again."""
+    world = World(startup_ms=60_000)
+    world.start(3)
+    world.query(lambda second: 2_000 if second % 240 < 120 else 2_600)
+    world.run(1_800)
+    asked = [action.total for action in world.scene.actions if isinstance(action, RequestExecutors)]
+    assert len(asked) <= 2
+
+
+def test_a_policy_can_be_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """apache/spark#13863: who wanted another rule than Spark's had to build another Spark."""
+    seen = wants(monkeypatch, Wish(queries=keeps(q=3)))
+    world = World()
+    world.start(1)
+    world.query(lambda _: 1_000)
+    world.run(60)
+    assert world.scene.query("q").granted_slots == 3
+    assert world.executors == 3
+    assert seen[-1].queries["q"].samples, "it sees what is measured"
+
+
+def test_what_would_be_done_can_be_seen_before_it_is_done() -> None:
+    """Druid's simulation endpoint, Flink's scaling report: the first time was for real."""
+    world = World(evolve(SETTINGS, advise_only=True))
+    world.start(2)
+    world.query(lambda _: 6_000)
+    world.run(300)
+    assert world.executors == 2
+    plan = world.scene.query("q").plan
+    assert plan is not None
+    assert plan.granted.slots > 2
+    assert plan.message.endswith("nothing was changed.")
+    assert plan.outlook is not None
+    assert plan.outlook.load > plan.outlook.target_load

@@ -83,7 +83,7 @@ def test_it_is_asked_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_a_policy_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = wants(monkeypatch, Wish())
-    scene = Scene(evolve(SETTINGS, policy="declared"))
+    scene = Scene(evolve(SETTINGS, policy=("declared",)))
     scene.start(4)
     scene.running(4, STATELESS)
     scene.batches(300, 300, partitions=4, query="enrich")
@@ -106,6 +106,6 @@ def test_how_long_executors_take_to_come_is_measured() -> None:
     world.start(1)
     world.query(lambda _: 2_000)
     world.run(300)
-    startups = world.scene.scheduler._planner._startups_ms
+    startups = world.scene.scheduler._planner._startups.took_ms
     assert startups
     assert all(24_000 <= took <= 27_000 for took in startups)

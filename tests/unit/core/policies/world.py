@@ -12,9 +12,10 @@ from attrs import define, evolve, field
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.stage_work import StageWork
 from tests.unit.core.builder import STATELESS, Scene
 
-SETTINGS = CoreSettings(mode="adaptive", policy="autoscale", target_load=0.75, slot_idle_ms=10_000)
+SETTINGS = CoreSettings(mode="adaptive", policy=("autoscale",), target_load=0.75, slot_idle_ms=10_000)
 Load = Callable[[float], float]
 """Rows per second at a second of the run."""
 
@@ -23,7 +24,8 @@ Load = Callable[[float], float]
 class Source:
     """A query and what it reads: `read` is up to where it has read, in rows of `offered`.
 
-    A batch takes ``fixed_ms + row_ms · rows / slots``, and reads `limit` rows at most.
+    A batch takes ``fixed_ms + row_ms · rows / slots``, and reads `limit` rows at most. `work` is what is told
+    of its tasks, None: nothing but that there is a shuffle.
     """
 
     facts: ev.QueryFacts
@@ -32,6 +34,7 @@ class Source:
     row_ms: float = 1.0
     limit: int | None = None
     told_behind: bool = True
+    work: StageWork | None = None
     offered: float = 0.0
     read: float = 0.0
     batch: int = 0
@@ -121,6 +124,9 @@ class World:
     def executors(self) -> int:
         return len(self.scene.scheduler.slots.executors)
 
+    def said(self) -> list[str]:
+        return [action.decision.message for action in self.scene.actions if isinstance(action, ac.Report)]
+
     def reasons(self) -> list[str]:
         found = [action.decision.reason for action in self.scene.actions if isinstance(action, ac.Report)]
         return [reason for reason in found if reason.startswith(("autoscale", "executors", "wish"))]
@@ -149,8 +155,8 @@ class World:
         view = self.scene.query(source.facts.query)
         took, source.ends = source.ends - source.started, None
         source.batch += 1
-        if source.batch == 1:  # it is no query without a shuffle
-            stage = {"tasks": view.partitions or 1, "duration_ms": took}
+        if source.batch == 1 or source.work:  # it is no query without a shuffle
+            stage = {"tasks": view.partitions or 1, "duration_ms": took, "work": source.work}
             self.take(
                 self.scene.send(ev.StageCompleted, query=source.facts.query, batch=source.batch, **stage)
             )

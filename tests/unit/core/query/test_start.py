@@ -29,7 +29,9 @@ def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
     limits = {"warm_up_ms": 2000, "hang_ms": 7000, "start_wait_ms": 9000}
     scene = stage(**limits, decision_wait_ms=300, restart=FixedDelay())
     (action,) = scene.start(2)
-    assert action == Configure(id="a1", cause="s1", **limits, decision_wait_ms=300, restarts=True)
+    assert action == Configure(
+        id="a1", cause="s1", **limits, decision_wait_ms=300, restarts=True, batch_stages=False
+    )
 
 
 def test_executors_are_not_warmed_up_for_advice(stage: Stage) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.batch_events import BatchStage, BatchStages
 from spark_elastic.core.event_types import EVENT_TYPES
 from spark_elastic.core.failures.strategy import FixedDelay
+from spark_elastic.core.policies.ask import PolicyAnswered
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.canceling import Canceling
 from spark_elastic.core.query.created import Created
@@ -148,9 +150,11 @@ def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
         ev.RequirementsRequested: {"query": "counts", "bounds": {"shuffle": (1, 4)}, "by": "somebody"},
         ev.RequirementsDropped: {"query": "counts", "by": "somebody"},
         ev.StageCompleted: {"query": "counts", "batch": 1, "tasks": 2, "duration_ms": 40},
+        BatchStages: {"stages": (BatchStage(stage=1, tasks=200),)},
         ev.ActionDone: {"action": order, "query": "counts", "took_ms": 1},
         ev.ActionFailed: {"action": order, "query": "counts", "error": "no"},
         ev.TimerFired: {"timer": "t0", "query": "counts"},
+        PolicyAnswered: {"policy": "a:B", "asked": "a0", "error": "no"},
     }
     return filled[kind]
 
@@ -179,9 +183,11 @@ OUTCOMES: dict[type[ev.Event], str] = {
     ev.RequirementsRequested:   "W C E S R A N F",
     ev.RequirementsDropped:     "W C E S R A N F",
     ev.StageCompleted:          "W C E S R A N F",
+    BatchStages:                "W C E S R A N F",
     ev.ActionDone:              "W C E S E A N F",
     ev.ActionFailed:            "W C E E E A N F",
     ev.TimerFired:              "W C E S R A N F",
+    PolicyAnswered:             "W C E S R A N F",
 }  # fmt: skip
 LETTERS = dict(zip("WCESRANF", REACH, strict=True))
 

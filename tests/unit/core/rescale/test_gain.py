@@ -114,8 +114,9 @@ def staged(batch_ms: int, *stages: tuple[int, int, int]) -> Measurements:
     """Measure batch 7 on 2 slots and 2 partitions, with stages given as batch, tasks and duration."""
     result = Measurements()
     for batch, tasks, duration_ms in stages:
-        fields = {"batch": batch, "tasks": tasks, "duration_ms": duration_ms}
-        result.add_stage(StageCompleted(id="s1", at=0, query="counts", **fields))
+        result.add_stage(
+            StageCompleted(id="s1", at=0, query="counts", batch=batch, tasks=tasks, duration_ms=duration_ms)
+        )
     result.add(batch=7, partitions=2, slots=2, duration_ms=batch_ms, rows=1000)
     return result
 

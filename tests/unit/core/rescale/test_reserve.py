@@ -16,7 +16,7 @@ from spark_elastic.core.rescale.starting import choose_start
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
 
-SETTINGS = CoreSettings(mode="adaptive", policy="autoscale")
+SETTINGS = CoreSettings(mode="adaptive", policy=("autoscale",))
 FACTS = evolve(STATEFUL, trigger_ms=10_000, session_partitions=200)
 
 
@@ -58,7 +58,7 @@ def test_it_starts_with_more_partitions_than_slots() -> None:
         ({"facts": evolve(FACTS, session_partitions=20)}, 20),  # plain Spark has no more
         ({"facts": evolve(FACTS, session_partitions=4)}, 8),
         ({"provider": "hdfs"}, 64),
-        ({"settings": evolve(SETTINGS, policy="declared")}, 8),
+        ({"settings": evolve(SETTINGS, policy=("declared",))}, 8),
         ({"settings": evolve(SETTINGS, rescale_policy="always")}, 8),
     ],
 )

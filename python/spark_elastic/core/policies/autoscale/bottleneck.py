@@ -1,18 +1,20 @@
-"""What more executors cannot help: few source tasks, a step that made it worse, a fixed count."""
+"""What more executors cannot help: few source tasks, a step that made it worse, a fixed count.
+
+Nor do they help where memory is missing and not cores, or where one task holds up all others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from spark_elastic.core.policies.autoscale.measured import measured
-from spark_elastic.core.policies.view import QueryFigures, Sample
+from spark_elastic.core.policies.autoscale.effect import Worse
+from spark_elastic.core.policies.autoscale.measured import Measured
+from spark_elastic.core.policies.autoscale.pressure import Pressure
+from spark_elastic.core.policies.autoscale.skew import Skew
+from spark_elastic.core.policies.view import QueryFigures
 from spark_elastic.core.turn import Number
-
-_HOT = 0.5
-"""The share of the rows behind from which on one partition holds up a query."""
-_FEWEST_PARTITIONS = 3
 
 
 @frozen(kw_only=True)
@@ -24,45 +26,31 @@ class Bottleneck:
     numbers: Mapping[str, Number] = field(factory=dict)
 
 
-def bottleneck(query: QueryFigures) -> Bottleneck | None:
-    """Find what limits the slots that a query can use, None: nothing that is known."""
-    found = [limit for limit in (_source_tasks(query), _fixed_count(query), _worse(query)) if limit]
+def bottleneck(query: QueryFigures, known: Measured, current: int) -> Bottleneck | None:
+    """Find what limits the slots that a query can use, which has `current` ones; None: nothing that is known.
+
+    `known` is what its micro-batches tell.
+    """
+    limits = (
+        _source_tasks(query, known.source_tasks),
+        _fixed_count(query),
+        _worse(known.worse),
+        _memory(known.pressure, current),
+        _skew(known.skew, current),
+    )
+    found = [limit for limit in limits if limit is not None]
     return min(found, key=lambda limit: limit.slots) if found else None
 
 
-def hot_share(latest: Sample) -> float | None:
-    """Tell which share of the rows behind is in one partition, None: no more than others have, or unknown."""
-    offsets, behind = latest.offsets_behind, latest.behind
-    if offsets is None or not behind or offsets.avg <= 0:
-        return None
-    partitions = behind / offsets.avg
-    share = offsets.max / behind
-    return share if partitions >= _FEWEST_PARTITIONS and share > _HOT else None
-
-
-def _source_tasks(query: QueryFigures) -> Bottleneck | None:
+def _source_tasks(query: QueryFigures, tasks: int | None) -> Bottleneck | None:
     """Find that a query without a shuffle that keeps state is read with fewer tasks than it had slots."""
-    if query.facts.stateful or any(source.divisible for source in query.facts.sources):
-        return None
-    tasks = _tasks_below_slots((*query.earlier, *query.samples))
-    if tasks is None:
+    if tasks is None or query.facts.stateful or any(source.divisible for source in query.facts.sources):
         return None
     return Bottleneck(slots=max(1, tasks), reason="autoscale_source_tasks", numbers={"tasks": tasks})
 
 
-def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
-    """Return the most tasks that its sources were read with where there were more slots than that."""
-    short = [
-        sample.source_tasks
-        for sample in samples
-        if sample.steady and sample.source_tasks is not None and sample.source_tasks < sample.slots
-    ]
-    return max(short) if short else None
-
-
-def _worse(query: QueryFigures) -> Bottleneck | None:
+def _worse(worse: Worse | None) -> Bottleneck | None:
     """Find that a step up has made batches slower; it is taken back."""
-    worse = measured(query).worse
     if worse is None:
         return None
     numbers: dict[str, Number] = {
@@ -71,6 +59,29 @@ def _worse(query: QueryFigures) -> Bottleneck | None:
         "after_ms": worse.after_ms,
     }
     return Bottleneck(slots=worse.slots, reason="autoscale_made_worse", numbers=numbers)
+
+
+def _memory(pressure: Pressure | None, current: int) -> Bottleneck | None:
+    """Find that memory is missing: what it has it keeps, since it may need the heaps that are there."""
+    if pressure is None:
+        return None
+    numbers: dict[str, Number] = {
+        "lost_percent": round(100 * pressure.share),
+        "gc_percent": round(100 * pressure.gc_share),
+        "spilled_bytes": pressure.spilled_bytes,
+    }
+    return Bottleneck(slots=current, reason="autoscale_memory", numbers=numbers)
+
+
+def _skew(skew: Skew | None, current: int) -> Bottleneck | None:
+    """Find that one task holds up the others, which more slots than are useful beside it do not shorten.
+
+    None is given back for that: the stages that read the sources may use more.
+    """
+    if skew is None:
+        return None
+    numbers: dict[str, Number] = {"longest_ms": skew.longest_ms, "median_ms": skew.median_ms}
+    return Bottleneck(slots=max(current, skew.useful), reason="autoscale_skew", numbers=numbers)
 
 
 def _fixed_count(query: QueryFigures) -> Bottleneck | None:

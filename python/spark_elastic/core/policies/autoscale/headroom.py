@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
+from operator import mul
 
 from attrs import frozen
 
 _LEAST, _MOST = 0.08, 0.25
 _DEVIATIONS = 2.0
 _ENOUGH = 6
-_LEAP = 0.4
-"""A rate that changes by more than so much of itself from one micro-batch to the next has leapt."""
+_NEAR = 0.6
+"""A rate that is less than so much of the one before it, or of the one after it, has leapt."""
 _SURE = 3.0
 """A slope counts from so many times its standard error on: less is noise."""
 
@@ -45,10 +46,10 @@ def variation(rates: Sequence[float], times: Sequence[int]) -> Variation:
     if count < _ENOUGH or mean <= 0:
         return Variation()
     middle = sum(times) / count
-    apart = [time - middle for time in times]
-    squares = sum(gap * gap for gap in apart)
-    slope = sum(gap * rate for gap, rate in zip(apart, rates, strict=True)) / squares if squares else 0.0
-    left = sum((rate - mean - slope * gap) ** 2 for gap, rate in zip(apart, rates, strict=True))
+    apart, off = [time - middle for time in times], [rate - mean for rate in rates]
+    squares = sum(map(mul, apart, apart))
+    slope = sum(map(mul, apart, off)) / squares if squares else 0.0
+    left = max(0.0, sum(map(mul, off, off)) - slope * slope * squares)
     deviation = sqrt(left / (count - 2))
     sure = squares > 0 and abs(slope) * sqrt(squares) > _SURE * deviation
     return Variation(spread=deviation / mean, growth=slope / mean if sure else 0.0)
@@ -58,6 +59,6 @@ def _after_last_leap(rates: Sequence[float]) -> int:
     """Return where the rates begin that belong together: one that leaps tells nothing of how it varies."""
     for place in range(len(rates) - 1, 0, -1):
         before, after = rates[place - 1], rates[place]
-        if abs(after - before) > _LEAP * max(before, after):
+        if before < _NEAR * after or after < _NEAR * before:
             return place
     return 0

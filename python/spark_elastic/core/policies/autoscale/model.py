@@ -56,18 +56,23 @@ class BatchTime:
 
 def fit(samples: Sequence[Sample]) -> BatchTime | None:
     """Fit the line to micro-batches, the newest last; None without one that has read rows."""
-    read = [sample for sample in samples if sample.input_rows > 0 and sample.duration_ms > 0]
-    if not read:
+    known = points(samples)
+    if not known:
         return None
+    line = _line(sorted(known))
+    fixed, row = _guessed(known[-_LATEST:]) if line is None else line
+    scale = median(took / (fixed + row * load or 1.0) for load, took in known[-_LATEST:])
+    fixed, row = fixed * scale, row * scale
+    error = median(abs(took - fixed - row * load) / took for load, took in known[-_JUDGED:])
+    return BatchTime(fixed_ms=fixed, row_ms=row, samples=len(known), error=error, separates=line is not None)
+
+
+def points(samples: Sequence[Sample]) -> tuple[tuple[float, float], ...]:
+    """Return rows for each busy slot, and duration (ms), of the micro-batches that tell what batches take."""
+    read = [sample for sample in samples if sample.input_rows > 0 and sample.duration_ms > 0]
     # While slots change with each batch, those that did not run with the same ones all the time have to do.
     used = [sample for sample in read if sample.steady] or read
-    points = [(sample.rows_per_batch / sample.parallelism, float(sample.duration_ms)) for sample in used]
-    line = _line(sorted(points))
-    fixed, row = _guessed(points[-_LATEST:]) if line is None else line
-    scale = median(took / (fixed + row * load or 1.0) for load, took in points[-_LATEST:])
-    fixed, row = fixed * scale, row * scale
-    error = median(abs(took - fixed - row * load) / took for load, took in points[-_JUDGED:])
-    return BatchTime(fixed_ms=fixed, row_ms=row, samples=len(used), error=error, separates=line is not None)
+    return tuple((sample.rows_per_batch / sample.parallelism, float(sample.duration_ms)) for sample in used)
 
 
 def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:

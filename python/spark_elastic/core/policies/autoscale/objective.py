@@ -17,6 +17,9 @@ from spark_elastic.core.policies.autoscale.model import BatchTime
 _LEAST_ROOM = 0.25
 """The room that is made where the fixed part of a batch leaves less, as a part of it: more buys little."""
 
+_LEAST_BUSY = 0.01
+"""The part of what it can process that comes in at least, also with a load of 1 that leaves nothing else."""
+
 
 @frozen(kw_only=True)
 class Objective:
@@ -40,7 +43,7 @@ class Objective:
         """
         if self.max_lag_ms is None:
             return load
-        return min(load, max(1 - load, 1 - 2 * fixed_ms / self.max_lag_ms))
+        return min(load, max(1 - load, _LEAST_BUSY, 1 - 2 * fixed_ms / self.max_lag_ms))
 
 
 @frozen(kw_only=True)

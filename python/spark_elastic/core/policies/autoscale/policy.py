@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from spark_elastic.core.policies.autoscale.batch import batch_wish
 from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
 from spark_elastic.core.policies.autoscale.figures import Figures
 from spark_elastic.core.policies.autoscale.objective import Needed
@@ -44,18 +46,23 @@ class Autoscale:
 
     def decide(self, view: ClusterView) -> Wish:
         """Return the slots that each query needs for its objective."""
-        found = {id: _weighed(query, view) for id, query in view.queries.items()}
+        ready_ms = _ready_ms(view)
+        found = {id: _weighed(query, view, ready_ms) for id, query in view.queries.items()}
         weighed = {id: one for id, one in found.items() if one is not None}
         weighed = within_what_is_there(weighed, view.slots)
-        return Wish(queries=in_whole_executors(weighed, view.usual_slots))
+        wishes = in_whole_executors(weighed, view.usual_slots)
+        gain = view.settings.batch_gain
+        if view.batch is None or gain is None:
+            return Wish(queries=wishes)
+        return Wish(queries=wishes, batch=batch_wish(view, view.batch, _ready_ms(view), gain))
 
 
-def _weighed(query: QueryFigures, view: ClusterView) -> Weighed | None:
+def _weighed(query: QueryFigures, view: ClusterView, ready_ms: float) -> Weighed | None:
     """Decide about one query; None: its trigger has no batches that repeat, so its bounds hold alone."""
     if query.facts.trigger != "processing_time":
         return None
     current = query.granted or max(query.lower, min(query.upper, query.slots))
-    found = None if query.idle else Figures.of(query, _ready_ms(view))
+    found = None if query.idle else Figures.of(query, ready_ms)
     wish = _wish_for(query, view, current, found)
     return Weighed(
         wish,
@@ -63,7 +70,7 @@ def _weighed(query: QueryFigures, view: ClusterView) -> Weighed | None:
         may_wait=wish.reason in _CAN_WAIT,
         is_new=query.granted is None,
         raised_lately=_was_raised_lately(query, view.at),
-        of_all_slots=0.0 if found is None else found.of_all_slots(view.slots),
+        of_all_slots=(lambda: 0.0) if found is None else partial(found.of_all_slots, view.slots),
     )
 
 
@@ -107,17 +114,12 @@ class _Weighing:
     current: int
     found: Figures | None = None
 
-    @property
-    def numbers(self) -> Mapping[str, Number]:
-        """What the decision is told with."""
-        return {} if self.found is None else self.found.numbers(self.current)
-
     def decide(self, found: Figures) -> QueryWish:
-        target = found.objective.load
+        target = found.known.objective.load
         need = found.needed(target)
-        limit = _limit(found, need)
+        limit = _limit(found, need, self.current)
         # What has piled up is gone one day: what is remembered for the window is needed for what comes in.
-        least = max(need.whole, min(self.current, found.fell_short + 1))
+        least = max(need.whole, min(self.current, found.known.fell_short + 1))
         steady = self._filled(found, least if limit is None else min(least, limit.slots), limit)
         drain = found.to_drain(self.current)
         slots = max(steady, drain if limit is None else min(drain, limit.slots))
@@ -163,7 +165,7 @@ class _Weighing:
             return self._wish(self.current, reason, numbers)
         if not self.query.idle and not self._is_settled:
             return self._wish(self.current, "autoscale_settling", {}, unsmoothed=slots)
-        target = most_wanted(self._wanted(), slots, self.view.at, own.scale_down_window_ms, self.current)
+        target = most_wanted(self._wanted(slots), slots, self.view.at, own.scale_down_window_ms, self.current)
         if target.slots >= self.current:
             told = {**numbers, "fewer": slots, "window_ms": own.scale_down_window_ms}
             return self._wish(self.current, waits, told, unsmoothed=slots, until=target.until)
@@ -174,19 +176,24 @@ class _Weighing:
             return self._wish(self.current, "autoscale_down_dear", {"fewer": slots}, unsmoothed=slots)
         return self._wish(step, reason, numbers, unsmoothed=slots, until=target.until)
 
-    def _wanted(self) -> Sequence[Wanted]:
-        """Return what was wanted, as far as that is still taken for true.
+    def _wanted(self, slots: int) -> Sequence[Wanted]:
+        """Return what was wanted, as far as that is still taken for true where it was more than these slots.
 
         In a flood batches take long for many reasons: what is known by now of a rate counts for that one too.
         """
         found = self.found
         if found is None:
             return self.query.wanted
-        load = max(_LEAST_LOAD, found.objective.load - self.query.settings.load_band)
+        load = max(_LEAST_LOAD, found.known.objective.load - self.query.settings.load_band)
         return [
             one
-            if one.rows_per_ms is None
-            else evolve(one, slots=min(one.slots, found.needed(load, rows_per_ms=one.rows_per_ms).whole))
+            if one.rows_per_ms is None or one.slots <= slots
+            else Wanted(
+                at=one.at,
+                last=one.last,
+                slots=min(one.slots, found.needed(load, rows_per_ms=one.rows_per_ms).whole),
+                rows_per_ms=one.rows_per_ms,
+            )
             for one in self.query.wanted
         ]
 
@@ -224,7 +231,7 @@ class _Weighing:
         each = self.view.usual_slots
         if len(self.view.queries) > 1 or limit is not None or each == 1:
             return slots
-        load, filled = found.objective.load, -(-slots // each) * each
+        load, filled = found.known.objective.load, -(-slots // each) * each
         less = filled - each
         if less > 0 and found.needed(load + self.query.settings.load_band / 2).slots <= less:
             filled = less
@@ -238,21 +245,27 @@ class _Weighing:
         unsmoothed: int | None = None,
         until: int | None = None,
     ) -> QueryWish:
-        told = {**self.numbers, **numbers}
-        rate = None if self.found is None else self.found.inflow.rows_per_ms
+        found = self.found
         return QueryWish(
-            slots=slots, reason=reason, numbers=told, unsmoothed=unsmoothed, until=until, rows_per_ms=rate
+            slots=slots,
+            reason=reason,
+            numbers=numbers,
+            unsmoothed=unsmoothed,
+            until=until,
+            rows_per_ms=None if found is None else found.known.inflow.rows_per_ms,
+            outlook=None if found is None else found.outlook(self.current),
         )
 
 
-def _limit(found: Figures, need: Needed) -> Bottleneck | None:
-    """Find what keeps more slots from helping, the tightest if there is more than one."""
-    limits = [bottleneck(found.query)]
+def _limit(found: Figures, need: Needed, current: int) -> Bottleneck | None:
+    """Find what keeps more slots than `current` ones from helping, the tightest if there is more than one."""
+    limits = [bottleneck(found.query, found.known, current)]
     if not need.admits:
         limits.append(Bottleneck(slots=need.whole, reason="autoscale_admission"))
     elif need.fixed:
         limits.append(Bottleneck(slots=need.whole, reason="autoscale_fixed_part"))
-    if found.hot is not None:
-        limits.append(Bottleneck(slots=need.whole, reason="autoscale_hot_partition"))
+    if found.known.hot is not None:
+        numbers = {"hot_percent": round(100 * found.known.hot)}
+        limits.append(Bottleneck(slots=need.whole, reason="autoscale_hot_partition", numbers=numbers))
     known = [limit for limit in limits if limit is not None]
     return min(known, key=lambda limit: limit.slots) if known else None

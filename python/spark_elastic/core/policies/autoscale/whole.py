@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import evolve, frozen
 
@@ -18,15 +18,16 @@ class Weighed:
     """What was found for one query: its `wish`, the slots that are `current`, and whether it `may_wait`.
 
     One whose slots are of no use to it gives them back whatever that frees. One that `is_new` has not been
-    granted any yet. `of_all_slots` are those that all queries together must have left for it to be in time;
-    one that was `raised_lately` might soon want back what is given back now.
+    granted any yet; one that was `raised_lately` might soon want back what is given back now. `of_all_slots`
+    counts those that all queries together must have left for it to be in time: asked only where an executor
+    could go.
     """
 
     wish: QueryWish
     current: int
     may_wait: bool = True
     is_new: bool = False
-    of_all_slots: float = 0.0
+    of_all_slots: Callable[[], float] = float
     raised_lately: bool = False
 
 
@@ -64,7 +65,7 @@ def in_whole_executors(weighed: Mapping[str, Weighed], slots_of_one: int) -> Map
     before, after = -(-now // slots_of_one), -(-wanted // slots_of_one)
     raised = any(one.raised_lately for one in weighed.values())
     margin = _MARGIN if raised else 1.0
-    needed = margin * max(one.of_all_slots for one in weighed.values())
+    needed = margin * max(one.of_all_slots() for one in weighed.values())
     least = min(before, math.ceil(needed / slots_of_one))
     # One that came within the horizon and may go again stays: a load that goes to and fro would want it back.
     if max(after, least) < before - raised:

@@ -5,47 +5,56 @@ from __future__ import annotations
 from attrs import evolve
 
 from spark_elastic.core.events import OffsetsBehind, SourceFacts
-from spark_elastic.core.policies.autoscale.bottleneck import bottleneck, hot_share
+from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
+from spark_elastic.core.policies.autoscale.measured import measured
+from spark_elastic.core.policies.autoscale.skew import hot_share
+from spark_elastic.core.policies.view import QueryFigures
 from tests.unit.core.builder import STATEFUL
-from tests.unit.core.policies.seen import batches, query, sample
+from tests.unit.core.policies.seen import batches, query, sample, work
+
+
+def limit(of: QueryFigures) -> Bottleneck | None:
+    known = measured(of)
+    assert known is not None
+    return bottleneck(of, known, of.slots)
 
 
 def test_fewer_source_tasks_than_slots_limit_a_query_without_state() -> None:
-    found = bottleneck(query(batches(3, 1_000, 8, source_tasks=3)))
+    found = limit(query(batches(3, 1_000, 8, source_tasks=3)))
     assert found is not None
     assert (found.slots, found.reason, found.numbers) == (3, "autoscale_source_tasks", {"tasks": 3})
 
 
 def test_as_many_source_tasks_as_slots_prove_no_limit() -> None:
-    assert bottleneck(query(batches(3, 1_000, 8, source_tasks=8))) is None
+    assert limit(query(batches(3, 1_000, 8, source_tasks=8))) is None
 
 
 def test_what_was_proved_with_more_slots_is_not_forgotten_with_fewer() -> None:
     limited = query(batches(3, 1_000, 3, source_tasks=3), earlier=batches(3, 1_000, 8, source_tasks=3))
-    found = bottleneck(limited)
+    found = limit(limited)
     assert found is not None
     assert found.slots == 3
 
 
 def test_a_shuffle_uses_more_slots_than_the_source_has_tasks() -> None:
-    assert bottleneck(query(batches(3, 1_000, 8, source_tasks=3), facts=STATEFUL)) is None
+    assert limit(query(batches(3, 1_000, 8, source_tasks=3), facts=STATEFUL)) is None
 
 
 def test_a_source_that_can_be_divided_limits_nothing() -> None:
     divisible = query(batches(3, 1_000, 8, source_tasks=3))
     facts = evolve(divisible.facts, sources=(SourceFacts(name="topic", divisible=True),))
-    assert bottleneck(evolve(divisible, facts=facts)) is None
+    assert limit(evolve(divisible, facts=facts)) is None
 
 
 def test_a_count_that_cannot_be_changed_limits_its_query() -> None:
-    found = bottleneck(query(batches(3, 1_000, 4), movable=False, partitions=4))
+    found = limit(query(batches(3, 1_000, 4), movable=False, partitions=4))
     assert found is not None
     assert (found.slots, found.reason) == (4, "autoscale_fixed_count")
 
 
 def test_the_tightest_limit_counts() -> None:
     worse = (*batches(3, 1_000, 2), *batches(3, 1_000, 8, fixed=2_000, source_tasks=6))
-    found = bottleneck(query(worse))
+    found = limit(query(worse))
     assert found is not None
     assert (found.slots, found.reason) == (2, "autoscale_made_worse")
 
@@ -59,3 +68,21 @@ def test_a_partition_with_most_of_what_is_behind_is_hot() -> None:
     assert hot_share(sample(behind=1_000, offsets_behind=OffsetsBehind(avg=500.0, max=600, min=400))) is None
     assert hot_share(sample(behind=0, offsets_behind=OffsetsBehind(avg=0.0, max=0, min=0))) is None
     assert hot_share(sample()) is None
+
+
+def test_where_memory_is_missing_what_is_there_is_kept() -> None:
+    found = limit(query(batches(3, 1_000, 4, work=work(gc_ms=400))))
+    assert found is not None
+    assert (found.slots, found.reason) == (4, "autoscale_memory")
+    assert found.numbers == {"lost_percent": 40, "gc_percent": 40, "spilled_bytes": 0}
+
+
+def test_beside_a_long_task_as_many_slots_as_the_others_fill_are_of_use() -> None:
+    uneven = work(run_ms=4_000, longest_ms=800, median_ms=60)
+    found = limit(query(batches(3, 2_000, 2, work=uneven)))
+    assert found is not None
+    assert (found.slots, found.reason) == (5, "autoscale_skew")
+    assert found.numbers == {"longest_ms": 800, "median_ms": 60}
+    found = limit(query(batches(3, 5_000, 8, work=uneven)))
+    assert found is not None
+    assert found.slots == 8, "nothing is given back for it"

@@ -57,6 +57,11 @@ def test_without_an_interval_a_limited_batch_has_the_time_that_its_rows_take_to_
     assert found.slots == pytest.approx(1_000 / 400)
 
 
+def test_a_full_load_beside_a_lag_that_the_fixed_part_takes_up_has_an_answer() -> None:
+    line = BatchTime(fixed_ms=500, row_ms=1, samples=1, error=0, separates=True)
+    assert needed(line, Objective(interval_ms=0, load=1.0, max_lag_ms=1_000), 1, load=1.0).whole == 100
+
+
 def test_no_rows_need_one_slot() -> None:
     assert needed(LINE, EACH_SECOND, 0, load=0.75).whole == 1
 

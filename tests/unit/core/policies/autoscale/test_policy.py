@@ -22,7 +22,7 @@ LOW = (Wanted(at=NOW - 400_000, last=NOW - 1_000, slots=2),)
 def wish(figures: QueryFigures, **fields: int) -> QueryWish:
     """Ask about a query beside another one, so that its last executor is not filled."""
     found = Autoscale().decide(view(figures, query(query="other"), **fields)).queries["q"]
-    numbers = {**found.numbers, "slots": 1}
+    numbers = {**found.told, "slots": 1}
     assert message(found.reason, **numbers, before=figures.granted, after=found.slots)
     return found
 

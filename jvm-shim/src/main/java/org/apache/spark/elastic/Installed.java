@@ -2,6 +2,9 @@ package org.apache.spark.elastic;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.URISyntaxException;
+import java.net.URL;
+import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.Properties;
 
@@ -26,6 +29,16 @@ final class Installed {
 
   static String built(String property) {
     return BUILT.getProperty(property, "unknown");
+  }
+
+  /** Where this jar is on this machine, wherever it came from: the policy process is started from it. */
+  static String jar() throws IOException {
+    URL place = Installed.class.getProtectionDomain().getCodeSource().getLocation();
+    try {
+      return Paths.get(place.toURI()).toAbsolutePath().toString();
+    } catch (URISyntaxException | RuntimeException e) {
+      throw new IOException("the jar is no local file: " + place, e);
+    }
   }
 
   /** Why nothing of this jar can work here, null if it can: somebody's own build of the same minor version may do. */

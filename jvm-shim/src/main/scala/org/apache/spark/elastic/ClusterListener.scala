@@ -3,6 +3,7 @@ package org.apache.spark.elastic
 import scala.collection.mutable
 
 import org.apache.spark.SparkContext
+import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.elastic.CurrentExecution
 
@@ -20,7 +21,7 @@ private[spark] final class ClusterListener(
     extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorInfo]
   private val excludedNodes = mutable.HashSet.empty[String]
-  private val batchOfStage = mutable.HashMap.empty[Int, (String, Long)]
+  private val running = mutable.HashMap.empty[Int, RunningStage]
 
   def executors: Seq[ExecutorInfo] = events.synchronized(book.values.toSeq)
 
@@ -96,14 +97,38 @@ private[spark] final class ClusterListener(
       properties <- Option(submitted.properties) if submitted.stageInfo.parentIds.nonEmpty
       query <- Option(properties.getProperty(CurrentExecution.QueryIdKey))
       batch <- Option(properties.getProperty(CurrentExecution.BatchIdKey))
-    } batchOfStage(submitted.stageInfo.stageId) = (query, batch.toLong)
+    } running(submitted.stageInfo.stageId) = new RunningStage(query, batch.toLong)
+
+  override def onTaskEnd(ended: SparkListenerTaskEnd): Unit =
+    for {
+      stage <- running.get(ended.stageId) if ended.taskInfo.successful
+      metrics <- Option(ended.taskMetrics)
+    } stage.add(metrics)
 
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = {
     val stage = completed.stageInfo
     for {
-      (query, batch) <- batchOfStage.remove(stage.stageId)
+      of <- running.remove(stage.stageId)
       from <- stage.submissionTime
       to <- stage.completionTime if stage.failureReason.isEmpty
-    } events.offer(StageCompleted(query, batch, stage.numTasks, to - from))
+    } events.offer(StageCompleted(of.query, of.batch, stage.numTasks, to - from, of.work))
+  }
+}
+
+/** A stage of a micro-batch, and what its tasks took that are done. */
+private final class RunningStage(val query: String, val batch: Long) {
+  private val took = mutable.ArrayBuilder.make[Long]
+  private var gcMs = 0L
+  private var spilledBytes = 0L
+
+  def add(task: TaskMetrics): Unit = {
+    took += task.executorRunTime
+    gcMs += task.jvmGCTime
+    spilledBytes += task.diskBytesSpilled
+  }
+
+  def work: Option[StageWork] = {
+    val sorted = took.result().sorted
+    sorted.lastOption.map(StageWork(sorted.sum, gcMs, spilledBytes, _, sorted((sorted.length - 1) / 2)))
   }
 }

@@ -110,8 +110,42 @@ private[spark] case class QueryFailed(query: String, run: String, failure: Failu
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
 
+/** What the tasks of a stage took together; the longest of them, and half of them at most. */
+private[spark] case class StageWork(runMs: Long, gcMs: Long, spilledBytes: Long, longestMs: Long, medianMs: Long) {
+  def +(more: StageWork): StageWork = StageWork(
+    runMs + more.runMs,
+    gcMs + more.gcMs,
+    spilledBytes + more.spilledBytes,
+    longestMs + more.longestMs,
+    medianMs + more.medianMs)
+}
+
 /** A stage of a micro-batch that reads a shuffle. */
-private[spark] case class StageCompleted(query: String, batch: Long, tasks: Int, durationMs: Long) extends Event
+private[spark] case class StageCompleted(
+    query: String,
+    batch: Long,
+    tasks: Int,
+    durationMs: Long,
+    work: Option[StageWork])
+    extends Event
+
+/**
+ * A stage of no streaming query that has been submitted and is not over: `launched` is when its first task began, `bytes`
+ * what the shuffles before it have written, if it reads nothing else.
+ */
+private[spark] case class BatchStage(
+    stage: Int,
+    tasks: Int,
+    done: Int = 0,
+    running: Int = 0,
+    runMs: Long = 0L,
+    launched: Option[Long] = None,
+    bytes: Option[Long] = None,
+    readBytes: Long = 0L,
+    writtenBytes: Long = 0L)
+
+/** All of them, the executors that run none of their tasks, and how many have ended since the last time. */
+private[spark] case class BatchStages(stages: Seq[BatchStage], idle: Seq[String], over: Int = 0) extends Event
 
 /** What became of an order; `query` is None for one about executors. */
 private[spark] case class ActionDone(action: String, query: Option[String], tookMs: Long) extends Event
@@ -134,7 +168,8 @@ private[spark] case class Configure(
     hangMs: Long,
     startWaitMs: Long,
     decisionWaitMs: Long,
-    restarts: Boolean)
+    restarts: Boolean,
+    batchStages: Boolean)
     extends Action
 private[spark] case class TurnOff(id: String, message: String) extends Action
 

@@ -38,7 +38,7 @@ private[spark] object ElasticArchive {
 
   // Not below /elastic/api, so nobody else can ask for it.
   private val Path = "/elastic/archive"
-  private val WaitMs = 3000L
+  private val WaitMs = 2000L
 }
 
 /** One answer, in the store of the History Server. */

@@ -53,6 +53,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val events = new EventStream
     private val queries = new QueryControl(events)
     private val listener = new ClusterListener(sc, events, () => afterLoss(), queries.joined)
+    private val batch = new BatchListener
     private val executors = new ExecutorControl(sc)
     private val audit = new ExecutorAudit(sc, listener)
     private val requests = new Requests
@@ -79,6 +80,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
     def start(): Unit = {
       sc.addSparkListener(listener)
+      sc.addSparkListener(batch)
       ElasticExtensions.enable(sc, queries, advice)
       gateway.start()
       attach()
@@ -88,9 +90,10 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           listener.checkDecommissioning()
           queries.tick()
           ticks += 1
+          if (ticks % TicksPerSecond == 0) batch.changed(listener.executors).foreach(events.offer(_))
           if (ticks % TicksPerLook == 0) {
             if (Linkage.has(Part.Audit)) audit.look()
-            if (Linkage.has(Part.Executors)) executors.changedUsage().foreach(events.offer(_))
+            if (Linkage.has(Part.Executors)) executors.changedUsage(batch.written).foreach(events.offer(_))
           }
         } catch { case e: Throwable => logDebug("spark-elastic: tick failed", e) } // there would be no other one
       ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
@@ -161,6 +164,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         hangMs = c.hangMs
         queries.configure(c)
         advice.configure(c.decisionWaitMs)
+        batch.turn(c.batchStages)
         done(c)
       case t: TurnOff =>
         done(t)
@@ -196,5 +200,6 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   }
 
   private val TickMs = 250L
+  private val TicksPerSecond = 4L
   private val TicksPerLook = 40L
 }

@@ -58,7 +58,7 @@ private[spark] final class EventStream {
     }
     val first = firstLazy.isEmpty
     event match {
-      case _: QueryProgress | _: StageCompleted | _: ExecutorUsage =>
+      case _: QueryProgress | _: StageCompleted | _: BatchStages | _: ExecutorUsage =>
         if (first) firstLazy = Some(System.nanoTime())
       case _ => urgent = true
     }
@@ -80,9 +80,10 @@ private[spark] final class EventStream {
         })
       case s: StageCompleted =>
         entries.lastIndexWhere(_.event match {
-          case t: StageCompleted => t.copy(durationMs = s.durationMs) == s
+          case t: StageCompleted => t.copy(durationMs = s.durationMs, work = s.work) == s
           case _ => false
         })
+      case _: BatchStages => entries.lastIndexWhere(_.event.isInstanceOf[BatchStages])
       case _ => -1
     }
     if (at >= 0) {
@@ -91,7 +92,9 @@ private[spark] final class EventStream {
         case (a: QueryProgress, b: QueryProgress) =>
           b.copy(inputRows = a.inputRows + b.inputRows, merged = a.merged + 1 + b.merged)
         case (a: StageCompleted, b: StageCompleted) =>
-          b.copy(durationMs = a.durationMs + b.durationMs)
+          b.copy(durationMs = a.durationMs + b.durationMs, work = for (x <- a.work; y <- b.work) yield x + y)
+        case (a: BatchStages, b: BatchStages) =>
+          b.copy(over = a.over + b.over)
         case (_, b) => b
       }
       // The older id stays, and with it the order of ids; the time is the newer one.

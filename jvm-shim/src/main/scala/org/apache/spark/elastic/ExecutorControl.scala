@@ -10,12 +10,12 @@ private[spark] final class ExecutorControl(sc: SparkContext) {
 
   private var told = Map.empty[String, ExecutorUsage]
 
-  /** What would be lost with each executor, where that is another amount than was last told. */
-  def changedUsage(): Seq[ExecutorUsage] = {
+  /** What would be lost with each executor, which has `written` so much, where that is another amount than was told. */
+  def changedUsage(written: String => Long): Seq[ExecutorUsage] = {
     val now = sc.statusStore
       .executorList(activeOnly = true)
       .filter(_.id != SparkContext.DRIVER_IDENTIFIER)
-      .map(e => e.id -> ExecutorUsage(e.id, e.memoryUsed + e.diskUsed, e.totalShuffleWrite))
+      .map(e => e.id -> ExecutorUsage(e.id, e.memoryUsed + e.diskUsed, written(e.id)))
       .toMap
     val changed = now.filter { case (executor, usage) => isWorthTelling(told.get(executor), usage) }
     told = told.filter { case (executor, _) => now.contains(executor) } ++ changed

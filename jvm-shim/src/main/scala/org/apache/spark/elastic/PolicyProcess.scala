@@ -32,6 +32,7 @@ private[spark] final class PolicyProcess(
   @volatile private var process: Option[Process] = None
   @volatile private var complaint: Option[String] = None
   @volatile private var lastLine = ""
+  private var reader: Option[Thread] = None // of what the process says
   @volatile private var ending = false
   private var restarts = 0
   private var isOff = false
@@ -51,10 +52,10 @@ private[spark] final class PolicyProcess(
     ending = true
     gateway.close()
     process.foreach { p =>
-      if (!p.waitFor(StopMs, TimeUnit.MILLISECONDS)) p.destroyForcibly().waitFor(StopMs, TimeUnit.MILLISECONDS)
+      if (!p.waitFor(StopMs, TimeUnit.MILLISECONDS)) p.destroyForcibly().waitFor(KillMs, TimeUnit.MILLISECONDS)
     }
     keeper.interrupt()
-    if (Thread.currentThread ne keeper) keeper.join(StopMs)
+    if (Thread.currentThread ne keeper) keeper.join(KillMs)
   }
 
   private def keep(): Unit = {
@@ -65,15 +66,18 @@ private[spark] final class PolicyProcess(
         complaint = None
         val reason =
           try watch(spawn())
-          catch { case e: java.io.IOException => s"it could not be started: ${e.getMessage}" }
+          catch { case e: java.io.IOException => s"it could not be started: ${e.getMessage} ($Needs)" }
         gateway.ended()
         if (!ending) {
           val now = System.nanoTime() / 1000000L
           failures = failures.filter(_ > now - FailureWindowMs) :+ now
           restarts += 1
-          if (isOff || failures.size >= MaxFailures) {
+          val cannotRun = process.exists(p => !p.isAlive && p.exitValue == CannotRun)
+          if (isOff || cannotRun || failures.size >= MaxFailures) {
             val pause = math.min(retryMs << math.min(tries, 20), math.max(retryMs, LongestRetryMs))
-            val what = s"the policy process failed ${failures.size} times, the last time because $reason"
+            val what =
+              if (cannotRun) s"the policy process cannot run: $lastLine"
+              else s"the policy process failed ${failures.size} times, the last time because $reason"
             if (isOff) logWarning(s"spark-elastic: still off, tried again in $pause ms: $what")
             else off(s"$what; it is tried again in $pause ms")
             isOff = true
@@ -95,10 +99,9 @@ private[spark] final class PolicyProcess(
 
   private def spawn(): Process = {
     val builder =
-      new ProcessBuilder(python, "-c", Bootstrap, "spark_elastic.runtime")
+      new ProcessBuilder(python, Installed.jar, "spark_elastic.runtime")
         .redirectOutput(ProcessBuilder.Redirect.to(new File("/dev/null")))
-    // The driver may have a working directory full of modules, and an empty part of the path means that as well.
-    builder.environment().put("PYTHONSAFEPATH", "1")
+    // The driver may have a working directory full of modules, which is what an empty part of the path means.
     builder
       .environment()
       .computeIfPresent("PYTHONPATH", (_, path) => path.split(pathSeparator).filter(_.nonEmpty).mkString(pathSeparator))
@@ -106,7 +109,7 @@ private[spark] final class PolicyProcess(
     val started = builder.start()
     process = Some(started)
     if (ending) started.destroyForcibly()
-    readErrors(started)
+    reader = Some(readErrors(started))
     // Its standard input stays open until we are gone, however we go: the process reads its end as the driver's.
     val handshake = Contract.mapper
       .createObjectNode()
@@ -117,8 +120,10 @@ private[spark] final class PolicyProcess(
       .put("restarts", restarts)
       .put("requests", true)
     val stdin: OutputStream = started.getOutputStream
-    stdin.write(s"$handshake\n".getBytes(UTF_8))
-    stdin.flush()
+    try {
+      stdin.write(s"$handshake\n".getBytes(UTF_8))
+      stdin.flush()
+    } catch { case _: java.io.IOException => } // it has ended by now: whoever watches it says why
     started
   }
 
@@ -139,16 +144,17 @@ private[spark] final class PolicyProcess(
         val hangs = s"it did not answer for $silent ms"
         complaint = Some(hangs)
         // One that cannot even be killed now is left to its fate.
-        if (!started.destroyForcibly().waitFor(StopMs, TimeUnit.MILLISECONDS)) return hangs
+        if (!started.destroyForcibly().waitFor(KillMs, TimeUnit.MILLISECONDS)) return hangs
       }
     }
     complaint.getOrElse {
+      reader.foreach(_.join(StopMs)) // what it said last is why it ended
       val said = if (lastLine.isEmpty) "" else s": $lastLine"
       s"it ended with exit code ${started.exitValue}$said"
     }
   }
 
-  private def readErrors(started: Process): Unit = {
+  private def readErrors(started: Process): Thread = {
     lastLine = ""
     Daemon.start("elastic-policy-log") {
       try {
@@ -164,10 +170,9 @@ private[spark] final class PolicyProcess(
 
 private[spark] object PolicyProcess {
 
-  /** What PYTHONSAFEPATH does from Python 3.11 on, for 3.10 too; then `-m`. */
-  private val Bootstrap =
-    "import sys; sys.path = [part for part in sys.path if part]; import runpy; " +
-      "runpy.run_module(sys.argv[1], run_name='__main__', alter_sys=True)"
+  /** The exit code of a Python that cannot run the policy, as the jar's `__main__.py` has it. */
+  private val CannotRun = 5
+  private val Needs = "the policy engine needs Python 3.10 or later, which spark.elastic.python may name"
 
   private val MaxFailures = 5
   private val FailureWindowMs = 600000L
@@ -175,4 +180,6 @@ private[spark] object PolicyProcess {
   private val FirstPauseMs = 500L
   private val CheckMs = 250L
   private val StopMs = 2000L
+  // One that is still there after that cannot be killed: it waits for a disk.
+  private val KillMs = 500L
 }

@@ -26,6 +26,8 @@ private[spark] object Shim {
     "spark.task.cpus",
     "spark.executor.cores",
     "spark.decommission.enabled",
+    "spark.storage.decommission.enabled",
+    "spark.shuffle.service.enabled",
     "spark.master",
     "spark.sql.shuffle.partitions",
     "spark.dynamicAllocation.enabled",

@@ -58,3 +58,15 @@ export function change(before, after) {
   if (after === null || after === undefined || after === before) return number(before);
   return `${number(before)} → ${number(after)}`;
 }
+
+/** A round number that is not below `value`: where an axis ends. */
+export function ceiling(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((end) => end >= value * 0.999);
+}
+
+/** 0.8449 → "84 %". */
+export function percent(part) {
+  return part === null || part === undefined ? DASH : `${Math.round(part * 100)} %`;
+}

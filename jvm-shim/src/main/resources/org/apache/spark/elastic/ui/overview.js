@@ -47,18 +47,21 @@ export class Overview {
     this.#showExecutors(overview.executors);
   }
 
-  #tiles({ mode, adviseOnly, slots, executors, queries, policyRestarts, at }) {
+  // An overview out of the event log of an older version has no custom policies.
+  #tiles({ mode, adviseOnly, slots, executors, queries, policyRestarts, customPolicies = [], at }) {
     const usable = executors.filter((one) => !one.excluded && !one.decommissioning).length;
     const total = Object.values(queries).reduce((sum, many) => sum + many, 0);
     const states = Object.entries(queries).map(([state, many]) =>
       h("span", { class: "me-2 text-nowrap" }, stateBadge(state), ` ${number(many)}`),
     );
+    const silent = customPolicies.filter(({ error }) => error !== null).map(({ name }) => name);
     const replaced = policyRestarts ? `policy process replaced: ${number(policyRestarts)}` : "decides";
+    const state = silent.length ? `no answer from ${silent.join(", ")}` : replaced;
     const desired = slots.desired === null ? "all there are can be used" : `${number(slots.desired)} desired`;
     const inUse = usable === executors.length ? "all in use" : `${number(usable)} in use`;
     content(
       this.tiles,
-      tile("Mode", mode, adviseOnly ? "advises only, changes nothing" : replaced),
+      tile("Mode", mode, adviseOnly ? "advises only, changes nothing" : state),
       tile("Slots", number(slots.now), desired),
       tile("Executors", number(executors.length), inUse),
       tile("Streaming queries", number(total), ...(states.length ? states : ["none yet"])),

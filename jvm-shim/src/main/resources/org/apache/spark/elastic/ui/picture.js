@@ -1,7 +1,7 @@
 /** The timeline of a query: slots and partitions, input rate and batch time, with rescales and losses as marks. */
 
 import { h, svg, text } from "./dom.js";
-import { change, clock, duration, number, words } from "./format.js";
+import { ceiling, change, clock, duration, number, words } from "./format.js";
 
 const LANE = 74;
 const GAP = 26;
@@ -11,13 +11,6 @@ const RIGHT = 8;
 const LANES = 3;
 const HEIGHT = TOP + LANES * (LANE + GAP);
 const SHORTEST_MS = 60000;
-
-/** A round number that is not below `value`: where an axis ends. */
-function ceiling(value) {
-  if (!(value > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((step) => step * power).find((end) => end >= value * 0.999);
-}
 
 /** A line through points; with `steps` a value holds until the next one. */
 function line(points, steps) {

@@ -7,6 +7,7 @@ import { content, h, text } from "./dom.js";
 import { bytes, clock, duration, number, words } from "./format.js";
 import { Listing, section } from "./listing.js";
 import { Picture } from "./picture.js";
+import { Policy } from "./policy.js";
 import { showBatch } from "./queries.js";
 import { stateBadge, tile } from "./record.js";
 
@@ -26,6 +27,7 @@ export class Query {
       await refresh();
     });
     this.hint = h("p", { class: "small text-body-secondary mt-1" });
+    this.policy = new Policy();
     this.picture = new Picture();
     this.rescales = new Listing({ ...RESCALES, onpage: refresh });
     this.decisions = new Listing({ ...DECISIONS, onpage: refresh });
@@ -41,6 +43,7 @@ export class Query {
       this.waits,
       this.bounds.node,
       this.hint,
+      this.policy.node,
       section("Timeline", this.picture.node).node,
       this.rescales.node,
       this.decisions.node,
@@ -92,6 +95,7 @@ export class Query {
     text(this.about, `${query.stateful ? "stateful" : "stateless"}, ${query.id}`);
     this.#tiles(query);
     this.#waiting(query);
+    this.policy.update(query);
     const may = mayWrite && query.mode === "adaptive" && !ENDING.includes(query.state);
     this.bounds.update({
       requirements: query.requirements,

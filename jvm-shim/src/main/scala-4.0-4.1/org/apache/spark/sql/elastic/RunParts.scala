@@ -25,21 +25,7 @@ private[elastic] object RunSources {
     batch.endOffsets.toOffsetSeq(StreamExecutionAccess.sources(execution), batch.offsetSeqMetadata).toString
 }
 
-/** The first micro-batch after the checkpoint was read again. */
-private[elastic] abstract class FirstBatch(execution: MicroBatchExecution, before: Batch)
-    extends Batch(
-      execution.id,
-      execution.runId,
-      execution.name,
-      execution.triggerClock,
-      StreamExecutionAccess.sources(execution),
-      execution.sink,
-      MicroBatchAccess.progressReporter(execution),
-      -1,
-      execution.sparkSession,
-      None)
-
-private[elastic] object FirstBatch {
+private[elastic] object FirstCount {
 
   /** Gives the first batch of a new checkpoint another count than Spark has noted before anybody could be asked. */
   def replaceCount(partitions: Int, first: Batch, session: SparkSession): Unit = {

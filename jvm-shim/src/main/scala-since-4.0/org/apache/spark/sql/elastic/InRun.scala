@@ -23,7 +23,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       resume(newSources = false)
     } else {
       query.use(partitions)
-      if (query.stateful) FirstBatch.replaceCount(partitions, next, query.session)
+      if (query.stateful) FirstCount.replaceCount(partitions, next, query.session)
     }
     hasState
   }

@@ -9,6 +9,9 @@ private[spark] object CurrentExecution {
 
   /** The local properties that name a micro-batch to its jobs. */
   final val QueryIdKey = "sql.streaming.queryId"
+
+  /** What jobs of ours have. */
+  final val OwnKey = "spark.elastic.own"
   final val BatchIdKey = "streaming.sql.batchId"
 
   /** A name for a part of a query, as far as anything tells the query from others. */

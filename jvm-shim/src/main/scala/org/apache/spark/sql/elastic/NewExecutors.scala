@@ -13,7 +13,12 @@ private[elastic] final class NewExecutors {
     waiting :+= executor
     if (!working) {
       Daemon.start("elastic-warm-up") {
-        Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(WarmUp(query.session, query.rescalable, _))
+        try Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(WarmUp(query.session, query.rescalable, _))
+        catch {
+          case e: Throwable =>
+            giveUp()
+            throw e // its thread's end is told by the JVM
+        }
       }
       working = true
     }
@@ -24,6 +29,12 @@ private[elastic] final class NewExecutors {
     waiting = later
     working = now.nonEmpty
     now
+  }
+
+  /** Whoever waits for these would wait in vain. */
+  private def giveUp(): Unit = lock.synchronized {
+    waiting = Nil
+    working = false
   }
 
   def isWorking: Boolean = lock.synchronized(working)

@@ -177,14 +177,22 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     beside(order)(keptBounds.write())
   }
 
+  /** Every order has an outcome, also one that there is no thread for. */
   private def beside(order: Action, why: Throwable => String = e => String.valueOf(e.getMessage))(body: => Unit): Unit =
-    Daemon.start("elastic-order") {
-      try {
-        val from = System.nanoTime()
-        body
-        done(order, (System.nanoTime() - from) / 1000000L)
-      } catch { case Harmless(e) => failed(order, why(e)) }
-    }
+    try
+      Daemon.start("elastic-order") {
+        try {
+          val from = System.nanoTime()
+          body
+          done(order, (System.nanoTime() - from) / 1000000L)
+        } catch {
+          case Harmless(e) => failed(order, why(e))
+          case e: Throwable =>
+            failed(order, e.toString)
+            throw e // its thread's end is told by the JVM
+        }
+      }
+    catch { case e: Throwable => failed(order, e.toString) }
 
   def done(order: Action, tookMs: Long): Unit = control.events.offer(order.done(tookMs))
   def failed(order: Action, error: String): Unit = control.events.offer(order.failed(error))

@@ -177,12 +177,16 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
 
   /** How an exchange is partitioned with another number; nothing where the number is not Spark's. */
   private def withNumber(exchange: ShuffleExchangeExec): Option[Int => Partitioning] = exchange match {
-    case ShuffleExchangeExec(hash: HashPartitioning, _, origin, None) if Origins.contains(origin) =>
-      Some(number => hash.copy(numPartitions = number))
-    // A global sort's; ranges that the application asks for itself are left as they are.
-    case ShuffleExchangeExec(range: RangePartitioning, _, ENSURE_REQUIREMENTS, None) =>
-      Some(number => range.copy(numPartitions = number))
-    case _ => None
+    case advised if advised.advisoryPartitionSize.isDefined => None
+    case free =>
+      free.outputPartitioning match {
+        case hash: HashPartitioning if Origins.contains(free.shuffleOrigin) =>
+          Some(number => hash.copy(numPartitions = number))
+        // A global sort's; ranges that the application asks for itself are left as they are.
+        case range: RangePartitioning if free.shuffleOrigin == ENSURE_REQUIREMENTS =>
+          Some(number => range.copy(numPartitions = number))
+        case _ => None
+      }
   }
 
   /** A number for each group. What is not known yet is asked with one question: its answer is waited for once. */
@@ -265,7 +269,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
       left: Option[String]): Seq[(Int, Seq[CoalescedPartitionSpec])] = {
     val sizes = stages.map(_.mapStats.get.bytesByPartitionId)
     val partitions = sizes.head.length
-    if (partitions < 2 || sizes.exists(_.length != partitions)) Nil
+    if (partitions < 2 || partitions > RangesRule.MostPartitions || sizes.exists(_.length != partitions)) Nil
     else {
       val written = stages.zip(sizes).map { case (stage, bytes) =>
         WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
@@ -299,6 +303,9 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
 
 private[elastic] object RangesRule {
   import ElasticExtensions._
+
+  /** Of more partitions the sizes alone are megabytes, which would be sent, and stand in the journal. */
+  val MostPartitions = 1 << 16
 
   def inject(extensions: SparkSessionExtensions): Unit =
     extensions.injectQueryStageOptimizerRule(session => RangesRule(classic(session), advice(session)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from integration.bench.growing_file import GrowingFile
+from spark_elastic.live.growing_file import GrowingFile
 
 
 def event_log_conf(folder: Path) -> dict[str, str]:
@@ -23,8 +23,9 @@ def event_log_conf(folder: Path) -> dict[str, str]:
 
 @attrs.frozen(kw_only=True)
 class _Task:
-    """One task of a micro-batch; `launched` in epoch ms."""
+    """One task of a micro-batch of a `query` (its id); `launched` in epoch ms."""
 
+    query: str
     executor: str
     launched: int
 
@@ -35,13 +36,20 @@ class TaskLog:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[Path, GrowingFile] = {}
-        self._stages: set[int] = set()
+        self._stages: dict[int, str] = {}
         self._tasks: list[_Task] = []
 
-    def first_on(self, executor: str, moment: int) -> int | None:
-        """Return when the first task that was launched on an executor after `moment` began (epoch ms)."""
+    def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
+        """Return when the first task was launched on an executor at `moment` or later (epoch ms), or None.
+
+        It is a task of any query, or of the one with the id `query`.
+        """
         self._read()
-        launches = (t.launched for t in self._tasks if t.executor == executor and t.launched >= moment)
+        launches = (
+            task.launched
+            for task in self._tasks
+            if task.executor == executor and task.launched >= moment and query in (None, task.query)
+        )
         return min(launches, default=None)
 
     def _read(self) -> None:
@@ -57,9 +65,11 @@ class TaskLog:
         # What the plugin does between two micro-batches has the properties of the former, and its own name.
         ours = properties.get("spark.job.description", "").startswith("spark-elastic:")
         if "streaming.sql.batchId" in properties and not ours:
-            self._stages.update(event["Stage IDs"])
+            self._stages |= dict.fromkeys(event["Stage IDs"], properties["sql.streaming.queryId"])
 
     def _task(self, event: dict[str, Any]) -> None:
         info = event["Task Info"]
-        if event["Stage ID"] in self._stages:
-            self._tasks.append(_Task(executor=info["Executor ID"], launched=info["Launch Time"]))
+        query = self._stages.get(event["Stage ID"])
+        if query is not None:
+            task = _Task(query=query, executor=info["Executor ID"], launched=info["Launch Time"])
+            self._tasks.append(task)

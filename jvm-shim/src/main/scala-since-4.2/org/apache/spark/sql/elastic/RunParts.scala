@@ -34,22 +34,7 @@ private[elastic] object RunSources {
       .toString
 }
 
-/** The first micro-batch after the checkpoint was read again. */
-private[elastic] abstract class FirstBatch(execution: MicroBatchExecution, before: MicroBatchExecutionContext)
-    extends MicroBatchExecutionContext(
-      execution.id,
-      execution.runId,
-      execution.name,
-      execution.triggerClock,
-      StreamExecutionAccess.sources(execution),
-      execution.sink,
-      MicroBatchAccess.progressReporter(execution),
-      -1,
-      execution.sparkSession,
-      before.offsetLogFormatVersionOpt,
-      None)
-
-private[elastic] object FirstBatch {
+private[elastic] object FirstCount {
 
   /** Gives the first batch of a new checkpoint another count than Spark has noted before anybody could be asked. */
   def replaceCount(partitions: Int, first: MicroBatchExecutionContext, session: Moved.SparkSession): Unit = {

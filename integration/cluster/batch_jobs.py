@@ -1,0 +1,14 @@
+"""Batch jobs whose tasks sleep: they take as long on any machine, and need no processor."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+
+def run_sleepers(spark: SparkSession, tasks: int, task_s: float) -> None:
+    """Run a job of one stage of so many tasks, each of which takes so long."""
+    sleep = f"reflect('java.lang.Thread', 'sleep', bigint({round(task_s * 1_000)}))"
+    rows = spark.range(0, tasks, 1, tasks).withColumn("slept", F.expr(sleep))
+    # What is not read is not computed.
+    assert rows.where("slept is null or slept is not null").count() == tasks

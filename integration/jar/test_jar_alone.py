@@ -1,0 +1,155 @@
+"""The jar from a Maven repository and two settings are all that an application needs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from build_jar import project_version
+from integration.jar.alone import bare_python, repository
+from integration.spark_minor import MOVES_STATE
+from integration.streaming.stand_ins import program
+from integration.streaming.waiting import PATIENCE_S
+from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.processes import LoggedProcess
+from tests.unit.docs.pages import read
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+SLOTS = 2
+PLAIN = 200
+# The application and its Python know PySpark, and nothing of ours.
+APPLICATION = """\
+import json, sys, time, urllib.request
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+try:
+    import spark_elastic
+    raise SystemExit("spark-elastic is installed for " + sys.executable)
+except ImportError:
+    pass
+rows = spark.readStream.format("rate").load().selectExpr("value % 7 AS key")
+counts = rows.groupBy("key").count().writeStream.queryName("counts")
+query = counts.format("noop").outputMode("update").start()
+while not any(progress["numInputRows"] for progress in query.recentProgress):
+    if not query.isActive:
+        raise SystemExit(f"the query has ended: {query.exception()}")
+    time.sleep(0.2)
+print("partitions:", query.lastProgress["stateOperators"][0]["numShufflePartitions"], flush=True)
+if "ask" in sys.argv:
+    address = spark.sparkContext.uiWebUrl + "/elastic/api/v1/"
+    for name in ("overview", "decisions"):
+        with urllib.request.urlopen(address + name, timeout=60) as answer:
+            print(name + ":", json.dumps(json.load(answer)), flush=True)
+query.stop()
+spark.stop()
+"""
+# What a page shows of it; VERSION and the Spark are put in.
+(COMMAND,) = (block.text for block in read("docs/getting-started.md").blocks if "--packages" in block.text)
+SHOWN_FOR = "4.2_2.13:VERSION"
+_QUIET = {
+    "spark.ui.port": "0",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+
+
+@frozen
+class Machine:
+    """A machine with Spark and PySpark, and a Maven repository that it can reach."""
+
+    folder: Path
+    jar: Path
+    environment: Mapping[str, str]
+
+    @contextmanager
+    def running(self, arguments: Sequence[str], *, conf: Mapping[str, str]) -> Iterator[LoggedProcess]:
+        """Run the application; it ends with the block, with all it started."""
+        submit = [str(spark_home() / "bin" / "spark-submit"), "--master", f"local[{SLOTS}]"]
+        for key, value in {**_QUIET, **conf}.items():
+            submit += ["--conf", f"{key}={value}"]
+        process = LoggedProcess(
+            "alone", [*submit, *arguments], env=self.environment, log=self.folder / "driver.log",
+            cwd=self.folder,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.stop()
+
+
+@pytest.fixture(scope="module")
+def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the jar in a Maven repository for the Spark that is installed."""
+    return repository(tmp_path_factory.mktemp("maven") / "repository")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, jar: Path) -> Machine:
+    (tmp_path / "app.py").write_text(APPLICATION)
+    (tmp_path / "nothing").mkdir()
+    environment = {
+        **isolated_environment(tmp_path / "conf", tmp_path / "local"),
+        "PYSPARK_PYTHON": bare_python(tmp_path / "venv", ("pyspark", "py4j")),
+        # In place of Maven Central: all that is wanted has to be in the repository that is named.
+        "DEFAULT_ARTIFACT_REPOSITORY": (tmp_path / "nothing").as_uri(),
+    }
+    environment.pop("PYTHONPATH", None)
+    return Machine(tmp_path, jar, environment)
+
+
+def test_packages_and_two_settings_are_all_it_needs(machine: Machine) -> None:
+    assert SHOWN_FOR in COMMAND
+    command = COMMAND.replace(SHOWN_FOR, f"{kind(machine.jar)}:{project_version()}").replace("\\\n", " ")
+    _, *arguments = shlex.split(command)
+    # Beside other tests a process may take its time to start.
+    ivy = {"spark.jars.ivy": str(machine.folder / "ivy"), "spark.elastic.startTimeout": "1min"}
+    # The jar's folder is named by its version, artefact and the three parts of its group, in the repository.
+    folder = machine.jar.parents[5]
+    with machine.running(["--repositories", folder.as_uri(), *arguments, "ask"], conf=ivy) as process:
+        partitions = process.wait_for_line(r"partitions: (\d+)", PATIENCE_S)
+        assert int(partitions[1]) == (SLOTS if MOVES_STATE else 4 * SLOTS), process.log_tail()
+        overview = process.wait_for_line(r"overview: (.*)", PATIENCE_S)
+        decisions = process.wait_for_line(r"decisions: (.*)", PATIENCE_S)
+        assert process.wait(PATIENCE_S) == 0, process.log_tail()
+    assert '"reactive"' in overview[1]
+    assert '"start_' in decisions[1]
+
+
+def test_a_python_that_is_too_old_is_said_once_and_the_application_runs(machine: Machine) -> None:
+    old = machine.folder / "old.py"
+    old.write_text(
+        "import runpy, sys\nsys.version_info = (3, 9, 18, 'final', 0)\nsys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    python = program(
+        machine.folder / "python3.9", ["/usr/bin/env", "PATH=", sys.executable, str(old)], pass_arguments=True
+    )
+    conf = {
+        "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
+        "spark.elastic.schedulerMode": "reactive",
+        "spark.elastic.python": python,
+    }
+    with machine.running(["--jars", str(machine.jar), "app.py"], conf=conf) as process:
+        partitions = process.wait_for_line(r"partitions: (\d+)", PATIENCE_S)
+        assert int(partitions[1]) == PLAIN
+        assert process.wait(PATIENCE_S) == 0, process.log_tail()
+    lines = (machine.folder / "driver.log").read_text().splitlines()
+    (said,) = (line for line in lines if "off, the application goes on as plain Spark" in line)
+    assert "the policy process cannot run" in said
+    assert "(Python 3.9.18) is too old: the policy engine needs Python 3.10 or later" in said
+    assert not [line for line in lines if "the policy process is started again" in line]
+
+
+def kind(jar: Path) -> str:
+    """Return which Spark and Scala a jar is for, as its name has it."""
+    return jar.name.removeprefix("spark-elastic_").partition("-")[0]

@@ -1,0 +1,72 @@
+"""What the policy is told of batch stages: what is left of them, once a second; nothing of micro-batches."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from integration.streaming.files import Inbox
+from integration.streaming.waiting import eventually
+from integration.streaming.world import World, totals
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+def told(world: World) -> list[dict[str, Any]]:
+    return list(world.policy.all("BatchStages"))
+
+
+def slow_rows(world: World, tasks: int, seconds: float) -> None:
+    """Run a stage whose tasks take so long each, then one that reads what they have written."""
+    world.spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    reflect = f"reflect('java.lang.Thread', 'sleep', bigint({round(seconds * 1_000)}))"
+    rows = world.spark.range(0, tasks, 1, tasks)
+    rows = rows.withColumn("slept", F.expr(reflect)).where("slept is null or slept is not null")
+    rows.withColumn("key", F.col("id") % 2).groupBy("key", "slept").agg(F.count("*")).collect()
+
+
+def test_a_stage_is_told_with_what_is_left_of_it(world: World) -> None:
+    slow_rows(world, tasks=24, seconds=1.0)
+    last = eventually(lambda: [e for e in told(world) if not e["stages"]], "that it is over is told")[0]
+    shown = [(e["at"], stage) for e in told(world) for stage in e["stages"] if stage["tasks"] == 24]
+    assert shown
+    times = [at for at, _ in shown]
+    assert all(later - before >= 900 for before, later in pairwise(times))
+    done = [stage["done"] for _, stage in shown]
+    assert done == sorted(done)
+    assert 0 < done[-1] <= 24
+    for at, stage in shown:
+        assert stage["running"] + stage["done"] <= 24
+        assert stage["launched"] is None or stage["launched"] <= at
+        assert 900 * stage["done"] <= stage["run_ms"] <= 3_000 * stage["done"] + 3_000
+    assert shown[-1][1]["written_bytes"] > 0
+    assert shown[-1][1]["bytes"] is None  # it reads no shuffle
+    assert last["over"] >= 1
+
+
+def test_a_stage_that_reads_a_shuffle_is_told_with_its_bytes(world: World) -> None:
+    world.spark.conf.set("spark.sql.adaptive.enabled", "false")
+    rows = world.spark.range(0, 1_000, 1, 2).repartition(8, "id")
+    slow = rows.groupBy((F.col("id") % 8).alias("key")).agg(F.max("id").alias("most"))
+    sleep = "reflect('java.lang.Thread', 'sleep', bigint(most % 2 * 0 + 1500))"
+    slow.withColumn("slept", F.expr(sleep)).where("slept is null or slept is not null").collect()
+    found = eventually(
+        lambda: [s for e in told(world) for s in e["stages"] if s["bytes"] and s["read_bytes"]],
+        "bytes are told",
+    )
+    assert all(stage["read_bytes"] <= stage["bytes"] for stage in found)
+
+
+def test_micro_batches_are_no_batch_stages(world: World, inbox: Inbox) -> None:
+    before = len(told(world))
+    query = totals(world.spark, inbox).writeStream.outputMode("update").format("noop").start()
+    for _ in range(5):
+        inbox.put(2)
+        query.processAllAvailable()
+    query.stop()
+    world.spark.range(10).repartition(3).count()
+    eventually(lambda: any(e["over"] for e in told(world)[before:]), "a small job is counted")
+    assert sum(e["over"] for e in told(world)[before:]) <= 3

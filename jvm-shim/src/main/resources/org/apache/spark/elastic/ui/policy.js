@@ -1,0 +1,56 @@
+/** What the policy makes of a query: what it aims at, wants and expects, and the line that it goes by. */
+
+import { content, h, text } from "./dom.js";
+import { duration, number, percent } from "./format.js";
+import { line } from "./line.js";
+import { section } from "./listing.js";
+import { tile } from "./record.js";
+
+/** When what has piled up will be gone, in a few words. */
+function forecast(backlog) {
+  if (!backlog) return "nothing to speak of";
+  const { goneInMs, withinMs } = backlog;
+  const wanted = `${duration(withinMs)} wanted`;
+  return goneInMs === null ? `never gone with these slots, ${wanted}` : `gone in ${duration(goneInMs)}, ${wanted}`;
+}
+
+/** A part of a query's view, which is there while a policy decides for the query. */
+export class Policy {
+  constructor() {
+    this.said = h("p", { class: "mb-2" });
+    this.tiles = h("div", { class: "elastic-tiles mb-2" });
+    this.picture = h("div");
+    const { node, extra } = section("Autoscaling", this.said, this.tiles, this.picture);
+    Object.assign(this, { node, extra });
+  }
+
+  update({ policy, grantedSlots }) {
+    this.node.hidden = !policy;
+    if (!policy) return;
+    text(this.extra, policy.name);
+    text(this.said, policy.message);
+    const { objective, model, wantedSlots, allowedSlots } = policy;
+    const limited = allowedSlots === wantedSlots ? "" : `, limits allow ${number(allowedSlots)}`;
+    const granted = grantedSlots === null ? "none granted: advice only" : `${number(grantedSlots)} granted`;
+    const slots = tile("Slots wanted", number(wantedSlots), granted + limited);
+    content(this.tiles, slots, ...(objective ? this.#figures(policy) : []));
+    content(this.picture, model ? line(model, limit(objective)) : null);
+  }
+
+  #figures({ objective, load, rowsPerSecond, model, backlog }) {
+    const aim = `${percent(objective.load)} aimed at, ± ${percent(objective.loadBand)}`;
+    const lag = objective.maxLagMs === null ? "no lag set" : `at most ${duration(objective.maxLagMs)} behind`;
+    const takes = `${duration(model.fixedMs)} + ${number(model.rowUs)} µs`;
+    return [
+      tile("Load", percent(load), aim),
+      tile("Comes in", `${number(rowsPerSecond)} rows/s`, lag),
+      tile("Backlog", backlog ? `${number(backlog.rows)} rows` : "none", forecast(backlog)),
+      tile("A micro-batch takes", takes, `for each row ÷ slots; confidence ${percent(model.confidence)}`),
+    ];
+  }
+}
+
+/** What a micro-batch is to take at most by the load, 0 without an interval. */
+function limit({ load, intervalMs }) {
+  return load * intervalMs;
+}

@@ -1,0 +1,149 @@
+package org.apache.spark.elastic
+
+import java.util.Properties
+
+import scala.collection.mutable
+
+import org.apache.spark.Success
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.elastic.CurrentExecution
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+
+/**
+ * The stages of batch jobs, as Spark's listener bus tells them: those of no streaming query. It counts, and the policy is
+ * told of what there is once a second, so stages that come and go within that cost nothing else.
+ */
+private[spark] final class BatchListener extends SparkListener {
+  import BatchListener._
+
+  @volatile private var isOn = true
+  private val owners = mutable.LinkedHashMap.empty[String, Owner]
+  private val stages = mutable.LinkedHashMap.empty[(Int, Int), Running] // by id and attempt
+  private var told = BatchStages(Nil, Nil)
+  private var over = 0
+  private var looks = 0L
+
+  /** Whether anybody goes by it. */
+  def turn(on: Boolean): Unit = synchronized {
+    isOn = on
+    if (!on) {
+      owners.clear()
+      stages.clear()
+    }
+  }
+
+  /** What there is now, if that is something else than was told, or was told a while ago. */
+  def changed(executors: => Seq[ExecutorInfo]): Option[BatchStages] = synchronized {
+    looks += 1
+    val busy = stages.values.flatMap(_.tasks.keys).toSet
+    val idle = if (stages.isEmpty) Nil else executors.map(_.executor).filterNot(busy)
+    val now = BatchStages(stages.values.map(_.stage).toList, idle)
+    Option.when(now != told || over > 0 || (stages.nonEmpty && looks % LooksPerRepeat == 0)) {
+      val ended = over
+      told = now
+      over = 0
+      now.copy(over = ended)
+    }
+  }
+
+  /** The shuffle data that an executor has written for what is not over. */
+  def written(executor: String): Long = synchronized(owners.values.map(_.written(executor)).sum)
+
+  private def ownerOf(properties: Properties, job: => String): Option[String] =
+    Option(properties).filter(found => NotBatch.forall(found.getProperty(_) == null)).map { found =>
+      Option(found.getProperty(SQLExecution.EXECUTION_ID_KEY)).getOrElse(job)
+    }
+
+  override def onJobStart(start: SparkListenerJobStart): Unit = if (isOn) synchronized {
+    for (name <- ownerOf(start.properties, s"job ${start.jobId}")) {
+      val owner = owners.getOrElseUpdate(name, new Owner)
+      start.stageInfos.foreach { info =>
+        owner.stages += info.stageId
+        info.shuffleDepId.foreach(owner.shuffleOf(info.stageId) = _)
+      }
+      if (owners.size > MostOwners) owners.remove(owners.head._1)
+    }
+  }
+
+  override def onJobEnd(end: SparkListenerJobEnd): Unit = synchronized(owners.remove(s"job ${end.jobId}"))
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case end: SparkListenerSQLExecutionEnd => synchronized(owners.remove(end.executionId.toString))
+    case _ =>
+  }
+
+  override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit = if (isOn) synchronized {
+    val info = submitted.stageInfo
+    if (info.resourceProfileId == ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID) {
+      for (owner <- owners.values.find(_.stages(info.stageId))) {
+        val read = info.parentIds.map(owner.shuffleOf.get(_).flatMap(owner.shuffles.get))
+        val bytes = Option.when(read.nonEmpty && read.forall(_.nonEmpty))(read.flatten.sum)
+        val stage = BatchStage(info.stageId, info.numTasks, bytes = bytes)
+        stages((info.stageId, info.attemptNumber())) = new Running(owner, info.shuffleDepId, stage)
+      }
+    }
+  }
+
+  override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = synchronized {
+    if (stages.remove((completed.stageInfo.stageId, completed.stageInfo.attemptNumber())).nonEmpty) over += 1
+  }
+
+  override def onTaskStart(start: SparkListenerTaskStart): Unit = synchronized {
+    for (running <- stages.get((start.stageId, start.stageAttemptId))) {
+      running.count(start.taskInfo.executorId, 1)
+      val s = running.stage
+      running.stage = s.copy(running = s.running + 1, launched = s.launched.orElse(Some(start.taskInfo.launchTime)))
+    }
+  }
+
+  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = synchronized {
+    for (running <- stages.get((end.stageId, end.stageAttemptId))) {
+      running.count(end.taskInfo.executorId, -1)
+      val s = running.stage.copy(running = math.max(0, running.stage.running - 1))
+      running.stage =
+        if (end.reason != Success) s
+        else {
+          val metrics = Option(end.taskMetrics)
+          val written = metrics.fold(0L)(_.shuffleWriteMetrics.bytesWritten)
+          running.wrote(end.taskInfo.executorId, written)
+          s.copy(
+            done = math.min(s.tasks, s.done + 1),
+            runMs = s.runMs + end.taskInfo.duration,
+            readBytes = s.readBytes + metrics.fold(0L)(_.shuffleReadMetrics.totalBytesRead),
+            writtenBytes = s.writtenBytes + written)
+        }
+    }
+  }
+}
+
+private[spark] object BatchListener {
+
+  /** Jobs with one of these are not those of a batch. */
+  private val NotBatch = Seq(CurrentExecution.QueryIdKey, CurrentExecution.OwnKey)
+  private val LooksPerRepeat = 10L
+  private val MostOwners = 1000
+
+  /** An execution of SQL, or a job that belongs to none: its shuffles are read until it is over. */
+  private final class Owner {
+    val stages = mutable.HashSet.empty[Int]
+    val shuffleOf = mutable.HashMap.empty[Int, Int] // of a stage, that it writes
+    val shuffles = mutable.HashMap.empty[Int, Long] // bytes
+    val written = mutable.HashMap.empty[String, Long].withDefaultValue(0L) // bytes, by executor
+  }
+
+  private final class Running(owner: Owner, shuffle: Option[Int], var stage: BatchStage) {
+    val tasks = mutable.HashMap.empty[String, Int] // by executor
+
+    def count(executor: String, change: Int): Unit = {
+      val now = tasks.getOrElse(executor, 0) + change
+      if (now > 0) tasks(executor) = now else tasks.remove(executor)
+    }
+
+    def wrote(executor: String, bytes: Long): Unit = for (id <- shuffle) {
+      owner.shuffles(id) = owner.shuffles.getOrElse(id, 0L) + bytes
+      owner.written(executor) += bytes
+    }
+  }
+}

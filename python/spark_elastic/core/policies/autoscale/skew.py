@@ -1,0 +1,66 @@
+"""Whether one task holds up the others: one key or partition has so many of the rows, or of those behind.
+
+A micro-batch cannot be shorter than its longest task, however many slots there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from attrs import frozen
+
+from spark_elastic.core.policies.view import Sample
+
+_FAR = 5
+"""How many times the median is far: as Spark's ``skewedPartitionFactor``."""
+_MOST = 0.5
+"""The part of a micro-batch from which on one task holds it up."""
+_ENOUGH, _LAST = 2, 3
+_HOT = 0.5
+"""The share of the rows behind from which on one partition holds up a query."""
+_FEWEST_PARTITIONS = 3
+
+
+@frozen(kw_only=True)
+class Skew:
+    """The longest task takes `longest_ms`, half of the tasks take `median_ms` or less.
+
+    On `useful` slots all others are done by the time that the longest one is.
+    """
+
+    longest_ms: int
+    median_ms: int
+    useful: int
+
+
+def skewed(samples: Sequence[Sample]) -> Skew | None:
+    """Find that in each of the last micro-batches one task took far longer than the others, None: in none."""
+    last = samples[-_LAST:]
+    if len(last) < _ENOUGH or not all(map(_has_skew, last)):
+        return None
+    works = [one.work for one in last if one.work is not None]
+    longest = median(work.longest_ms for work in works)
+    return Skew(
+        longest_ms=round(longest),
+        median_ms=round(median(work.median_ms for work in works)),
+        useful=math.ceil(median(work.run_ms for work in works) / longest),
+    )
+
+
+def _has_skew(sample: Sample) -> bool:
+    work = sample.work
+    if work is None:
+        return False
+    return work.longest_ms > max(_FAR * work.median_ms, _MOST * sample.duration_ms)
+
+
+def hot_share(latest: Sample) -> float | None:
+    """Tell which share of the rows behind is in one partition, None: no more than others have, or unknown."""
+    offsets, behind = latest.offsets_behind, latest.behind
+    if offsets is None or not behind or offsets.avg <= 0:
+        return None
+    partitions = behind / offsets.avg
+    share = offsets.max / behind
+    return share if partitions >= _FEWEST_PARTITIONS and share > _HOT else None

@@ -1,0 +1,78 @@
+"""The process of one custom policy: it makes the policy, and answers what its parent asks, until that ends.
+
+It hears through its standard input and answers through what was its standard output; whatever the code of
+others prints goes to standard error, and so to the driver's log. While that code runs, an alarm of the
+kernel is set: it ends this process even if the parent is gone, and even if no Python code runs any more.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spark_elastic.core.policies.ask import PolicyAnswered
+from spark_elastic.core.policies.policy import Policy
+from spark_elastic.core.policies.view import ClusterView
+from spark_elastic.policies.answers import BadAnswer, ask
+from spark_elastic.policies.loading import Unusable, make
+from spark_elastic.runtime.custom.pipe import Pipe, PipeClosed
+from spark_elastic.runtime.custom.protocol import Begin, encode, encode_begun
+
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+
+
+def main() -> None:
+    """Serve until the parent is gone."""
+    pipe = _take_over_pipes()
+    try:
+        begin: Begin = pickle.loads(pipe.receive())
+        with _alarm(begin.alive_s):
+            policy = _begin(begin, pipe)
+        while policy is not None:
+            view = pickle.loads(pipe.receive())
+            with _alarm(begin.alive_s):
+                answer = _answer(begin.policy, policy, view)
+            pipe.send(encode(answer))
+    except PipeClosed:
+        pass
+
+
+def _take_over_pipes() -> Pipe:
+    """Keep the pipes to the parent from the code of others: it has an empty input, and prints to the log."""
+    reads, writes = os.dup(_STDIN), os.dup(_STDOUT)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, _STDIN)
+    os.close(nothing)
+    os.dup2(_STDERR, _STDOUT)
+    return Pipe(reads, writes)
+
+
+def _begin(begin: Begin, pipe: Pipe) -> Policy | None:
+    try:
+        policy = make(begin.policy, begin.options)
+    except Unusable as error:
+        pipe.send(encode_begun(str(error)))
+        return None
+    pipe.send(encode_begun(None))
+    return policy
+
+
+def _answer(name: str, policy: Policy, view: ClusterView) -> PolicyAnswered:
+    try:
+        return PolicyAnswered(id="", at=0, policy=name, asked="", wish=ask(name, policy, view))
+    except BadAnswer as error:
+        return PolicyAnswered(id="", at=0, policy=name, asked="", error=str(error))
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Do something that may never end; then the kernel ends this process."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

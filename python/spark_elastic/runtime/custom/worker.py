@@ -1,0 +1,195 @@
+"""One custom policy at work: a thread that talks to the process of the policy, and ends it if it hangs."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from attrs import evolve, field, frozen
+
+from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.sentences import duration
+from spark_elastic.policies.answers import BadAnswer, checked
+from spark_elastic.redaction import redacted
+from spark_elastic.runtime.custom import protocol
+from spark_elastic.runtime.custom.pipe import OutOfTime, Pipe, PipeClosed
+
+# The path of modules is ours, as it is now: what we can import, the policy can.
+_BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from spark_elastic.runtime.custom.child import main; main()"
+_END_S = 2.0
+_log = logging.getLogger(__name__)
+
+
+class NoAnswer(Exception):
+    """There is no answer; the text says why."""
+
+
+@frozen
+class Running:
+    """A process of a policy, and the pipes to it."""
+
+    process: subprocess.Popen[bytes]
+    pipe: Pipe = field(init=False)
+
+    @pipe.default
+    def _pipe(self) -> Pipe:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        return Pipe(self.process.stdout.fileno(), self.process.stdin.fileno())
+
+    def end(self) -> None:
+        """End it, whatever it is at."""
+        self.process.kill()
+        for end in (self.process.stdin, self.process.stdout):
+            assert end is not None
+            with suppress(OSError):
+                end.close()
+        with suppress(subprocess.TimeoutExpired):  # one that cannot even be killed is left to its fate
+            self.process.wait(_END_S)
+
+
+class Worker:
+    """Asks the policy that `begin` names; `deliver` is called with each answer, in a thread of the worker's.
+
+    It is asked one thing at a time: of what comes meanwhile the last counts. A process that has ended, or has
+    been ended, is replaced at the next question. There is never more than one.
+    """
+
+    def __init__(
+        self, begin: protocol.Begin, deliver: Callable[[PolicyAnswered], None], limits: protocol.Limits
+    ) -> None:
+        self._begin = begin
+        self._deliver = deliver
+        self._limits = limits
+        self._asked: queue.SimpleQueue[AskPolicy | None] = queue.SimpleQueue()
+        self._running: Running | None = None
+        self._ready = threading.Event()
+        self._problem: str | None = None
+        self._thread = threading.Thread(target=self._work, name=f"policy-{begin.policy}", daemon=True)
+        self._thread.start()
+
+    def problem(self, timeout_s: float) -> str | None:
+        """Wait for the begin of the first process; return why there is none, None: there is one, or soon."""
+        return self._problem if self._ready.wait(timeout_s) else None
+
+    def ask(self, question: AskPolicy) -> None:
+        """Ask the policy; its answer is delivered, whatever happens."""
+        self._asked.put(question)
+
+    def close(self) -> None:
+        """End the process, and this."""
+        self._asked.put(None)
+        running = self._running
+        if running is not None:
+            running.process.kill()  # the thread notices, and does the rest
+        self._thread.join(_END_S)
+
+    def _work(self) -> None:
+        try:
+            self._running = self._begun()
+        except NoAnswer as error:
+            self._problem = redacted(str(error))
+        finally:
+            self._ready.set()
+        while (question := self._next()) is not None:
+            began = time.monotonic()
+            try:
+                answer = self._answer(question)
+            except NoAnswer as error:
+                answer = self._failed(str(error))
+            except Exception as error:  # whatever it is, who has asked waits for something
+                _log.exception("asking the policy %s failed", self._begin.policy)
+                answer = self._failed(f"{type(error).__name__}: {error}")
+            took_ms = round((time.monotonic() - began) * 1_000)
+            self._deliver(evolve(answer, policy=question.policy, asked=question.id, took_ms=took_ms))
+        self._end()
+
+    def _next(self) -> AskPolicy | None:
+        question = self._asked.get()
+        while question is not None and not self._asked.empty():
+            question = self._asked.get()
+        return question
+
+    def _failed(self, error: str) -> PolicyAnswered:
+        return PolicyAnswered(id="", at=0, policy="", asked="", error=redacted(error))
+
+    def _answer(self, question: AskPolicy) -> PolicyAnswered:
+        if self._running is None:
+            self._running = self._begun()
+        deadline = time.monotonic() + self._limits.answer_s
+        try:
+            self._running.pipe.send(pickle.dumps(question.view), deadline)
+            answer = protocol.decode(self._running.pipe.receive(deadline))
+            return self._checked(answer, question)
+        except OutOfTime:
+            self._end()
+            limit = duration(self._limits.answer_s * 1_000)
+            raise NoAnswer(f"it has not answered within {limit}, and its process was ended") from None
+        except PipeClosed:
+            raise NoAnswer(f"its process ended{self._exit()}") from None
+        except protocol.Nonsense:
+            self._end()
+            raise NoAnswer("its process wrote something else where its answer was to be") from None
+
+    def _checked(self, answer: PolicyAnswered, question: AskPolicy) -> PolicyAnswered:
+        """Check once more what the process of the policy has let through: its code could be changed there."""
+        if answer.wish is None or question.view is None:
+            return answer
+        try:
+            return evolve(answer, wish=checked(question.policy, answer.wish, question.view))
+        except BadAnswer as error:
+            raise NoAnswer(str(error)) from None
+
+    def _begun(self) -> Running:
+        running = self._running = _start()
+        deadline = time.monotonic() + self._limits.begin_s
+        try:
+            running.pipe.send(pickle.dumps(self._begin), deadline)
+            problem = protocol.decode_begun(running.pipe.receive(deadline))
+        except OutOfTime:
+            self._end()
+            limit = duration(self._limits.begin_s * 1_000)
+            raise NoAnswer(f"the policy {self._begin.policy} was not there within {limit}") from None
+        except PipeClosed:
+            raise NoAnswer(f"the process of the policy {self._begin.policy} ended{self._exit()}") from None
+        except protocol.Nonsense:
+            self._end()
+            raise NoAnswer("its process wrote something else where its answer was to be") from None
+        if problem is not None:
+            self._end()
+            raise NoAnswer(problem)
+        return running
+
+    def _exit(self) -> str:
+        """Say with which code the process has ended, and let go of it."""
+        running = self._running
+        with suppress(subprocess.TimeoutExpired):
+            if running is not None:
+                running.process.wait(_END_S)
+        code = None if running is None else running.process.returncode
+        self._end()
+        return "" if code is None else f" with exit code {code}" if code >= 0 else f" by signal {-code}"
+
+    def _end(self) -> None:
+        if self._running is not None:
+            self._running.end()
+            self._running = None
+
+
+def _start() -> Running:
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _BOOTSTRAP.format(path=[part for part in sys.path if part])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+    except OSError as error:
+        raise NoAnswer(f"its process could not be started: {error.strerror or error}") from None
+    return Running(process)

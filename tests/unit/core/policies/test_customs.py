@@ -1,0 +1,384 @@
+"""Custom policies as the scheduler sees them: asked by an action, answered by an event."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_elastic.core.actions import Action, RequestExecutors
+from spark_elastic.core.events import Event, QueryInfo
+from spark_elastic.core.keys.policies import may_be_custom, short
+from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.policies.custom import CustomFigures
+from spark_elastic.core.policies.slot_limits import SlotLimits
+from spark_elastic.core.policies.view import ClusterView
+from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.scheduler import Scheduler
+from tests.unit.core.builder import STATEFUL, STATELESS, Scene, decisions, reasons
+from tests.unit.core.policies.world import SETTINGS
+
+NIGHT = "my_package.scaling:LateNight"
+OTHER = "other"
+CUSTOM = evolve(SETTINGS, policy=(NIGHT,))
+
+
+class Asked(Scene):
+    """A scene whose custom policies are answered for by the test."""
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.asked: list[AskPolicy] = []
+        self.answered: set[str] = set()
+
+    def send(self, kind: type[Event], **fields: Any) -> tuple[Action, ...]:
+        actions = super().send(kind, **fields)
+        self.asked += [action for action in actions if isinstance(action, AskPolicy)]
+        return actions
+
+    def questions(self, policy: str = NIGHT) -> list[AskPolicy]:
+        return [one for one in self.asked if one.policy == policy]
+
+    def waits(self, policy: str = NIGHT) -> bool:
+        """Say whether the last question has no answer yet."""
+        return bool(self.questions(policy)) and self.questions(policy)[-1].id not in self.answered
+
+    def answer(self, slots: int | None = None, policy: str = NIGHT, **fields: Any) -> tuple[Action, ...]:
+        """Answer the last question: so many slots for each query that it was about, or else `fields`."""
+        question = self.questions(policy)[-1]
+        assert question.view is not None
+        assert question.id not in self.answered
+        if slots is not None:
+            fields["wish"] = wants(question.view, slots)
+        self.answered.add(question.id)
+        return self.send(PolicyAnswered, policy=policy, asked=question.id, **fields)
+
+    def settle(self, slots: int | None = None, policy: str = NIGHT, **fields: Any) -> tuple[Action, ...]:
+        """Answer until nothing is asked any more, also of what had happened meanwhile."""
+        actions: tuple[Action, ...] = ()
+        for _ in range(5):
+            while self.waits(policy):
+                actions += self.answer(slots, policy, **fields)
+            actions += self.advance(1_000)
+        return actions
+
+    def seconds(self, count: int) -> tuple[Action, ...]:
+        """Let a query report a batch each second."""
+        actions: tuple[Action, ...] = ()
+        for _ in range(count):
+            actions += self.advance(1_000) + self.batch(300, 4, "enrich")
+        return actions
+
+    def begin(self) -> None:
+        """Start a query, with the question about an application without any answered."""
+        self.start(4, 4)
+        self.answer(wish=Wish())
+        self.advance(1_000)
+        self.running(8, STATELESS)
+
+    @property
+    def figures(self) -> CustomFigures:
+        return self.scheduler.custom_policies[NIGHT]
+
+    @property
+    def granted(self) -> int | None:
+        return self.query("enrich").granted_slots
+
+
+def wants(view: ClusterView, slots: int, until: int | None = None) -> Wish:
+    said = {"policy": "LateNight", "says": "enough by night"}
+    wish = QueryWish(slots=slots, reason="policy_says", numbers=said, until=until)
+    return Wish(queries=dict.fromkeys(view.queries, wish))
+
+
+@pytest.fixture
+def scene() -> Asked:
+    found = Asked(CUSTOM)
+    found.begin()
+    return found
+
+
+def test_names_of_policies() -> None:
+    for good in (NIGHT, "a:B", "late-night", "x1"):
+        assert may_be_custom(good)
+    for bad in ("", "a b", "a:b:c", "a.b", ":B", "a:", "1a", "a:1b", "a,b", "-a", "autoscale", "autoscal"):
+        assert not may_be_custom(bad)
+    assert (short(NIGHT), short("late-night")) == ("LateNight", "late-night")
+
+
+def test_it_is_asked_about_what_there_is_and_its_answer_counts(scene: Asked) -> None:
+    question = scene.questions()[-1]
+    assert question.view is not None
+    assert list(question.view.queries) == ["enrich"]
+    actions = scene.answer(3)
+    (said,) = (decision for decision in decisions(actions) if decision.reason == "policy_says")
+    assert said.message == "Is to have 3 slots, says LateNight: enough by night"
+    assert scene.granted == 3
+    scene.check()
+
+
+def test_until_it_answers_a_query_keeps_what_it_has(scene: Asked) -> None:
+    """Its bounds alone would ask the cluster for all that there is."""
+    scene.advance(60_000)
+    assert scene.granted == 8
+    assert len(scene.questions()) == 2, "once about an application without a query"
+    requests = [action.total for action in scene.actions if isinstance(action, RequestExecutors)]
+    assert max(requests, default=0) <= 2
+    scene.check()
+
+
+def test_it_is_asked_again_when_something_has_happened_once_a_second_at_most(scene: Asked) -> None:
+    scene.settle(3)
+    before = len(scene.questions())
+    scene.advance(60_000)
+    assert len(scene.questions()) == before, "nothing has happened"
+    for _ in range(20):
+        scene.now += 100
+        scene.batch(50, 3, "enrich")
+        if scene.waits():
+            scene.answer(3)
+    assert 1 <= len(scene.questions()) - before <= 3
+    scene.check()
+
+
+def test_one_that_is_slow_is_not_asked_meanwhile(scene: Asked) -> None:
+    before = len(scene.questions())
+    scene.seconds(20)
+    assert len(scene.questions()) == before
+    scene.answer(3)
+    assert len(scene.questions()) == before + 1, "what has happened meanwhile"
+    scene.check()
+
+
+def test_it_is_asked_again_at_the_time_that_it_has_named(scene: Asked) -> None:
+    scene.settle(3)
+    scene.seconds(1)
+    until = scene.now + 300_000
+    view = scene.questions()[-1].view
+    assert view is not None
+    scene.settle(wish=wants(view, 3, until))
+    before = len(scene.questions())
+    scene.advance(until - 1 - scene.now)
+    assert len(scene.questions()) == before
+    scene.advance(2)
+    assert len(scene.questions()) == before + 1
+    done = len(scene.actions)
+    scene.advance(60_000)  # it does not answer: that its time has passed does not keep anybody busy
+    assert len(scene.actions) - done < 5
+    scene.check()
+
+
+def test_an_answer_to_an_older_question_concerns_nobody(scene: Asked) -> None:
+    first = scene.questions()[-1]
+    scene.settle(3)
+    assert first.view is not None
+    actions = scene.send(PolicyAnswered, policy=NIGHT, asked=first.id, wish=wants(first.view, 7))
+    assert scene.granted == 3
+    assert decisions(actions) == []
+    scene.send(PolicyAnswered, policy="nobody", asked="a1", error="x")
+    assert scene.granted == 3
+    scene.check()
+
+
+def test_one_that_fails_holds_what_it_wanted_and_says_so_once(scene: Asked) -> None:
+    scene.settle(3)
+    answers = scene.figures.answers
+    scene.seconds(1)
+    actions = scene.answer(error="LookupError: no such model")
+    (failed,) = decisions(actions)
+    assert failed.message == (
+        f"The policy {NIGHT} has no answer that can be used: LookupError: no such model. What it wanted last "
+        "stays in force; it is asked again in 10 s, and later and later."
+    )
+    before = len(scene.questions())
+    scene.seconds(9)
+    assert len(scene.questions()) == before
+    scene.seconds(3)
+    assert len(scene.questions()) == before + 1
+    assert decisions(scene.answer(error="LookupError: no such model")) == []
+    assert scene.granted == 3
+    figures = scene.figures
+    assert (figures.answers, figures.failures) == (answers, 2)
+    assert figures.failing is not None
+    assert (figures.failing.failures, figures.failing.error) == (2, "LookupError: no such model")
+    scene.check()
+
+
+def test_it_is_asked_later_and_later(scene: Asked) -> None:
+    scene.settle(3)
+    scene.seconds(1)
+    times = []
+    for _ in range(10):
+        while not scene.waits():
+            scene.seconds(1)
+        times.append(scene.now)
+        scene.answer(error="no")
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert [round(wait / 1_000) for wait in waits[:5]] == [10, 20, 40, 80, 160]
+    assert waits[-1] <= 601_000
+    assert reasons(scene.actions).count("policy_failed") == 1
+
+
+def test_one_that_fails_is_asked_again_though_nothing_happens(scene: Asked) -> None:
+    scene.answer(error="no")
+    before = len(scene.questions())
+    scene.advance(11_000)
+    assert len(scene.questions()) == before + 1
+
+
+def test_one_that_recovers_says_so_once(scene: Asked) -> None:
+    scene.answer(error="no")
+    scene.advance(10_000)
+    actions = scene.settle(5)
+    (recovered,) = (one for one in decisions(actions) if one.reason == "policy_recovered")
+    assert recovered.message == (
+        f"The policy {NIGHT} answers again, after 1 question without an answer in 10 s."
+    )
+    assert scene.granted == 5
+    assert scene.figures.failing is None
+    scene.check()
+
+
+def test_one_that_never_had_an_answer_leaves_a_query_to_its_bounds(scene: Asked) -> None:
+    scene.answer(error="no")
+    assert scene.granted is None
+    scene.running(8, STATEFUL)
+    assert scene.query("counts").granted_slots is None
+    scene.check()
+
+
+def test_a_query_that_is_new_keeps_what_it_has_until_it_was_asked_about(scene: Asked) -> None:
+    scene.settle(3)
+    scene.running(8, STATEFUL)
+    said = [one for one in decisions(scene.actions) if one.query == "counts"]
+    assert "policy_awaited" in [one.reason for one in said]
+    scene.settle(2)
+    assert scene.query("counts").granted_slots == 2
+    scene.check()
+
+
+def test_wanting_nothing_leaves_a_query_to_its_bounds(scene: Asked) -> None:
+    scene.settle(3)
+    scene.seconds(1)
+    scene.settle(wish=Wish())
+    assert scene.granted is None
+    scene.check()
+
+
+def test_it_is_a_member_of_a_chain() -> None:
+    scene = Asked(evolve(SETTINGS, policy=("autoscale", NIGHT)))
+    scene.begin()
+    scene.settle(wish=Wish())
+    said = decisions(scene.seconds(70))[-1]
+    assert said.reason.startswith("autoscale_")
+    scene.settle(2)
+    assert scene.granted == 2
+    scene.check()
+
+
+def test_one_is_shown_the_limits_of_those_before_it() -> None:
+    scene = Asked(evolve(SETTINGS, policy=(OTHER, NIGHT)))
+    scene.begin()
+    limits = {"enrich": (SlotLimits(upper=2, by="other"),)}
+    scene.settle(policy=OTHER, wish=Wish(limits=limits))
+    scene.seconds(2)
+    scene.settle(5)
+    scene.seconds(2)
+    view = scene.questions()[-1].view
+    assert view is not None
+    assert view.queries["enrich"].upper == 2
+    assert scene.granted == 2
+    scene.check()
+
+
+def test_queries_with_policies_of_their_own_are_asked_about_by_theirs() -> None:
+    scene = Asked(evolve(CUSTOM, texts={"schedulerMode": "adaptive"}, queries={"counts": {"policy": OTHER}}))
+    scene.begin()
+    scene.running(8, STATEFUL)
+    scene.settle(3)
+    scene.settle(5, policy=OTHER)
+    assert (scene.granted, scene.query("counts").granted_slots) == (3, 5)
+    assert set(scene.scheduler.custom_policies) == {NIGHT, OTHER}
+    scene.terminated("counts")
+    scene.seconds(2)
+    assert set(scene.scheduler.custom_policies) == {NIGHT}, "nothing names the other any more"
+    scene.check()
+
+
+def test_with_advice_only_it_is_asked_and_nothing_is_done() -> None:
+    scene = Asked(evolve(CUSTOM, advise_only=True))
+    scene.begin()
+    actions = scene.settle(3)
+    (said,) = (decision for decision in decisions(actions) if decision.reason == "policy_says")
+    assert "nothing was changed" in said.message
+    assert scene.granted is None
+
+
+def test_a_state_that_was_saved_goes_on_without_the_code_of_anybody(scene: Asked) -> None:
+    scene.settle(3)
+    scene.seconds(1)
+    scene.answer(error="no")
+    saved = json.loads(json.dumps(scene.scheduler.save()))
+    restored = Scheduler.restore(saved)
+    assert restored.custom_policies == scene.scheduler.custom_policies
+    assert restored.save() == saved
+
+
+def test_what_was_asked_before_a_snapshot_is_asked_again(scene: Asked) -> None:
+    before = scene.questions()[-1]
+    assert scene.waits()
+    scene.now += 2_000
+    scene.start(4, 4, queries=(QueryInfo(facts=STATELESS, run="r1", phase="running", partitions=8),))
+    assert scene.questions()[-1].id != before.id
+    scene.answer(3)
+    assert scene.granted == 3
+    scene.check()
+
+
+STEPS = ("batch", "answer", "fail", "late", "come", "go", "second", "minute", "snapshot", "saved")
+
+
+@given(
+    st.lists(st.sampled_from(STEPS), max_size=40), st.sampled_from([(NIGHT,), ("autoscale", OTHER, NIGHT)])
+)
+@settings(max_examples=60, deadline=None)
+def test_in_any_order_its_rules_hold_and_the_same_events_decide_the_same(
+    steps: list[str], chain: tuple[str, ...]
+) -> None:
+    scene = Asked(evolve(SETTINGS, policy=chain))
+    scene.start(4, 4)
+    scene.running(8, STATELESS)
+    executors = 2
+    for step in steps:
+        match step:
+            case "batch":
+                scene.batches(300, partitions=8, query="enrich")
+            case "answer" | "fail":
+                fields: dict[str, Any] = (
+                    {"slots": 1 + len(scene.log) % 9} if step == "answer" else {"error": "no"}
+                )
+                for policy in (NIGHT, OTHER):
+                    if scene.waits(policy):
+                        scene.answer(policy=policy, **fields)
+            case "late":
+                scene.send(PolicyAnswered, policy=NIGHT, asked="a1", error="late")
+            case "come":
+                executors += 1
+                scene.executor(f"new-{executors}")
+            case "go":
+                scene.lose(f"new-{executors}")
+            case "second" | "minute":
+                scene.advance(1_000 if step == "second" else 60_000)
+            case "snapshot":
+                running = QueryInfo(facts=STATELESS, run="r1", phase="running", partitions=8)
+                scene.timers.clear()
+                scene.start(4, 4, queries=(running,))
+            case "saved":
+                saved = json.loads(json.dumps(scene.scheduler.save()))
+                assert Scheduler.restore(saved).save() == saved
+    scene.check()

@@ -1,0 +1,14 @@
+"""A view with one query in it, for what asks policies."""
+
+from __future__ import annotations
+
+from random import Random
+
+from attrs import evolve
+
+from spark_elastic.policies import ClusterView
+from spark_elastic.policies.views import query, view
+
+QUERY = "orders"
+_ANY = view(Random(1))
+VIEW: ClusterView = evolve(_ANY, queries={QUERY: query(QUERY, _ANY.at, _ANY.slots, Random(2))})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +79,35 @@ def test_files_are_read_on_all_executors(executors: Executors, tmp_path: Path) -
         )
         assert written is not None
         assert tuple(written) == (sum(inbox.values()), inbox.rows)
+    finally:
+        query.stop()
+
+
+def test_files_that_cannot_be_split_are_named_once(executors: Executors, tmp_path: Path) -> None:
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    rows = executors.spark.readStream.text(str(inbox)).writeStream.format("noop").queryName("packed")
+    query = rows.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+
+    def read_in(number: int) -> int:
+        """Return in how many tasks another file of some 3 MiB is read."""
+        hidden = inbox / f".{number}"
+        # What is random is still half of its hexadecimal digits when it is packed.
+        hidden.write_bytes(gzip.compress("\n".join(os.urandom(50).hex() for _ in range(60_000)).encode(), 1))
+        hidden.rename(inbox / f"{number}.gz")
+        query.processAllAvailable()
+        last = [p for p in query.recentProgress if p["numInputRows"]][-1]["batchId"]
+        eventually(lambda: shown(executors, query)[0]["lastBatch"]["batch"] == last, "the policy knows it")
+        return int(shown(executors, query)[0]["lastBatch"]["sources"][0]["tasks"])
+
+    try:
+        assert [read_in(number) for number in range(BATCHES)] == [1] * BATCHES
+        executors.add()
+        eventually(
+            lambda: shown(executors, query)[1][-2:] == ["sources_follow"] * 2, "its source follows the slots"
+        )
+        assert [read_in(number) for number in range(BATCHES, BATCHES + 2)] == [1, 1]
+        assert shown(executors, query)[1][-3:] == ["sources_follow", "sources_follow", "files_stay_whole"]
     finally:
         query.stop()
 

@@ -12,6 +12,7 @@ from spark_elastic.core import actions, events
 from spark_elastic.core.action_types import ACTION_TYPES
 from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.event_types import EVENT_TYPES
+from spark_elastic.core.source_read import SourceRead
 from spark_elastic.core.stage_work import StageWork
 
 CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
@@ -37,7 +38,7 @@ PARTS = (
     events.Failure,
     events.QueryInfo,
     events.OffsetsBehind,
-    events.SourceRead,
+    SourceRead,
     StageWork,
     BatchStage,
     actions.SourceBounds,

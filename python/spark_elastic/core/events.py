@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
+from spark_elastic.core.source_read import SourceRead
 from spark_elastic.core.stage_work import StageWork
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
@@ -216,14 +217,6 @@ class OffsetsBehind:
     avg: float
     max: int
     min: int
-
-
-@frozen(kw_only=True)
-class SourceRead:
-    """What a micro-batch has read of a source: rows, and in how many tasks, None if that is not known."""
-
-    rows: int
-    tasks: int | None = None
 
 
 @frozen(kw_only=True)

@@ -212,21 +212,6 @@ REASONS: Mapping[str, Reason] = {
         "rescale_in_place",
         "Goes from {before:partition} to {after:partition} in place: {slots:slot}.",
     ),
-    "sources_follow": Reason(
-        "rescale_in_place",
-        "Has no shuffle, so its sources are read in up to {after:task} from the next micro-batch on, one for "
-        "each of {slots:slot}, as far as there is enough to read.",
-    ),
-    "sources_fit": Reason(
-        "nothing_to_do",
-        "Has no shuffle, and its sources are read in up to {after:task}: they suit {slots:slot}.",
-    ),
-    "sources_stay": Reason(
-        "nothing_to_do",
-        "Has no shuffle, and what reads its sources cannot be divided ({stuck}), so slots beyond that stay "
-        "empty: {help}.",
-        once=True,
-    ),
     "rescale_pays": Reason(
         "rescale_state",
         "Goes from {before:partition} to {after:partition} on {slots:slot}: a batch should take "
@@ -358,7 +343,14 @@ REASONS: Mapping[str, Reason] = {
     ),
     "executors_left_alone": Reason(
         "info",
-        "Neither requests nor releases executors: spark.dynamicAllocation.enabled does that already.",
+        "Neither requests nor releases executors: spark.dynamicAllocation.enabled does that already. Set it "
+        "to false to leave executors to this plugin.",
+        once=True,
+    ),
+    "executors_may_be_removed": Reason(
+        "info",
+        "Uses the executors that are there, and spark.dynamicAllocation.enabled lets Spark remove idle ones. "
+        "Set it to false to keep them.",
         once=True,
     ),
     "executors_refused": Reason("failed", "The cluster did not do what was asked: {error}"),

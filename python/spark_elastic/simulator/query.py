@@ -12,6 +12,7 @@ from attrs.validators import ge, min_len
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Rescale
+from spark_elastic.core.source_read import SourceRead
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.clock import Clock
 from spark_elastic.simulator.loads.load import Load
@@ -171,7 +172,7 @@ class SimulatedQuery:
             partitions=self.planned,
             offsets_behind=source.behind(self._behind),
             records_behind=self._behind,
-            sources=(ev.SourceRead(rows=self._rows, tasks=spec.source.partitions),),
+            sources=(SourceRead(rows=self._rows, tasks=spec.source.partitions),),
         )
         self._idle_since = now
         self._boundary()

@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.source_read import SourceRead
 from spark_elastic.live.look import Look
 from tests.unit.cli.conftest import OTHER, SPREAD
 from tests.unit.cli.served import Canned, Served, run, served
@@ -93,7 +94,7 @@ def test_a_step_of_a_source_counts_from_the_tasks_that_read_it() -> None:
         assert "what source-0 of counts has now is not known, the query is Executing" in result.stderr
         driver.world.send(
             ev.QueryProgress, query=ID, run="r1", batch=7, started=NOW - 300, duration_ms=312, partitions=4,
-            sources=(ev.SourceRead(rows=40, tasks=3),),
+            sources=(SourceRead(rows=40, tasks=3),),
         )  # fmt: skip
         assert driver.run(*step).stdout.startswith("counts: bounds of source-0 4–32768, before 1–32768\n")
 

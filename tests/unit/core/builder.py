@@ -20,6 +20,7 @@ from spark_elastic.core.actions import (
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.source_read import SourceRead
 
 A = TypeVar("A", bound=Action)
 
@@ -133,7 +134,13 @@ class Scene:
         return self.send(ev.ActionFailed, action=order.id, query=ordered_for(order), error=error)
 
     def batch(
-        self, duration_ms: int, partitions: int, query: str = "counts", run: str = "r1", rows: int = 1000
+        self,
+        duration_ms: int,
+        partitions: int,
+        query: str = "counts",
+        run: str = "r1",
+        rows: int = 1000,
+        sources: tuple[SourceRead, ...] = (),
     ) -> tuple[Action, ...]:
         return self.send(
             ev.QueryProgress,
@@ -144,6 +151,7 @@ class Scene:
             duration_ms=duration_ms,
             input_rows=rows,
             partitions=partitions,
+            sources=sources,
         )
 
     def batches(self, *durations_ms: int, partitions: int, query: str = "counts") -> tuple[Action, ...]:

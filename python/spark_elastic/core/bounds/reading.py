@@ -19,8 +19,9 @@ News of stages come by another way than those of micro-batches, and may be later
 """
 
 _BY_ORDER = (
-    "spark.elastic.source.divideOrdered=true would let several tasks share a partition of it, whose records "
-    "may then be written in another order; so would its option minPartitions"
+    "more partitions of its topic would help; spark.elastic.source.divideOrdered=true would let several "
+    "tasks share a partition, whose records may then be written in another order; so would its option "
+    "minPartitions"
 )
 _BY_SHUFFLE = "a repartition() after it would give all slots something to do, at the price of a shuffle"
 
@@ -67,6 +68,11 @@ class Reading:
     def can_follow(self) -> bool:
         """Whether more slots can make a difference."""
         return any(map(self.follows, self.sources))
+
+    @property
+    def can_follow_in_part(self) -> bool:
+        """Whether that holds for some of the sources only."""
+        return self.can_follow and not all(map(self.follows, self.sources))
 
     @property
     def stuck(self) -> str:

@@ -49,4 +49,31 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
     "bounds_refused": Reason(
         "failed", "The bounds that are declared for this query cannot be used: {errors}"
     ),
+    "sources_follow": Reason(
+        "rescale_in_place",
+        "Has no shuffle, so its sources are read in up to {after:task} from the next micro-batch on, one for "
+        "each of {slots:slot}, as far as there is enough to read.",
+    ),
+    "sources_fit": Reason(
+        "nothing_to_do",
+        "Has no shuffle, and its sources are read in up to {after:task}: they suit {slots:slot}.",
+    ),
+    "sources_stay": Reason(
+        "nothing_to_do",
+        "Has no shuffle, and what reads its sources cannot be divided ({stuck}), so slots beyond that stay "
+        "empty: {help}.",
+        once=True,
+    ),
+    "other_sources_stay": Reason(
+        "nothing_to_do",
+        "What reads the others of its sources cannot be divided ({stuck}), so these are read as before: "
+        "{help}.",
+        once=True,
+    ),
+    "files_stay_whole": Reason(
+        "nothing_to_do",
+        "Files of {stuck} cannot be split, as is so with gzip, and each is read in one task: slots beyond "
+        "that stay empty. More and smaller files would help, or a format that can be split.",
+        once=True,
+    ),
 }

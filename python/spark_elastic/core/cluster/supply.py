@@ -72,8 +72,9 @@ class Supply:
         moved = self.decommissions and is_on(conf, "spark.storage.decommission.enabled")
         self.keeps_data = moved or is_on(conf, "spark.shuffle.service.enabled")
         self.stale = True
-        if self.settings.mode == "adaptive" and not self.allowed:
-            turn.report("executors_left_alone")
+        if not self.allowed and self.settings.mode != "off":
+            adaptive = self.settings.mode == "adaptive"
+            turn.report("executors_left_alone" if adaptive else "executors_may_be_removed")
 
     @property
     def _no_bound(self) -> int:

@@ -97,12 +97,14 @@ class Deciding(Hearing):
             recovering=record.recovering,
             failed_target=record.failed_target,
             overdue=overdue,
-            reading=(
-                Reading(record.facts.sources, self.settings.divide_ordered, record.reads)
-                if record.shuffles.has_none
-                else None
-            ),
+            reading=self.reading if record.shuffles.has_none else None,
         )
+
+    @property
+    def reading(self) -> Reading:
+        """How its sources are read."""
+        record = self.record
+        return Reading(record.facts.sources, self.settings.divide_ordered, record.reads)
 
     def submission_resources(self) -> Resources:
         """Answer for a query that waits to be started."""

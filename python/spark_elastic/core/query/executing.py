@@ -163,6 +163,7 @@ class Executing(State):
         self.batches += 1
         if self.lost_at is not None and event.started >= self.lost_at:
             self.lost_at = None
+        self._watch_files(event, step)
         if not step.record.facts.stateful:
             self._watch_shuffles(event, step)
             return
@@ -179,6 +180,14 @@ class Executing(State):
                 step.open_rescale("load_changed")
             self._say(step, now.choice, aloud=False)
 
+    @staticmethod
+    def _watch_files(event: ev.QueryProgress, step: Step) -> None:
+        """Say of which sources no more tasks can be made than there are files, where more were ordered."""
+        sources = zip(step.record.facts.sources, event.sources, strict=False)
+        stuck = ", ".join(source.name for source, read in sources if read.whole)
+        if stuck:
+            step.report("files_stay_whole", numbers={"stuck": stuck})
+
     def _watch_shuffles(self, event: ev.QueryProgress, step: Step) -> None:
         """Let the sources of a query without a shuffle follow the slots, and leave them once it has one."""
         record = step.record
@@ -186,6 +195,10 @@ class Executing(State):
             choice = _Running(step, self).choice
             if choice.way == "in_place":
                 self._change_in_place(choice, step)
+                reading = step.reading
+                if reading.can_follow_in_part:
+                    numbers = {"stuck": reading.stuck, "help": reading.help}
+                    step.report("other_sources_stay", numbers=numbers)
             else:
                 self._say(step, choice, aloud=True)
         elif record.shuffles.seen and record.reads is not None:

@@ -11,6 +11,7 @@ from attrs import evolve
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, BoundSources, Rescale, SourceBounds
 from spark_elastic.core.bounds.reading import BATCHES, ShuffleWatch
+from spark_elastic.core.source_read import SourceRead
 from tests.unit.core.builder import STATELESS, Scene, decisions, only, reasons
 
 FILES = ev.SourceFacts(name="FileSource[/in]", divisible=True)
@@ -70,10 +71,14 @@ def test_what_can_be_divided_follows_the_slots(scene: Scene) -> None:
         SourceBounds(least=1, most=MAX, wanted=2),
         SourceBounds(least=1, most=MAX, wanted=0),
     )
-    (said,) = decisions(actions)
+    said, others = decisions(actions)
     assert said.message == (
         "Has no shuffle, so its sources are read in up to 2 tasks from the next micro-batch on, one for each "
         "of 2 slots, as far as there is enough to read."
+    )
+    assert others.message == (
+        "What reads the others of its sources cannot be divided (RateStream), so these are read as before: a "
+        "repartition() after it would give all slots something to do, at the price of a shuffle."
     )
     scene.done(only(actions, Rescale))
     more = scene.executor("1", 2)
@@ -87,7 +92,7 @@ def test_what_can_be_divided_follows_the_slots(scene: Scene) -> None:
 
 @pytest.mark.parametrize(
     ("source", "help"),
-    [(KAFKA, "source.divideOrdered=true would let several tasks"), (RATE, "a repartition() after it would")],
+    [(KAFKA, "more partitions of its topic would help; spark"), (RATE, "a repartition() after it would")],
 )
 def test_what_cannot_be_divided_is_said_once(scene: Scene, source: ev.SourceFacts, help: str) -> None:
     begin(scene, source)
@@ -99,6 +104,18 @@ def test_what_cannot_be_divided_is_said_once(scene: Scene, source: ev.SourceFact
     assert ordered(actions) == []
     more = scene.executor("1", 2)
     assert (reasons(more), ordered(more)) == ([], [])
+
+
+def test_files_that_cannot_be_split_are_named_once(scene: Scene) -> None:
+    begin(scene, RATE, FILES)
+    batches(scene)
+    reads = (SourceRead(rows=9, tasks=1), SourceRead(rows=9, tasks=1, whole=True))
+    first, second = (scene.batch(100, 2, rows=9, sources=reads) for _ in range(2))
+    (said,) = decisions(first)
+    assert said.message.startswith(
+        "Files of FileSource[/in] cannot be split, as is so with gzip, and each is"
+    )
+    assert reasons(second) == []
 
 
 def test_the_order_of_kafka_may_be_given_up(stage: Callable[..., Scene]) -> None:

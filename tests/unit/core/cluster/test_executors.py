@@ -333,6 +333,14 @@ def test_nobody_is_asked(stage: Stage, mode: str) -> None:
     assert executor_orders(world.submit() + world.advance(600_000)) == []
 
 
+def test_in_reactive_mode_it_is_said_that_spark_removes_executors(stage: Stage) -> None:
+    said = decisions(stage(mode="reactive").start(1, spark_dynamicAllocation_enabled="true"))
+    assert [decision.message for decision in said] == [
+        "Uses the executors that are there, and spark.dynamicAllocation.enabled lets Spark remove idle ones. "
+        "Set it to false to keep them."
+    ]
+
+
 def test_a_release_that_is_only_advised_is_said_once_and_leaves_all_executors(stage: Stage) -> None:
     world = scene(stage, upper=2, advise_only=True)
     world.start(1, 1, 1, 1)

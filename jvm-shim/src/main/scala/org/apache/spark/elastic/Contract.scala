@@ -75,8 +75,11 @@ private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends
 /** How many records the partitions of a source have that a query has not read: their mean, most and least. */
 private[spark] case class OffsetsBehind(avg: Double, max: Long, min: Long)
 
-/** What a micro-batch has read of a source: rows, and in how many tasks, if that is known. */
-private[spark] case class SourceRead(rows: Long, tasks: Option[Int])
+/**
+ * What a micro-batch has read of a source: rows, and in how many tasks, if that is known; `whole` if more were ordered
+ * than there were files, none of which can be split.
+ */
+private[spark] case class SourceRead(rows: Long, tasks: Option[Int], whole: Boolean)
 
 private[spark] case class QueryStarted(query: String, run: String, partitions: Int) extends Event
 private[spark] case class QueryProgress(

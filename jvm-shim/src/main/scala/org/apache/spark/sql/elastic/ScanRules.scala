@@ -78,6 +78,9 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
   // What `scan` does on the way is shown as done here.
   override lazy val driverMetrics: Map[String, SQLMetric] = scan.driverMetrics
 
+  /** Whether there are fewer files than tasks to read them, and none can be split; known once it has run. */
+  @volatile var isLimited = false
+
   override lazy val inputRDD: RDD[InternalRow] = scan.inputRDD match {
     case planned: FileScanRDD => UnlessItFails[RDD[InternalRow]](planned)(sharedOut(planned))
     case other => other
@@ -96,7 +99,10 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
       val inputs = parts.map(_.filePath).distinct.map(path => input(ofFile(path)))
       val most = Option.when(!inputs.exists(_.canBeSplit))(inputs.length)
       val question = SplitSize(name, bytes, before, most, opening, conf.filesMaxPartitionBytes)
-      tasks(question).foreach(number => SharedOutScan.partitions.set(planned, FileShares.of(inputs, number, opening)))
+      tasks(question).foreach { number =>
+        isLimited = most.exists(_ < number)
+        SharedOutScan.partitions.set(planned, FileShares.of(inputs, number, opening))
+      }
       planned
     }
   }

@@ -40,30 +40,41 @@ private[elastic] object StreamSources extends Logging {
       try
         Option(execution.lastExecution)
           .filter(_.currentBatchId == p.batchId)
-          .fold(Map.empty[SparkDataStream, Int])(run =>
+          .fold(Map.empty[SparkDataStream, Tasks])(run =>
             readers(run.executedPlan, Int.MaxValue).groupMapReduce(_._1)(_._2)(_ + _))
       catch {
         case Harmless(e) =>
           logDebug("it is not known in how many tasks the sources were read", e)
-          Map.empty[SparkDataStream, Int]
+          Map.empty[SparkDataStream, Tasks]
       }
     p.sources.toSeq.zipWithIndex.map { case (source, number) =>
-      SourceRead(source.numInputRows, streams.lift(number).flatMap(tasks.get))
+      val read = streams.lift(number).flatMap(tasks.get)
+      SourceRead(source.numInputRows, read.map(_.number), read.exists(_.areLimited))
     }
   }
 
   def of(execution: StreamExecution): Seq[SparkDataStream] =
     Option(StreamExecutionAccess.sources(execution)).fold(Seq.empty[SparkDataStream])(_.toSeq.distinct)
 
+  /** So many tasks; limited where the files could not be split. */
+  private final case class Tasks(number: Int, areLimited: Boolean) {
+    def +(other: Tasks): Tasks = Tasks(number + other.number, areLimited || other.areLimited)
+  }
+
   /** @param most as many tasks as follow in the same stage */
-  private def readers(plan: SparkPlan, most: Int): Seq[(SparkDataStream, Int)] = plan match {
+  private def readers(plan: SparkPlan, most: Int): Seq[(SparkDataStream, Tasks)] = plan match {
     case adaptive: AdaptiveSparkPlanExec => readers(adaptive.executedPlan, most)
     case stage: QueryStageExec => readers(stage.plan, Int.MaxValue)
     case exchange: Exchange => readers(exchange.child, Int.MaxValue)
     case CoalesceExec(number, child) => readers(child, math.min(number, most))
-    case leaf @ StreamOf(stream) => tasks(leaf).map(number => stream -> math.min(number, most)).toSeq
+    case leaf @ StreamOf(stream) => tasks(leaf).map(n => stream -> Tasks(math.min(n, most), areLimited(leaf))).toSeq
     case unary: UnaryExecNode => readers(unary.child, most)
     case other => other.children.flatMap(readers(_, Int.MaxValue))
+  }
+
+  private def areLimited(leaf: SparkPlan): Boolean = leaf match {
+    case files: SharedOutScan => files.isLimited
+    case _ => false
   }
 
   /** In how many tasks a plan reads its source, as far as that can be told. */

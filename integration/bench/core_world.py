@@ -22,6 +22,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.stage_work import StageWork
+from spark_elastic.core.task_events import StageCompleted
 from spark_elastic.runtime.timers import Timers
 
 _SECOND = 1_000
@@ -269,7 +270,7 @@ class World:
         rows = int(work_ms * 100)
         query.batch += 1
         for _ in range(2 if facts.stateful else 1):
-            yield ev.StageCompleted(
+            yield StageCompleted(
                 **self._stamp(),
                 query=facts.query,
                 batch=query.batch,

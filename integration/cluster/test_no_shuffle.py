@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +45,19 @@ def shown(executors: Executors, query: StreamingQuery) -> tuple[Any, list[str]]:
     return api.get(f"/queries/{query.id}").json, [decision["reason"] for decision in reversed(decisions)]
 
 
-def test_files_are_read_on_all_executors(executors: Executors, tmp_path: Path) -> None:
+def newest_rescale(executors: Executors, query: StreamingQuery) -> Any:
+    url = executors.spark.sparkContext.uiWebUrl
+    assert url is not None
+    return Client(url, "/elastic/api/v1").get(f"/queries/{query.id}/rescales").json["rescales"][0]
+
+
+def warm(jvm: Driver, since: int) -> set[str]:
+    """Return the executors that have been warmed up, as the driver's log says from a line on."""
+    found = (re.search(r"the new executors (.*) are warm", line) for line in jvm.said()[since:])
+    return {executor for match in found if match for executor in match.group(1).split(", ")}
+
+
+def test_files_are_read_on_all_executors(executors: Executors, jvm: Driver, tmp_path: Path) -> None:
     inbox = Inbox(tmp_path / "in")
     rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
     out = rows.withColumn("task", F.spark_partition_id()).writeStream.format("parquet").queryName("copy")
@@ -63,14 +76,22 @@ def test_files_are_read_on_all_executors(executors: Executors, tmp_path: Path) -
         assert [read_in() for _ in range(BATCHES)] == [2] * BATCHES
         eventually(lambda: "sources_follow" in shown(executors, query)[1], "it is seen to have no shuffle")
         assert read_in() == 2
+        since = len(jvm.said())
         executors.add()
         executors.add()
         said = ["sources_follow"] * 3
         eventually(lambda: shown(executors, query)[1][-3:] == said, "its sources follow the slots")
+        # Later than that there may be a micro-batch between two jobs of the warm-up.
+        eventually(lambda: warm(jvm, since) == {"1", "2"}, "both are warm")
+        assert newest_rescale(executors, query)["inForce"] is None
         before = executors.tasks()
         assert read_in() == 3
         after = executors.tasks()
         assert all(after[executor] > before[executor] for executor in after), (before, after)
+        eventually(lambda: newest_rescale(executors, query)["inForce"], "the new ones are in use")
+        record = newest_rescale(executors, query)
+        assert record["started"] < record["inForce"]
+        assert record["warmUpMs"] > 0
         executors.kill()
         eventually(lambda: shown(executors, query)[1][-4:] == [*said, "sources_follow"], "also when they go")
         assert read_in() == 2

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.driver import Driver, policies_of
-from integration.streaming.http import Client
+from integration.streaming.files import Inbox
+from integration.streaming.http import Client, Reply
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
+from integration.streaming.test_storage_away import STORAGE, Storage
+from integration.streaming.test_storage_away import jvm as jvm
+from integration.streaming.test_storage_away import storage as storage
 from integration.streaming.waiting import eventually
+from integration.streaming.world import stream
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 CONF = {
     **WITH_PLUGIN,
+    **STORAGE,
     "spark.ui.enabled": "true",
     "spark.elastic.schedulerMode": "adaptive",
     # Nothing is known but what is kept beside the checkpoint.
@@ -30,15 +38,24 @@ CONF = {
 class Counts:
     """A query that resumes its checkpoint, and the API of its driver."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        rows = spark.readStream.format("rate").option("rowsPerSecond", 20).load()
+    def __init__(self, rows: DataFrame, checkpoint: str, trigger: str = "0 seconds") -> None:
         counts = rows.groupBy((F.col("value") % 7).alias("key")).count()
         writer = counts.writeStream.format("noop").queryName("counts").outputMode("update")
-        self.query: StreamingQuery = writer.option("checkpointLocation", str(folder)).start()
-        url = spark.sparkContext.uiWebUrl
+        writer = writer.trigger(processingTime=trigger).option("checkpointLocation", checkpoint)
+        self.query: StreamingQuery = writer.start()
+        url = rows.sparkSession.sparkContext.uiWebUrl
         assert url is not None
         self.api = Client(url, "/elastic/api/v1")
         self.path = f"/queries/{self.query.id}/resource-requirements"
+
+    def ask(self, lower: int, upper: int) -> Reply:
+        bounds = {"lowerBound": lower, "upperBound": upper}
+        return self.api.put(self.path, {"shuffle": {"parallelism": bounds}})
+
+    def said(self, reason: str) -> list[Any]:
+        """Return the messages of the decisions with this reason."""
+        decisions = self.api.get("/decisions").json["decisions"]
+        return [decision["message"] for decision in decisions if decision["reason"] == reason]
 
     def bounds(self) -> tuple[int, int]:
         shown = self.api.get(self.path).json["shuffle"]["parallelism"]
@@ -47,20 +64,33 @@ class Counts:
     def partitions(self) -> int:
         """Return how many partitions the state of the last micro-batch has, 0 before the first."""
         progress = self.query.lastProgress
-        return 0 if progress is None else int(progress["stateOperators"][0]["numShufflePartitions"])
+        # One that only says that there was nothing to read yet names no state.
+        state = [] if progress is None else progress["stateOperators"]
+        return int(state[0]["numShufflePartitions"]) if state else 0
 
     def runs_in(self, partitions: int) -> None:
         eventually(lambda: self.partitions() == partitions, f"it runs in {partitions} partitions")
 
 
-def test_bounds_outlive_policy_and_driver_until_they_are_taken_back(jvm: Driver, tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoint"
-    kept = folder / "_elastic" / "bounds"
+def rates(spark: SparkSession) -> DataFrame:
+    return spark.readStream.format("rate").option("rowsPerSecond", 20).load()
+
+
+def place(kind: str, folder: Path, storage: Storage) -> tuple[str, Path]:
+    """Return a checkpoint on the disk or on a file system of Hadoop's, and where its bounds are kept."""
+    checkpoint = str(folder / "checkpoint") if kind == "disk" else storage.place("checkpoint")
+    return checkpoint, Path(urlsplit(checkpoint).path) / "_elastic" / "bounds"
+
+
+@pytest.mark.parametrize("kind", ["disk", "hadoop"])
+def test_bounds_outlive_policy_and_driver_until_they_are_taken_back(
+    jvm: Driver, storage: Storage, tmp_path: Path, kind: str
+) -> None:
+    checkpoint, kept = place(kind, tmp_path, storage)
     with jvm.session(CONF) as spark:
-        counts = Counts(spark, folder)
+        counts = Counts(rates(spark), checkpoint)
         counts.runs_in(2)
-        one = {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 1}}}
-        assert counts.api.put(counts.path, one).status == 200
+        assert counts.ask(1, 1).status == 200
         eventually(kept.exists, "the bounds are kept")
         counts.runs_in(1)
         (policy,) = policies_of(jvm.pid)
@@ -71,17 +101,16 @@ def test_bounds_outlive_policy_and_driver_until_they_are_taken_back(jvm: Driver,
         assert counts.bounds() == (1, 1)
 
     with jvm.session(CONF) as spark:
-        counts = Counts(spark, folder)
+        counts = Counts(rates(spark), checkpoint)
         counts.runs_in(1)
         assert counts.bounds() == (1, 1)
-        said = [decision["reason"] for decision in counts.api.get("/decisions").json["decisions"]]
-        assert "bounds_recalled" in said
+        assert counts.said("bounds_recalled")
         assert counts.api.request("DELETE", counts.path).status == 200
         eventually(lambda: not kept.exists(), "nothing is kept")
         counts.runs_in(2)
 
     with jvm.session(CONF) as spark:
-        counts = Counts(spark, folder)
+        counts = Counts(rates(spark), checkpoint)
         counts.runs_in(2)
         assert counts.bounds() == (1, 32_768)
 
@@ -92,8 +121,34 @@ def test_what_cannot_be_read_is_said_and_keeps_nothing_from_starting(jvm: Driver
     kept.parent.mkdir(parents=True)
     kept.write_text("not for us")
     with jvm.session(CONF) as spark:
-        counts = Counts(spark, folder)
+        counts = Counts(rates(spark), str(folder))
         counts.runs_in(2)
-        said = [decision["reason"] for decision in counts.api.get("/decisions").json["decisions"]]
-        assert "kept_bounds_unusable" in said
+        assert counts.said("kept_bounds_unusable")
     assert kept.read_text() == "not for us"
+
+
+def test_what_cannot_be_kept_is_in_force_and_another_driver_begins_without_it(
+    jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
+) -> None:
+    checkpoint, kept = place("hadoop", tmp_path, storage)
+    with jvm.session(CONF) as spark:
+        inbox.put()
+        # Until its next trigger, in an hour, the query itself does not look at its checkpoint.
+        counts = Counts(stream(spark, inbox), checkpoint, trigger="1 hour")
+        counts.runs_in(2)
+        with storage.away("the bounds have met the storage"):
+            assert counts.ask(1, 2).status == 200, "the answer does not wait for the storage"
+            (said,) = eventually(lambda: counts.said("bounds_not_kept"), "it is said")
+        assert said.endswith("does not begin with them: the storage is away")
+        assert counts.bounds() == (1, 2)
+        assert counts.query.exception() is None
+        assert not kept.exists()
+
+    with jvm.session(CONF) as spark:
+        inbox.put()
+        counts = Counts(stream(spark, inbox), checkpoint, trigger="1 hour")
+        counts.runs_in(2)
+        assert counts.bounds() == (1, 32_768)
+        assert counts.ask(1, 2).status == 200
+        eventually(kept.exists, "they are kept now that the storage is there")
+        assert not counts.said("bounds_not_kept")

@@ -138,7 +138,14 @@ def _outcome(rescale: Json) -> str:
     why = "" if rescale["reason"] == "succeeded" else f" ({rescale['reason']})"
     took = duration(rescale["ended"] - rescale["started"])
     paused = f"paused the query for {duration(rescale['pausedMs'])}" if rescale["pausedMs"] else "no pause"
-    return f"{rescale['status']}{why} after {took}, {paused}; its cause was {rescale['cause']}"
+    return f"{rescale['status']}{why} after {took}, {paused}{_use(rescale)}; its cause was {rescale['cause']}"
+
+
+def _use(rescale: Json) -> str:
+    if rescale["inForce"] is None:
+        return ""
+    warm = "" if rescale["warmUpMs"] is None else f", warmed up for {duration(rescale['warmUpMs'])}"
+    return f"; its new executors had tasks after {duration(rescale['inForce'] - rescale['started'])}{warm}"
 
 
 def _explain_stages(found: Json, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_elastic.core import events as ev
 from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.policies.ask import PolicyAnswered
+from spark_elastic.core.task_events import ExecutorUsed, StageCompleted
 
 EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.Snapshot,
@@ -20,7 +21,8 @@ EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.QueryIdle,
     ev.QueryFailed,
     ev.QueryTerminated,
-    ev.StageCompleted,
+    StageCompleted,
+    ExecutorUsed,
     BatchStages,
     ev.ActionDone,
     ev.ActionFailed,

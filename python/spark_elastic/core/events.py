@@ -15,7 +15,6 @@ from attrs import field, frozen
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
 from spark_elastic.core.source_read import SourceRead
-from spark_elastic.core.stage_work import StageWork
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
@@ -270,21 +269,6 @@ class QueryTerminated(QueryEvent):
 
     error: str | None = None
     error_class: str | None = None
-
-
-@frozen(kw_only=True)
-class StageCompleted(Event):
-    """A stage of a micro-batch that reads a shuffle is done: so many tasks were over in `duration_ms`.
-
-    `work` is what they took, None if that is not known. Stages of one micro-batch that have as many tasks may
-    come as one, with their durations and their work added up.
-    """
-
-    query: str
-    batch: int
-    tasks: int
-    duration_ms: int
-    work: StageWork | None = None
 
 
 @frozen(kw_only=True)

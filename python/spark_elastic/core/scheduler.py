@@ -10,8 +10,7 @@ Laws
 6. What is due is done before what has just happened, so that a late timer changes nothing.
 7. State is plain data.
 
-This file knows whom an event is about. Executor events change the slots and the shares of queries
-(`cluster/`). A query's events go to its machine and state (`query/`), which choose and order (`rescale/`).
+Executors change slots and shares (`cluster/`), a query's events go to its machine and state (`query/`).
 """
 
 from __future__ import annotations
@@ -47,6 +46,7 @@ from spark_elastic.core.query.view import Queries, QueryView
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.task_events import TaskEvent
 from spark_elastic.core.turn import Counters, Turn
 
 _FINISHED_KEPT = 100
@@ -143,7 +143,7 @@ class Scheduler:
                 self._planner.batch_event(event)
             case (
                 ev.QueryEvent(query=query)
-                | ev.StageCompleted(query=query)
+                | TaskEvent(query=query)
                 | ev.CancelRequested(query=query)
                 | ev.SavepointRequested(query=query)
                 | ev.ActionOutcome(query=str() as query)

@@ -10,6 +10,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.policies.view import Sample
+from spark_elastic.core.task_events import StageCompleted
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
 from spark_elastic.simulator.record import QueryNotes, Rescaled, Steps
 
@@ -103,7 +104,7 @@ class Heard:
                 self.queries[query].notes.partitions.note(self.now, partitions)
             case ev.QueryProgress(query=query) if query in self.queries:
                 self._progress(self.queries[query], event)
-            case ev.StageCompleted(query=query) if query in self.queries:
+            case StageCompleted(query=query) if query in self.queries:
                 self.queries[query].shuffles = True
             case ev.ActionDone(action=action, took_ms=took_ms) if action in self._rescales:
                 self._rescaled(self._rescales.pop(action), took_ms)

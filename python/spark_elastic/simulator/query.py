@@ -13,6 +13,7 @@ from attrs.validators import ge, min_len
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Rescale
 from spark_elastic.core.source_read import SourceRead
+from spark_elastic.core.task_events import StageCompleted
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.clock import Clock
 from spark_elastic.simulator.loads.load import Load
@@ -157,7 +158,7 @@ class SimulatedQuery:
             share = spec.cost.work_ms(self._rows, self.partitions, slots)
             share /= spec.batch_ms(self._rows, self.partitions, slots)
             stage = {"batch": self.batch, "tasks": self.partitions, "duration_ms": int(took * share)}
-            self.tell(ev.StageCompleted, query=spec.name, **stage)
+            self.tell(StageCompleted, query=spec.name, **stage)
         waited = 0 if self._last is None else self.began - self._last
         self._last = self.began
         self._say(

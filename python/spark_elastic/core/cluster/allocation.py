@@ -12,8 +12,8 @@ def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] |
 
     What is left above the lower bounds is divided by weight, and no group gets more than its upper bound:
     what a narrow one cannot use flows to the wider ones. Of the slots that are left by rounding down, those
-    with the largest remainders get one each, of equal ones the wider group, and then the later one. With
-    equal weights that is Flink's rule.
+    with the largest remainders get one each, of equal ones that of the largest weight, then the wider group,
+    and then the later one. With equal weights that is Flink's rule.
     """
     given = {name: group.lower for name, group in groups.items()}
     left = slots - sum(given.values())
@@ -34,13 +34,13 @@ def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] |
         total -= weights[name]
         served += 1
     divided = left
-    ranked: list[tuple[int, int, str]] = []
+    ranked: list[tuple[int, int, int, str]] = []
     for place, name in enumerate(waiting[served:]):
         share, remainder = divmod(divided * weights[name], total)
         given[name] += share
         left -= share
-        ranked.append((remainder, place, name))
-    for _, _, name in sorted(ranked, reverse=True)[:left]:
+        ranked.append((remainder, weights[name], place, name))
+    for *_, name in sorted(ranked, reverse=True)[:left]:
         given[name] += 1
     return given
 

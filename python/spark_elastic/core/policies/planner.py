@@ -33,6 +33,7 @@ from spark_elastic.core.policies.wish import Wish
 from spark_elastic.core.query.internal_events import BoundsChanged, SettingsChanged
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.task_events import TaskEvent
 from spark_elastic.core.turn import Number, Turn
 
 EVERY_MS = 1_000
@@ -128,7 +129,7 @@ class Planner:
         tell what it takes with the slots that its query was granted. Nor does it beside batch stages.
         """
         own = record.settings or self.settings
-        if not own.measures or isinstance(event, ev.StageCompleted):
+        if not own.measures or isinstance(event, TaskEvent):
             return
         memory = self._memories.get(record.facts.query)
         if memory is None:

@@ -17,6 +17,7 @@ from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.query.step import Step
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.task_events import ExecutorUsed, StageCompleted
 from spark_elastic.core.turn import Turn
 
 _WITH_A_SHARE = (inner.Begun, inner.SlotsChanged, inner.BoundsChanged)
@@ -74,9 +75,12 @@ class QueryMachine:
     def handle(self, event: inner.QueryInput, turn: Turn) -> None:
         """React to what concerns this query; its timer and its place in the queue are in step afterwards."""
         record = self.record
-        if isinstance(event, ev.StageCompleted):
+        if isinstance(event, StageCompleted):
             record.shuffles.stage_read_shuffle()
             record.measurements.add_stage(event)  # nothing follows from it before its micro-batch is through
+            return
+        if isinstance(event, ExecutorUsed):
+            record.history.used(event.launched, event.warm_up_ms)
             return
         if isinstance(event, inner.SlotsChanged) and record.state.lets_pass(record, turn):
             record.known_share = record.share

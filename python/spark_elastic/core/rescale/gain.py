@@ -20,8 +20,9 @@ from statistics import median
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.events import Provider, StageCompleted
+from spark_elastic.core.events import Provider
 from spark_elastic.core.stage_work import StageWork
+from spark_elastic.core.task_events import StageCompleted
 
 BASE_MS = 100.0
 """Planning, log writes and commit of one batch, whatever its partitions, until measured."""

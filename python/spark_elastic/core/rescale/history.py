@@ -63,6 +63,8 @@ class RescaleRecord:
 
     `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
     `ran_until` is up to when the query went on while it was to be rescaled, None if that is not known.
+    `in_force` is when the last of the executors that joined for it began with a micro-batch of the query,
+    None if none has; `warm_up_ms` is the longest that one of them was warmed up for before that.
     """
 
     number: int
@@ -78,6 +80,8 @@ class RescaleRecord:
     reason: TerminatedReason | None = None
     stays: tuple[Stay, ...] = ()
     ran_until: int | None = None
+    in_force: int | None = None
+    warm_up_ms: int | None = None
 
     @property
     def status(self) -> Status:
@@ -157,6 +161,20 @@ class History:
         record = self.open_record
         if record is not None:
             record.ran_until = at
+
+    def used(self, at: int, warm_up_ms: int | None) -> None:
+        """Note that an executor that has joined began with the query, for the newest rescale if it is one.
+
+        A query can be told to use it before it does, so the record may be closed by then.
+        """
+        record = self.records[0] if self.records else None
+        if record is None or record.cause == "initial_schedule" or record.status in ("failed", "ignored"):
+            return
+        if at < record.started:
+            return
+        record.in_force = max(at, record.in_force or at)
+        if warm_up_ms is not None:
+            record.warm_up_ms = max(warm_up_ms, record.warm_up_ms or 0)
 
     def close(
         self,

@@ -12,6 +12,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, BoundSources, Rescale, SourceBounds
 from spark_elastic.core.bounds.reading import BATCHES, ShuffleWatch
 from spark_elastic.core.source_read import SourceRead
+from spark_elastic.core.task_events import StageCompleted
 from tests.unit.core.builder import STATELESS, Scene, decisions, only, reasons
 
 FILES = ev.SourceFacts(name="FileSource[/in]", divisible=True)
@@ -41,7 +42,7 @@ def batches(scene: Scene, number: int = BATCHES, rows: int = 1_000) -> tuple[Act
 
 
 def shuffle(scene: Scene) -> None:
-    scene.send(ev.StageCompleted, query="counts", batch=1, tasks=2, duration_ms=10)
+    scene.send(StageCompleted, query="counts", batch=1, tasks=2, duration_ms=10)
 
 
 def ordered(actions: tuple[Action, ...]) -> list[Any]:

@@ -74,7 +74,8 @@ def test_who_could_use_more_has_what_its_weight_says_but_for_less_than_a_slot(
 def test_what_is_above_the_lower_bounds_is_divided_by_weight() -> None:
     assert divided(10, (1, 9, 3.0), (1, 9, 1.0)) == [7, 3]
     assert divided(12, (3, 12, 3.0), (1, 9, 1.0)) == [9, 3]
-    assert divided(10, (3, 9, 3.0), (1, 9, 1.0)) == [7, 3]  # of 6: 4.5 and 1.5, the wider one gets the half
+    assert divided(10, (3, 9, 3.0), (1, 9, 1.0)) == [8, 2]  # of 6: 4.5 and 1.5, the heavier one gets the half
+    assert divided(4, (1, 8, 3.0), (1, 8, 1.0)) == [3, 1]
 
 
 def test_what_a_narrow_group_cannot_use_flows_to_the_others() -> None:

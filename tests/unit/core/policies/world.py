@@ -13,6 +13,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.stage_work import StageWork
+from spark_elastic.core.task_events import StageCompleted
 from tests.unit.core.builder import STATELESS, Scene
 
 SETTINGS = CoreSettings(mode="adaptive", policy=("autoscale",), target_load=0.75, slot_idle_ms=10_000)
@@ -157,9 +158,7 @@ class World:
         source.batch += 1
         if source.batch == 1 or source.work:  # it is no query without a shuffle
             stage = {"tasks": view.partitions or 1, "duration_ms": took, "work": source.work}
-            self.take(
-                self.scene.send(ev.StageCompleted, query=source.facts.query, batch=source.batch, **stage)
-            )
+            self.take(self.scene.send(StageCompleted, query=source.facts.query, batch=source.batch, **stage))
         self.take(
             self.scene.send(
                 ev.QueryProgress, query=source.facts.query, run=view.run, batch=source.batch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.rescale.history import Cause, History, Stay
+from spark_elastic.core.rescale.history import Cause, History, Stay, TerminatedReason
 
 
 def test_causes_that_come_up_meanwhile_join_the_open_record() -> None:
@@ -55,3 +55,34 @@ def test_the_stays_tell_where_the_time_went() -> None:
         ("Executing", 10, 30),
         ("Restarting", 30, 70),
     ]
+
+
+def test_the_last_new_executor_that_begins_puts_a_rescale_in_force() -> None:
+    history = History(limit=2)
+    history.open("new_resources", state="Executing", at=10)
+    history.used(20, None)
+    history.close("succeeded", at=30)
+    history.used(50, 9)
+    history.used(40, 12)
+    (record,) = history.records
+    assert (record.in_force, record.warm_up_ms) == (50, 12)
+
+
+@pytest.mark.parametrize("reason", ["exception_occurred", "no_resources_or_parallelisms_change"])
+def test_an_executor_counts_for_no_rescale_that_came_to_nothing(reason: TerminatedReason) -> None:
+    history = History(limit=2)
+    history.used(5, 1)
+    history.open("new_resources", state="Executing", at=10)
+    history.close(reason, at=20)
+    history.used(30, 1)
+    assert history.records[0].in_force is None
+
+
+def test_an_executor_counts_neither_for_the_first_start_nor_for_what_began_later() -> None:
+    history = History(limit=2)
+    history.open("initial_schedule", state="CreatingExecutionGraph", at=10)
+    history.used(20, 1)
+    history.close("succeeded", at=30)
+    history.open("new_resources", state="Executing", at=40)
+    history.used(35, 1)
+    assert [record.in_force for record in history.records] == [None, None]

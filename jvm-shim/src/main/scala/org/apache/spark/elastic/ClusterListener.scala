@@ -1,5 +1,7 @@
 package org.apache.spark.elastic
 
+import java.util.Properties
+
 import scala.collection.mutable
 
 import org.apache.spark.SparkContext
@@ -12,12 +14,14 @@ import org.apache.spark.sql.elastic.CurrentExecution
  *
  * @param lost told that executors are gone, or get no more tasks
  * @param joined told of an executor that joins others
+ * @param first told of executors that come and go, and of tasks of micro-batches
  */
 private[spark] final class ClusterListener(
     sc: SparkContext,
     events: EventStream,
     lost: () => Unit,
-    joined: ExecutorInfo => Unit)
+    joined: ExecutorInfo => Unit,
+    first: FirstTasks)
     extends SparkListener {
   private val book = mutable.LinkedHashMap.empty[String, ExecutorInfo]
   private val excludedNodes = mutable.HashSet.empty[String]
@@ -48,6 +52,7 @@ private[spark] final class ClusterListener(
 
   def add(executor: ExecutorInfo): Unit = {
     val isExcluded = excludedNodes.synchronized(excludedNodes(executor.host))
+    first.joined(executor.executor)
     if (usable.nonEmpty && !isExcluded) joined(executor) // before the policy, whose answer may have to wait for it
     events.record(ExecutorAdded(executor.executor, executor.host, executor.cores)) {
       book(executor.executor) = executor
@@ -60,6 +65,7 @@ private[spark] final class ClusterListener(
 
   def remove(executor: String, reason: String): Unit = {
     events.record(ExecutorRemoved(executor, reason))(book.remove(executor))
+    first.removed(executor)
     lost()
   }
 
@@ -94,21 +100,33 @@ private[spark] final class ClusterListener(
 
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
     for {
-      properties <- Option(submitted.properties) if submitted.stageInfo.parentIds.nonEmpty
+      properties <- Option(submitted.properties) if !isOurs(properties)
       query <- Option(properties.getProperty(CurrentExecution.QueryIdKey))
       batch <- Option(properties.getProperty(CurrentExecution.BatchIdKey))
-    } running(submitted.stageInfo.stageId) = new RunningStage(query, batch.toLong)
+    } running(submitted.stageInfo.stageId) =
+      new RunningStage(query, batch.toLong, readsShuffle = submitted.stageInfo.parentIds.nonEmpty)
+
+  /** What is done between two micro-batches has the properties of the former. */
+  private def isOurs(properties: Properties): Boolean =
+    Option(properties.getProperty(SparkContext.SPARK_JOB_DESCRIPTION)).exists(_.startsWith("spark-elastic: "))
+
+  override def onTaskStart(started: SparkListenerTaskStart): Unit =
+    for {
+      stage <- running.get(started.stageId)
+      task = started.taskInfo
+      used <- first.launched(task.executorId, stage.query, task.launchTime)
+    } events.offer(used)
 
   override def onTaskEnd(ended: SparkListenerTaskEnd): Unit =
     for {
-      stage <- running.get(ended.stageId) if ended.taskInfo.successful
+      stage <- running.get(ended.stageId) if stage.readsShuffle && ended.taskInfo.successful
       metrics <- Option(ended.taskMetrics)
     } stage.add(metrics)
 
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = {
     val stage = completed.stageInfo
     for {
-      of <- running.remove(stage.stageId)
+      of <- running.remove(stage.stageId) if of.readsShuffle
       from <- stage.submissionTime
       to <- stage.completionTime if stage.failureReason.isEmpty
     } events.offer(StageCompleted(of.query, of.batch, stage.numTasks, to - from, of.work))
@@ -116,7 +134,7 @@ private[spark] final class ClusterListener(
 }
 
 /** A stage of a micro-batch, and what its tasks took that are done. */
-private final class RunningStage(val query: String, val batch: Long) {
+private final class RunningStage(val query: String, val batch: Long, val readsShuffle: Boolean) {
   private val took = mutable.ArrayBuilder.make[Long]
   private var gcMs = 0L
   private var spilledBytes = 0L

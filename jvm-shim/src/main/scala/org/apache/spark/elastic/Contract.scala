@@ -68,6 +68,8 @@ private[spark] case class ExecutorRemoved(executor: String, reason: String) exte
 private[spark] case class ExecutorExcluded(executor: String, reason: String) extends Event
 private[spark] case class ExecutorUnexcluded(executor: String) extends Event
 private[spark] case class ExecutorUsage(executor: String, cachedBytes: Long, shuffleBytes: Long) extends Event
+private[spark] case class ExecutorUsed(query: String, executor: String, launched: Long, warmUpMs: Option[Long])
+    extends Event
 private[spark] case class ExecutorDecommissioning(executor: String, reason: String) extends Event
 
 private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event

@@ -51,8 +51,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
   private final class Parts(sc: SparkContext) {
     private val events = new EventStream
-    private val queries = new QueryControl(events)
-    private val listener = new ClusterListener(sc, events, () => afterLoss(), queries.joined)
+    private val first = new FirstTasks
+    private val queries = new QueryControl(events, first)
+    private val listener = new ClusterListener(sc, events, () => afterLoss(), queries.joined, first)
     private val batch = new BatchListener
     private val executors = new ExecutorControl(sc)
     private val audit = new ExecutorAudit(sc, listener)

@@ -1,9 +1,9 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.{Daemon, ExecutorInfo}
+import org.apache.spark.elastic.{Daemon, ExecutorInfo, FirstTasks}
 
 /** Executors that have joined while queries run, to be warmed up: all that have come by then at once. */
-private[elastic] final class NewExecutors {
+private[elastic] final class NewExecutors(first: FirstTasks) {
   private val lock = new Object
   private var waiting = Seq.empty[ExecutorInfo]
   private var working = false
@@ -13,7 +13,7 @@ private[elastic] final class NewExecutors {
     waiting :+= executor
     if (!working) {
       Daemon.start("elastic-warm-up") {
-        try Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(WarmUp(query.session, query.rescalable, _))
+        try Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(warmUp(query, _))
         catch {
           case e: Throwable =>
             giveUp()
@@ -23,6 +23,12 @@ private[elastic] final class NewExecutors {
       working = true
     }
   }
+
+  private def warmUp(query: QueryRun, executors: Seq[ExecutorInfo]): Unit =
+    for {
+      ms <- WarmUp(query.session, query.rescalable, executors)
+      e <- executors
+    } first.warm(e.executor, ms)
 
   private def next(): Seq[ExecutorInfo] = lock.synchronized {
     val (now, later) = waiting.splitAt(NewExecutors.AtOnce)

@@ -12,9 +12,9 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import Moved.StreamExecution
 
 /** All live queries of the application, whatever their session, and the orders that concern them. */
-private[spark] final class QueryControl(val events: EventStream) extends Logging {
+private[spark] final class QueryControl(val events: EventStream, first: FirstTasks) extends Logging {
   private val queries = new ConcurrentHashMap[UUID, QueryRun]
-  private val newExecutors = new NewExecutors
+  private val newExecutors = new NewExecutors(first)
   @volatile private var isThere = Linkage.has(Part.Boundaries)
   @volatile private var waitMs = 10000L
   @volatile private var warmUpMs = 0L
@@ -118,7 +118,7 @@ private[spark] object QueryControl {
 
   /** Queries are left to plain Spark, but for their checkpoints: these are read in the format that they were written in. */
   def withoutPolicy: QueryControl = {
-    val control = new QueryControl(new EventStream)
+    val control = new QueryControl(new EventStream, new FirstTasks)
     control.off()
     control.events.off()
     control

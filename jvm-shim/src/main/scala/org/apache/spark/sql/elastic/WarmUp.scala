@@ -20,10 +20,10 @@ import Moved.SparkSession
  */
 private[elastic] object WarmUp extends Logging {
 
-  /** Returns when these executors are warm. With a checkpoint, the dry run is with its state. */
-  def apply(session: SparkSession, checkpoint: Option[String], executors: Seq[ExecutorInfo]): Unit = {
+  /** Returns when these executors are warm, after so many ms, or are not. With a checkpoint, the dry run is with its state. */
+  def apply(session: SparkSession, checkpoint: Option[String], executors: Seq[ExecutorInfo]): Option[Long] = {
     val from = System.nanoTime()
-    val outcome =
+    val failure =
       try {
         session.sparkContext.setLocalProperty(CurrentExecution.OwnKey, "") // no batch job of the application's
         session.sparkContext.setJobDescription("spark-elastic: new executors are warmed up")
@@ -32,10 +32,12 @@ private[elastic] object WarmUp extends Logging {
           runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, (e.cores / cpus).toInt))(place(e))))
           checkpoint.foreach(root => DryRun(session, root, at(session, executors.map(place), _)))
         }
-        "are warm"
-      } catch { case Harmless(e) => s"were not warmed up: ${e.getMessage}" }
+        None
+      } catch { case Harmless(e) => Some(e.getMessage) }
     val ms = (System.nanoTime() - from) / 1000000L
+    val outcome = failure.fold("are warm")(message => s"were not warmed up: $message")
     logInfo(s"spark-elastic: the new executors ${executors.map(_.executor).mkString(", ")} $outcome, after $ms ms")
+    Option.when(failure.isEmpty)(ms)
   }
 
   /** Something for a task to run on this executor, and that it is to run there. */

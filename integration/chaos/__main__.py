@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from integration.chaos.plan import FAULTS, Plan, Step, read_steps, write_steps
+from integration.chaos.report import broken
 from integration.chaos.run import chosen, run
 from integration.chaos.shrink import kinds, shrink
 
@@ -36,23 +37,23 @@ def main() -> int:
     steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
     result = run(folder, arguments.seed, steps, plan)
     print(json.dumps(result))
-    return 1 if result["failures"] else 0
+    return 1 if broken(result) else 0
 
 
 def _shrink(steps: list[Step], folder: Path, seed: int) -> int:
     """Print the shortest script that was found to break what the whole breaks first."""
     tries = itertools.count()
 
-    def broken(fewer: Sequence[Step]) -> set[str]:
+    def breaks(fewer: Sequence[Step]) -> set[str]:
         result = run(folder / str(next(tries)), seed, iter(fewer), Plan(seed))
         return kinds(result["failures"])
 
-    wanted = broken(steps)
+    wanted = breaks(steps)
     if not wanted:
         print("nothing breaks", file=sys.stderr)
         return 0
     path = folder / "shortest.jsonl"
-    write_steps(path, shrink(steps, lambda fewer: bool(broken(fewer) & wanted)))
+    write_steps(path, shrink(steps, lambda fewer: bool(breaks(fewer) & wanted)))
     print(json.dumps({"broken": sorted(wanted), "script": str(path)}))
     return 1
 

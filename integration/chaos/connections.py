@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from integration.chaos.faults import Fault
+from integration.chaos.faults import Fault, Missed
 from integration.chaos.world import World
 
 _CONNECT_S = 5.0
@@ -35,7 +35,7 @@ class _Idles(Fault):
         self._held: list[socket.socket] = []
         port = self.port(world)
         if port is None:
-            return "no such port"
+            raise Missed("no such port")
         # Some begin to say something.
         said, words = chance.choice(_WORDS)
         wanted, deadline = chance.randint(_FEW, _MANY), time.monotonic() + _CONNECT_S

@@ -22,6 +22,10 @@ from spark_elastic.client.failures import Busy, NoDriver, Refused
 _WAIT_S = 60.0
 
 
+class Missed(Exception):
+    """There was nothing to strike."""
+
+
 class Fault(ABC):
     """Something that goes wrong.
 
@@ -38,7 +42,10 @@ class Fault(ABC):
 
     @abstractmethod
     def strike(self, world: World, query: str, chance: random.Random) -> str:
-        """Do it, `query` is the one whose phase was looked at; says what it has hit. Raises Failure."""
+        """Do it, `query` is the one whose phase was looked at; says what it has hit.
+
+        Raises Missed and Failure.
+        """
 
     def heal(self, world: World) -> None:
         """Undo what `World.calm` does not."""
@@ -58,7 +65,7 @@ class KillExecutor(_LosesExecutors):
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         living = world.executors()
         if not living:
-            return "no executor was there"
+            raise Missed("no executor was there")
         id_ = chance.choice(sorted(living))
         with suppress(psutil.NoSuchProcess):
             living[id_].kill()
@@ -80,7 +87,7 @@ class AddWorker(Fault):
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         if len(world.workers) >= MOST:
-            return "there are enough"
+            raise Missed("there are enough")
         return world.add_worker().name
 
 
@@ -119,7 +126,7 @@ class KillPolicy(Fault):
             with suppress(psutil.NoSuchProcess):
                 policy.kill()
             return f"process {policy.pid}"
-        return "no policy process was there"
+        raise Missed("no policy process was there")
 
 
 class _Freezes(Fault):
@@ -134,7 +141,7 @@ class _Freezes(Fault):
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         self._frozen = self.choose(world, chance)
         if self._frozen is None:
-            return "none was there"
+            raise Missed("none was there")
         with suppress(psutil.NoSuchProcess):
             self._frozen.send_signal(signal.SIGSTOP)
         return f"process {self._frozen.pid}"
@@ -223,7 +230,7 @@ class TakeSavepoint(Fault):
         try:
             world.api.order(f"{world.path(query)}/savepoints", {"target": world.storage.place("savepoints")})
         except Refused as refused:
-            return f"{query}: {refused}"
+            raise Missed(f"{query}: {refused}") from refused
         self._wanted = (query, since)
         return query
 
@@ -251,7 +258,7 @@ class FillJournal(Fault):
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         self._policy = next(iter(world.policies()), None)
         if self._policy is None:
-            return "no policy process was there"
+            raise Missed("no policy process was there")
         with suppress(psutil.NoSuchProcess):
             # Root may write into any folder, but nobody beyond the largest size of a file.
             self._policy.rlimit(psutil.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))

@@ -39,6 +39,8 @@ FAULTS: dict[str, type[Fault]] = {
 }
 # Of five processes in ten minutes the plugin gives the policy up, as it says.
 _POLICIES, _POLICIES_S = 4, 620.0
+# So many tries of a fault in a phase count as one that has met it.
+_TRIES = 2
 # What of two faults at once would only hide what the other does.
 _ALONE = ("all_workers_gone", "bounds_refused")
 
@@ -61,6 +63,7 @@ class Plan:
         self._chance = random.Random(seed)
         self._names = [name for name in FAULTS if not only or name in set(only)]
         self._lost: deque[float] = deque(maxlen=_POLICIES)
+        self._tried: Counter[tuple[str, str]] = Counter()
         self.hit: Counter[tuple[str, str]] = Counter()
 
     def next(self, clock_s: float) -> Step:
@@ -86,9 +89,9 @@ class Plan:
             self._lost.append(clock_s)
         return step
 
-    def met(self, step: Step, phase: str) -> None:
-        """Take in which phase the faults of a step have met."""
-        self.hit.update((name, phase) for name in step.faults)
+    def met(self, phase: str, struck: Iterable[str]) -> None:
+        """Take in which phase the faults that have hit something have met."""
+        self.hit.update((name, phase) for name in struck)
 
     def _allowed(self, clock_s: float) -> list[str]:
         spent = len(self._lost) == _POLICIES and clock_s - self._lost[0] < _POLICIES_S
@@ -96,8 +99,12 @@ class Plan:
 
     def _rarest(self, names: list[str]) -> tuple[str, str]:
         pairs = [(name, phase) for name in names for phase in PHASES]
-        fewest = min(self.hit[pair] for pair in pairs)
-        return self._chance.choice([pair for pair in pairs if self.hit[pair] == fewest])
+        # A pair that can hardly be met is not tried for ever.
+        done = {pair: max(self.hit[pair], self._tried[pair] // _TRIES) for pair in pairs}
+        fewest = min(done.values())
+        chosen = self._chance.choice([pair for pair in pairs if done[pair] == fewest])
+        self._tried[chosen] += 1
+        return chosen
 
 
 def write_steps(path: Path, steps: Iterable[Step]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,26 @@ _TAIL_LINES = 60
 
 @frozen(kw_only=True)
 class Happened:
-    """A step as it came: the phase that it met, what each fault has hit, times in epoch ms."""
+    """A step as it came: the phase that it met, what each fault has hit, None: nothing; times in epoch ms."""
 
     step: Step
     phase: str
-    hits: tuple[str, ...]
+    hits: tuple[str | None, ...]
     struck: int
     healed: int
     recovered: int
     seconds: float
 
+    @property
+    def struck_by(self) -> tuple[str, ...]:
+        """The faults that have hit something."""
+        return tuple(name for name, hit in zip(self.step.faults, self.hits, strict=True) if hit is not None)
+
     def line(self) -> str:
         """Say it in a line."""
-        struck = " + ".join(f"{name} ({hit})" for name, hit in zip(self.step.faults, self.hits, strict=False))
+        struck = " + ".join(
+            f"{name} ({hit or 'nothing'})" for name, hit in zip(self.step.faults, self.hits, strict=True)
+        )
         return f"{self.struck} {struck} in {self.step.query} {self.phase}, recovered in {self.seconds:g} s"
 
 
@@ -43,6 +51,7 @@ class Report:
     folder: Path
     happened: list[Happened] = field(factory=list)
     failures: list[dict[str, object]] = field(factory=list)
+    found: dict[str, object] = field(factory=dict)
 
     def failed(self, what: str, number: int, log: LoggedProcess, *, stacks: bool = True) -> None:
         """Note that an invariant is broken, with all that helps to find out why."""
@@ -67,27 +76,38 @@ class Report:
         write_steps(path, (happened.step for happened in self.happened))
         return path
 
-    def result(self, **more: object) -> dict[str, Any]:
-        """Return the result."""
-        pairs = Counter((name, h.phase) for h in self.happened for name in h.step.faults)
+    def close(self, left: Iterable[str]) -> dict[str, Any]:
+        """Return the result, and write it beside everything else; `left` are processes that live on."""
+        pairs = Counter((name, happened.phase) for happened in self.happened for name in happened.struck_by)
         by_fault: dict[str, dict[str, int]] = {}
         for (name, phase), times in sorted(pairs.items()):
             by_fault.setdefault(name, {})[phase] = times
-        seconds = [happened.seconds for happened in self.happened]
-        return {
+        result = {
             "seed": self.seed,
             "steps": len(self.happened),
             "faults": pairs.total(),
+            "missed": sum(len(happened.step.faults) for happened in self.happened) - pairs.total(),
             "by_fault_and_phase": by_fault,
-            "recover_s": {
-                "p50": round(statistics.median(seconds), 2) if seconds else None,
-                "max": max(seconds, default=None),
+            "recover_s": _spread([happened.seconds for happened in self.happened]),
+            "recover_s_by_fault": {
+                name: _spread([h.seconds for h in self.happened if name in h.struck_by]) for name in by_fault
             },
-            **more,
+            **self.found,
+            "left_over": list(left),
             "failures": self.failures,
             "script": str(self.script()),
         }
-
-    def write(self, result: dict[str, object]) -> None:
-        """Write the result beside everything else."""
         (self.folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+        return result
+
+
+def broken(result: dict[str, Any]) -> bool:
+    """Tell whether a run found anything that must not be."""
+    return any(result.get(kind) for kind in ("failures", "unknown_errors", "left_over"))
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, float | None]:
+    return {
+        "p50": round(statistics.median(seconds), 2) if seconds else None,
+        "max": max(seconds, default=None),
+    }

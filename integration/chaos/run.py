@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 from attrs import define, field
 
-from integration.chaos.faults import Fault
+from integration.chaos.faults import Fault, Missed
 from integration.chaos.invariants import MISSING, Size, final, recover, size_of, unknown_errors
 from integration.chaos.phases import BACKOFF, HELD, STARTING, bring_about
 from integration.chaos.plan import FAULTS, Plan, Step
@@ -25,6 +25,8 @@ from spark_elastic.client.failures import Failure
 _WARM_STEPS = 10
 # Five queries on one or two cold executors.
 _START_S = 180.0
+# From the end of a driver to that of its policy process.
+_END_S = 10.0
 _ILL = (BACKOFF, HELD, STARTING)
 
 
@@ -43,8 +45,8 @@ class Chaos:
         self._note(found.broken)
         return not found.broken
 
-    def step(self, step: Step) -> str:
-        """Do one step, and name the phase that it has met."""
+    def step(self, step: Step) -> Happened:
+        """Do one step, and return what came of it."""
         policies = [policy.pid for policy in self.world.policies()]
         phase = bring_about(self.world, step.query, step.phase)
         self.world.say(f"{step} meets {phase}")
@@ -68,24 +70,23 @@ class Chaos:
         self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {broken + found.broken}")
         if any(fault.repeats for fault in faults):
             self.windows.append((struck, recovered))
-        self.report.happened.append(
-            Happened(
-                step=step,
-                phase=phase,
-                hits=hits,
-                struck=struck,
-                healed=healed,
-                recovered=recovered,
-                seconds=found.seconds,
-            )
+        happened = Happened(
+            step=step,
+            phase=phase,
+            hits=hits,
+            struck=struck,
+            healed=healed,
+            recovered=recovered,
+            seconds=found.seconds,
         )
+        self.report.happened.append(happened)
         self._note(broken + found.broken + self._uncaused(step, faults, policies, struck))
         if any(MISSING in what for what in found.broken):
             self._get_executors()
         self.report.script()
         if len(self.report.happened) == _WARM_STEPS:
             self.first_size = size_of(self.world)
-        return phase
+        return happened
 
     def _threads(self) -> str:
         with suppress(psutil.NoSuchProcess):
@@ -98,15 +99,16 @@ class Chaos:
             self.world.ask_for_executors()
             self.world.say(f"asked for executors, recovered in {recover(self.world).seconds} s")
 
-    def _strike(self, fault: Fault, step: Step, broken: list[str]) -> str:
+    def _strike(self, fault: Fault, step: Step, broken: list[str]) -> str | None:
         try:
             return fault.strike(self.world, step.query, random.Random(f"{step.seed} {fault.name}"))
         except AssertionError as error:
             broken.append(str(error))
             return "it broke"
-        except (Failure, LookupError) as failure:
+        except (Missed, Failure, LookupError) as why:
             # Whom it asks may be what another fault has hit.
-            return f"nothing: {failure}"
+            self.world.say(f"{fault.name} has missed: {why}")
+            return None
 
     def _uncaused(self, step: Step, faults: list[Fault], policies: list[int], since: int) -> list[str]:
         """Name what has happened that none of the faults explains."""
@@ -130,20 +132,17 @@ class Chaos:
         for what in broken:
             self.report.failed(what, len(self.report.happened), self.world.process)
 
-    def finish(self) -> dict[str, Any]:
-        """End it all, and return the result."""
+    def finish(self) -> None:
+        """End it all, and note what is found then."""
         found = final(self.world, self.windows, self.first_size)
         for what in found.broken:
             self.report.failed(what, len(self.report.happened), self.world.process, stacks=False)
-        errors = unknown_errors(self.world.process.log.read_text(errors="replace"))
-        result = self.report.result(
-            rescales={"moved": found.moves, "in_place": found.in_place},
-            rows_compared=found.rows,
-            batch_jobs=found.jobs,
-            unknown_errors=errors,
-        )
-        self.report.write(result)
-        return result
+        self.report.found = {
+            "rescales": {"moved": found.moves, "in_place": found.in_place},
+            "rows_compared": found.rows,
+            "batch_jobs": found.jobs,
+            "unknown_errors": unknown_errors(self.world.process.log.read_text(errors="replace")),
+        }
 
 
 def run(folder: Path, seed: int, steps: Iterator[Step], plan: Plan) -> dict[str, Any]:
@@ -153,10 +152,14 @@ def run(folder: Path, seed: int, steps: Iterator[Step], plan: Plan) -> dict[str,
         chaos = Chaos(made, report)
         if chaos.settle():
             for step in steps:
-                plan.met(step, chaos.step(step))
+                happened = chaos.step(step)
+                plan.met(happened.phase, happened.struck_by)
                 if not made.process.running:
                     break
-        return chaos.finish()
+        policies = made.policies() if made.process.running else []
+        chaos.finish()
+    _, living = psutil.wait_procs(policies, timeout=_END_S)
+    return report.close([*made.cluster.left_over(), *(f"policy process {policy.pid}" for policy in living)])
 
 
 def chosen(plan: Plan, faults: int) -> Iterator[Step]:

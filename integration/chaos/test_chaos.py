@@ -19,4 +19,6 @@ def test_twenty_faults_break_nothing(tmp_path: Path) -> None:
     result = run(tmp_path / "chaos", SEED, chosen(plan, FAULTS), plan)
     assert result["failures"] == []
     assert result["unknown_errors"] == {}
+    assert result["left_over"] == []
+    assert result["faults"] >= FAULTS / 2
     assert result["rows_compared"]

@@ -1,6 +1,6 @@
 """Run Spark's own test suites with the plugin on: what passes without it must pass with it.
 
-usage: python -m integration.spark_suites [--all | SUITE...] [--baseline] [--set KEY=VALUE]...
+usage: python -m integration.spark_suites [--all | SUITE...] [--baseline] [--defaults] [--set KEY=VALUE]...
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from integration.spark_suites import baseline
 from integration.spark_suites.differences import differences
 from integration.spark_suites.suite_jars import JarFailure
 from integration.spark_suites.suite_runner import NotAnsweredError, run_suite
+from spark_elastic.core.keys.key import PREFIX
+from spark_elastic.core.keys.rescaling import EXPLICIT_PARALLELISM, STATE_STORE
 from spark_elastic.jar import JarNotFoundError
 
 _STREAMING = "org.apache.spark.sql.streaming."
@@ -40,6 +42,9 @@ MORE = (
     f"{_EXECUTION}CoalesceShufflePartitionsSuite",
 )
 
+#: What a user has who sets nothing, where the suites have other settings.
+DEFAULTS = {f"{PREFIX}{key.name}": str(key.default) for key in (EXPLICIT_PARALLELISM, STATE_STORE)}
+
 
 def main() -> int:
     """Run what the command line asks for; return 1 if a test is broken, 2 if something is missing."""
@@ -47,7 +52,8 @@ def main() -> int:
     # As at Ctrl-C: what was started is to end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suites = arguments.suites or (DEFAULT + MORE if arguments.all else DEFAULT)
-    settings = dict(pair.split("=", 1) for pair in arguments.set)
+    settings = dict(DEFAULTS) if arguments.defaults else {}
+    settings |= dict(pair.split("=", 1) for pair in arguments.set)
     print(f"{'suite':<46}{'tests':>6}{'passed':>8}{'differ':>8}{'broken':>8}{'s':>6}", flush=True)
     try:
         good = [_run(suite, settings, make_baseline=arguments.baseline) for suite in suites]
@@ -97,6 +103,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="run every listed suite (about 15 minutes)")
     parser.add_argument(
         "--baseline", action="store_true", help="run without the plugin and record what passes"
+    )
+    parser.add_argument(
+        "--defaults",
+        action="store_true",
+        help="keep the plugin's own defaults, where the suites have settings that leave their numbers alone",
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="one more Spark setting"

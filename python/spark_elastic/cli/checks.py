@@ -22,7 +22,7 @@ from spark_elastic.core.keys.rescaling import MODE, PYTHON, STATE_STORE
 from spark_elastic.core.keys.resources import POLICY_FILE
 from spark_elastic.core.own_settings import own_texts, settings_of
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.demo.prerequisites import java_problem, java_version
+from spark_elastic.demo.prerequisites import java_problem, java_version, oldest_java
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.policy_file import PolicyFileError, load_policy
 from spark_elastic.runtime.custom.host import Host
@@ -66,15 +66,15 @@ def python() -> Check:
     return Check.ok("python", found)
 
 
-def java() -> Check:
-    """Check the Java that Spark would run."""
+def java(spark: str | None) -> Check:
+    """Check the Java that Spark would run, in this version."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else shutil.which("java")
     banner = ""
     if program is not None:
         with suppress(OSError):  # java_problem says that it does not run
             banner = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
-    problem = java_problem(program, banner)
+    problem = java_problem(program, banner, oldest_java(spark))
     if problem is not None:
         found, _, change = problem.partition(": ")
         return Check.fail("java", found, change)

@@ -7,16 +7,14 @@ import os
 import re
 import shutil
 import subprocess
+from importlib import metadata
 
 from spark_elastic.demo.data import generator
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.live.narrate import brief
 from spark_elastic.maven.artifacts import FetchError
 
-_OLDEST_JAVA = 17
-_JAVA_ADVICE = (
-    f"install a JRE or JDK {_OLDEST_JAVA} (Debian: apt-get install openjdk-{_OLDEST_JAVA}-jre-headless)"
-)
+_JAVA_ADVICE = "install a JRE or JDK 17 (Debian: apt-get install openjdk-17-jre-headless)"
 
 
 def problems() -> list[str]:
@@ -38,16 +36,19 @@ def java_version(banner: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def java_problem(program: str | None, banner: str) -> str | None:
+def oldest_java(spark: str | None) -> int:
+    """Return the oldest Java that a version of Spark runs on, as its documents say; None: of the newest."""
+    return 8 if spark is not None and spark.startswith("3.") else 17
+
+
+def java_problem(program: str | None, banner: str, oldest: int) -> str | None:
     """Say what is wrong with the Java at `program` that answers with `banner`, None if nothing is."""
     if program is None:
         return f"no Java found: {_JAVA_ADVICE}, or set JAVA_HOME"
     version = java_version(banner)
-    if version is None or version < _OLDEST_JAVA:
+    if version is None or version < oldest:
         what = "does not run" if version is None else f"is Java {version}"
-        return (
-            f"{program} {what}, Spark needs Java {_OLDEST_JAVA} or newer: {_JAVA_ADVICE}, then set JAVA_HOME"
-        )
+        return f"{program} {what}, Spark needs Java {oldest} or newer: {_JAVA_ADVICE}, then set JAVA_HOME"
     return None
 
 
@@ -55,13 +56,21 @@ def _java() -> str | None:
     home = os.environ.get("JAVA_HOME")
     # As Spark itself does: JAVA_HOME wins, even if it leads nowhere.
     program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    oldest = oldest_java(_spark())
     if program is None:
-        return java_problem(None, "")
+        return java_problem(None, "", oldest)
     try:
         banner = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
     except OSError:
         banner = ""
-    return java_problem(program, banner)
+    return java_problem(program, banner, oldest)
+
+
+def _spark() -> str | None:
+    try:
+        return metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _pyspark() -> str | None:

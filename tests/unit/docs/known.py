@@ -29,6 +29,7 @@ _NO_INDEX = NotRun("installs the released wheel; the tests run the checkout's ow
 _BENCH = "measures for minutes to hours"
 
 KNOWN: dict[str, RunBy | NotRun] = {
+    r"spark-elastic doctor --live": RunBy("tests/unit/cli/test_doctor_live.py", '"--live"'),
     r"spark-elastic doctor": RunBy(_GETTING_STARTED, "spark-elastic doctor"),
     r"spark-elastic conf --format defaults": RunBy(_GETTING_STARTED, "spark-elastic conf --format defaults"),
     r"spark-elastic conf --mode reactive": RunBy(_GETTING_STARTED, "spark-elastic conf --mode reactive"),

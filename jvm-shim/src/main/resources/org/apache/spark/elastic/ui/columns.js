@@ -84,8 +84,8 @@ function rescaleRecord(one) {
     ["Partitions", change(one.partitionsBefore, one.partitionsAfter)],
     ["Slots", change(one.slotsBefore, one.slotsAfter)],
     ["Kept from running", duration(one.pausedMs)],
-    ["New executors in use after", one.inForce === null ? null : duration(one.inForce - one.started)],
-    ["Of that, warming up", one.warmUpMs === null ? null : duration(one.warmUpMs)],
+    ["New executors in use after", one.inForce ? duration(one.inForce - one.started) : null],
+    ["Of that, warming up", one.warmUpMs ? duration(one.warmUpMs) : null],
     ["Bounds", `number ${number(one.requirements)}, attempt ${number(one.attempt)} with them`],
   ]);
   return h(

@@ -83,14 +83,14 @@ def test_files_are_read_on_all_executors(executors: Executors, jvm: Driver, tmp_
         eventually(lambda: shown(executors, query)[1][-3:] == said, "its sources follow the slots")
         # Later than that there may be a micro-batch between two jobs of the warm-up.
         eventually(lambda: warm(jvm, since) == {"1", "2"}, "both are warm")
-        assert newest_rescale(executors, query)["inForce"] is None
+        assert newest_rescale(executors, query)["executorsUsed"] is None
         before = executors.tasks()
         assert read_in() == 3
         after = executors.tasks()
         assert all(after[executor] > before[executor] for executor in after), (before, after)
-        eventually(lambda: newest_rescale(executors, query)["inForce"], "the new ones are in use")
+        eventually(lambda: newest_rescale(executors, query)["executorsUsed"], "the new ones are in use")
         record = newest_rescale(executors, query)
-        assert record["started"] < record["inForce"]
+        assert record["started"] < record["executorsUsed"]
         assert record["warmUpMs"] > 0
         executors.kill()
         eventually(lambda: shown(executors, query)[1][-4:] == [*said, "sources_follow"], "also when they go")

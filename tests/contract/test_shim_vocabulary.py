@@ -14,6 +14,7 @@ from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.event_types import EVENT_TYPES
 from spark_elastic.core.source_read import SourceRead
 from spark_elastic.core.stage_work import StageWork
+from spark_elastic.core.task_events import NewExecutor
 
 CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
 
@@ -39,6 +40,7 @@ PARTS = (
     events.QueryInfo,
     events.OffsetsBehind,
     SourceRead,
+    NewExecutor,
     StageWork,
     BatchStage,
     actions.SourceBounds,

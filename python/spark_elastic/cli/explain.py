@@ -142,10 +142,11 @@ def _outcome(rescale: Json) -> str:
 
 
 def _use(rescale: Json) -> str:
-    if rescale["inForce"] is None:
+    used, warm_up_ms = rescale["executorsUsed"], rescale["warmUpMs"]
+    if used is None:
         return ""
-    warm = "" if rescale["warmUpMs"] is None else f", warmed up for {duration(rescale['warmUpMs'])}"
-    return f"; its new executors had tasks after {duration(rescale['inForce'] - rescale['started'])}{warm}"
+    warm = "" if warm_up_ms is None else f", warmed up for {duration(warm_up_ms)}"
+    return f"; its new executors had tasks after {duration(used - rescale['started'])}{warm}"
 
 
 def _explain_stages(found: Json, as_json: bool) -> None:

@@ -57,11 +57,11 @@ def _rescales(name: str, rescales: Sequence[Json]) -> Table:
     table.add_column("no.", justify="right")
     for column in ("began", "cause", "outcome"):
         table.add_column(column)
-    for column in ("slots", "partitions", "took", "paused", "in force after"):
+    for column in ("slots", "partitions", "took", "paused", "executors used after"):
         table.add_column(column, justify="right")
     for rescale in rescales:
         reason = "" if rescale["reason"] in (None, "succeeded") else f" ({rescale['reason']})"
-        ended = rescale["ended"]
+        ended, used = rescale["ended"], rescale["executorsUsed"]
         table.add_row(
             str(rescale["number"]),
             clock(rescale["started"]),
@@ -71,7 +71,7 @@ def _rescales(name: str, rescales: Sequence[Json]) -> Table:
             change(rescale["partitionsBefore"], rescale["partitionsAfter"]),
             "–" if ended is None else duration(ended - rescale["started"]),
             duration(rescale["pausedMs"]),
-            "–" if rescale["inForce"] is None else duration(rescale["inForce"] - rescale["started"]),
+            "–" if used is None else duration(used - rescale["started"]),
         )
     return table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_elastic.core import events as ev
 from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.policies.ask import PolicyAnswered
-from spark_elastic.core.task_events import ExecutorUsed, StageCompleted
+from spark_elastic.core.task_events import ExecutorsUsed, StageCompleted
 
 EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.Snapshot,
@@ -22,7 +22,7 @@ EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.QueryFailed,
     ev.QueryTerminated,
     StageCompleted,
-    ExecutorUsed,
+    ExecutorsUsed,
     BatchStages,
     ev.ActionDone,
     ev.ActionFailed,

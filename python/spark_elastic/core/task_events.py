@@ -30,13 +30,20 @@ class StageCompleted(TaskEvent):
 
 
 @frozen(kw_only=True)
-class ExecutorUsed(TaskEvent):
-    """The first task of a query's micro-batches on an executor that has joined was `launched` (epoch ms).
+class NewExecutor:
+    """Describe an executor that has `joined`, and on which a query's first task was `launched` (epoch ms).
 
-    `warm_up_ms` is what the executor's warm-up took before that, None: it had none, or it was not over. Of
-    several such executors of a query, the sender may tell of the last one only.
+    `warm_up_ms` is what its warm-up took, None: it had none by then that was over and had succeeded.
     """
 
     executor: str
+    joined: int
     launched: int
     warm_up_ms: int | None = None
+
+
+@frozen(kw_only=True)
+class ExecutorsUsed(TaskEvent):
+    """Executors that have joined have begun with micro-batches of a query."""
+
+    executors: tuple[NewExecutor, ...]

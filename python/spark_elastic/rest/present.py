@@ -172,7 +172,7 @@ def rescale(record: RescaleRecord) -> Json:
         "partitionsBefore": record.partitions_before,
         "partitionsAfter": record.partitions_after,
         "pausedMs": record.paused_ms,
-        "inForce": record.in_force,
+        "executorsUsed": record.executors_used,
         "warmUpMs": record.warm_up_ms,
         "states": [
             {"state": stay.state, "entered": stay.entered, "left": stay.left} for stay in record.stays

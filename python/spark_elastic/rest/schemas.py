@@ -269,9 +269,9 @@ SCHEMAS: dict[str, Schema] = {
         partitionsBefore=_or_null(_COUNT),
         partitionsAfter=_or_null(_COUNT),
         pausedMs=_said(_MS, "Milliseconds for which the query did not run."),
-        inForce=_said(
+        executorsUsed=_said(
             _or_null(TIME),
-            "When the last executor that joined for it began with a micro-batch; null: none has.",
+            "When the last executor that joined meanwhile had its first task; null: none is known.",
         ),
         warmUpMs=_said(_or_null(_MS), "The longest that one of these was warmed up for before that."),
         states=_list(_object(state=_STATE, entered=TIME, left=_or_null(TIME))),

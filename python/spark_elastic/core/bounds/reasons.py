@@ -72,8 +72,8 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
     ),
     "files_stay_whole": Reason(
         "nothing_to_do",
-        "Files of {stuck} cannot be split, as is so with gzip, and each is read in one task: slots beyond "
-        "that stay empty. More and smaller files would help, or a format that can be split.",
+        "Files of {stuck} cannot be split, as is so with gzip, and each is read in one task: other slots "
+        "read nothing. More and smaller files would help, or a format that can be split.",
         once=True,
     ),
 }

@@ -17,7 +17,7 @@ from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.query.step import Step
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.task_events import ExecutorUsed, StageCompleted
+from spark_elastic.core.task_events import ExecutorsUsed, StageCompleted
 from spark_elastic.core.turn import Turn
 
 _WITH_A_SHARE = (inner.Begun, inner.SlotsChanged, inner.BoundsChanged)
@@ -79,8 +79,8 @@ class QueryMachine:
             record.shuffles.stage_read_shuffle()
             record.measurements.add_stage(event)  # nothing follows from it before its micro-batch is through
             return
-        if isinstance(event, ExecutorUsed):
-            record.history.used(event.launched, event.warm_up_ms)
+        if isinstance(event, ExecutorsUsed):
+            record.history.used(event.executors)
             return
         if isinstance(event, inner.SlotsChanged) and record.state.lets_pass(record, turn):
             record.known_share = record.share

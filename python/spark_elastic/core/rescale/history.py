@@ -7,12 +7,13 @@ the one that is open, which begins anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.query.transitions import EXECUTING, STOP_WITH_SAVEPOINT
+from spark_elastic.core.task_events import NewExecutor
 
 Cause = Literal[
     "initial_schedule",
@@ -63,8 +64,8 @@ class RescaleRecord:
 
     `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
     `ran_until` is up to when the query went on while it was to be rescaled, None if that is not known.
-    `in_force` is when the last of the executors that joined for it began with a micro-batch of the query,
-    None if none has; `warm_up_ms` is the longest that one of them was warmed up for before that.
+    `executors_used` is when the last of the executors that joined meanwhile had its first task of the query,
+    None if none has had any; `warm_up_ms` is the longest that one of them was warmed up for before that.
     """
 
     number: int
@@ -80,7 +81,7 @@ class RescaleRecord:
     reason: TerminatedReason | None = None
     stays: tuple[Stay, ...] = ()
     ran_until: int | None = None
-    in_force: int | None = None
+    executors_used: int | None = None
     warm_up_ms: int | None = None
 
     @property
@@ -162,19 +163,23 @@ class History:
         if record is not None:
             record.ran_until = at
 
-    def used(self, at: int, warm_up_ms: int | None) -> None:
-        """Note that an executor that has joined began with the query, for the newest rescale if it is one.
+    def used(self, executors: Iterable[NewExecutor]) -> None:
+        """Note since when executors are used, in the record during which each has joined.
 
-        A query can be told to use it before it does, so the record may be closed by then.
+        Whoever looks at a record that is over keeps what was there: another one takes its place.
         """
-        record = self.records[0] if self.records else None
-        if record is None or record.cause == "initial_schedule" or record.status in ("failed", "ignored"):
-            return
-        if at < record.started:
-            return
-        record.in_force = max(at, record.in_force or at)
-        if warm_up_ms is not None:
-            record.warm_up_ms = max(warm_up_ms, record.warm_up_ms or 0)
+        for new in executors:
+            place = next((n for n, one in enumerate(self.records) if one.started <= new.joined), None)
+            if place is None:
+                continue
+            record = self.records[place]
+            if record.cause == "initial_schedule" or (record.ended or new.joined) < new.joined:
+                continue
+            self.records[place] = evolve(
+                record,
+                executors_used=max(new.launched, record.executors_used or 0),
+                warm_up_ms=max(new.warm_up_ms or 0, record.warm_up_ms or 0) or None,
+            )
 
     def close(
         self,

@@ -29,7 +29,7 @@ from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionE
 from spark_elastic.core.query.waiting_for_resources import WaitingForResources
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.task_events import ExecutorUsed, StageCompleted
+from spark_elastic.core.task_events import ExecutorsUsed, NewExecutor, StageCompleted
 from tests.unit.core.builder import STATEFUL, Scene, reasons, snapshot
 from tests.unit.core.query.reached import creating, executing, restarting, waiting
 
@@ -150,7 +150,7 @@ def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
         ev.CancelRequested: {"query": "counts", "by": "somebody"},
         ev.RequirementsRequested: {"query": "counts", "bounds": {"shuffle": (1, 4)}, "by": "somebody"},
         ev.RequirementsDropped: {"query": "counts", "by": "somebody"},
-        ExecutorUsed: {"query": "counts", "executor": "0", "launched": 1},
+        ExecutorsUsed: {"query": "counts", "executors": (NewExecutor(executor="0", joined=0, launched=1),)},
         StageCompleted: {"query": "counts", "batch": 1, "tasks": 2, "duration_ms": 40},
         BatchStages: {"stages": (BatchStage(stage=1, tasks=200),)},
         ev.ActionDone: {"action": order, "query": "counts", "took_ms": 1},
@@ -185,7 +185,7 @@ OUTCOMES: dict[type[ev.Event], str] = {
     ev.RequirementsRequested:   "W C E S R A N F",
     ev.RequirementsDropped:     "W C E S R A N F",
     StageCompleted:          "W C E S R A N F",
-    ExecutorUsed:               "W C E S R A N F",
+    ExecutorsUsed:              "W C E S R A N F",
     BatchStages:                "W C E S R A N F",
     ev.ActionDone:              "W C E S E A N F",
     ev.ActionFailed:            "W C E E E A N F",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.rescale.history import Cause, History, Stay, TerminatedReason
+from spark_elastic.core.rescale.history import Cause, History, Stay
+from spark_elastic.core.task_events import NewExecutor
 
 
 def test_causes_that_come_up_meanwhile_join_the_open_record() -> None:
@@ -57,32 +58,26 @@ def test_the_stays_tell_where_the_time_went() -> None:
     ]
 
 
-def test_the_last_new_executor_that_begins_puts_a_rescale_in_force() -> None:
-    history = History(limit=2)
-    history.open("new_resources", state="Executing", at=10)
-    history.used(20, None)
-    history.close("succeeded", at=30)
-    history.used(50, 9)
-    history.used(40, 12)
-    (record,) = history.records
-    assert (record.in_force, record.warm_up_ms) == (50, 12)
+def new(joined: int, launched: int, warm_up_ms: int | None = None) -> NewExecutor:
+    return NewExecutor(executor="1", joined=joined, launched=launched, warm_up_ms=warm_up_ms)
 
 
-@pytest.mark.parametrize("reason", ["exception_occurred", "no_resources_or_parallelisms_change"])
-def test_an_executor_counts_for_no_rescale_that_came_to_nothing(reason: TerminatedReason) -> None:
-    history = History(limit=2)
-    history.used(5, 1)
-    history.open("new_resources", state="Executing", at=10)
-    history.close(reason, at=20)
-    history.used(30, 1)
-    assert history.records[0].in_force is None
+def test_new_executors_count_for_the_rescale_during_which_they_have_joined() -> None:
+    history = History(limit=4)
+    for started, ended in ((10, 20), (30, 40)):
+        history.open("new_resources", state="Executing", at=started)
+        history.close("succeeded", at=ended)
+    history.open("update_requirement", state="Executing", at=50)
+    history.used([new(30, 80, 9), new(40, 70, 12), new(10, 60), new(55, 90)])
+    found = [(record.started, record.executors_used, record.warm_up_ms) for record in history.records]
+    assert found == [(50, 90, None), (30, 80, 12), (10, 60, None)]
 
 
-def test_an_executor_counts_neither_for_the_first_start_nor_for_what_began_later() -> None:
-    history = History(limit=2)
+def test_executors_that_joined_at_another_time_or_for_the_first_start_count_for_none() -> None:
+    history = History(limit=4)
     history.open("initial_schedule", state="CreatingExecutionGraph", at=10)
-    history.used(20, 1)
-    history.close("succeeded", at=30)
-    history.open("new_resources", state="Executing", at=40)
-    history.used(35, 1)
-    assert [record.in_force for record in history.records] == [None, None]
+    history.close("succeeded", at=20)
+    history.open("new_resources", state="Executing", at=30)
+    history.close("succeeded", at=40)
+    history.used([new(5, 50), new(15, 50), new(25, 50), new(45, 50)])
+    assert [record.executors_used for record in history.records] == [None, None]

@@ -13,7 +13,7 @@ from spark_elastic.core.events import (
     ExecutorUnexcluded,
     QueryStarted,
 )
-from spark_elastic.core.task_events import ExecutorUsed
+from spark_elastic.core.task_events import ExecutorsUsed, NewExecutor
 from tests.unit.core.builder import STATELESS, Scene, Stage, decisions, only, orders, reasons
 
 
@@ -178,14 +178,16 @@ class TestMove:
         assert (newest.ran_until, newest.status) == (scene.now - 900, "completed")
         assert newest.paused_ms == 900
 
-    def test_it_is_in_force_when_the_new_executor_has_a_task(self, scene: Scene) -> None:
+    def test_its_record_says_when_the_new_executor_had_a_task(self, scene: Scene) -> None:
         rescaling(scene)
         scene.now += 100
         scene.rescaled(took_ms=50)
-        used = scene.send(ExecutorUsed, query="counts", executor="1", launched=scene.now, warm_up_ms=70)
-        assert used == ()
+        seen = scene.query().history[0]
+        new = NewExecutor(executor="1", joined=seen.started, launched=scene.now, warm_up_ms=70)
+        assert scene.send(ExecutorsUsed, query="counts", executors=(new,)) == ()
         newest = scene.query().history[0]
-        assert (newest.in_force, newest.warm_up_ms) == (scene.now, 70)
+        assert (newest.executors_used, newest.warm_up_ms) == (scene.now, 70)
+        assert seen.executors_used is None  # whoever has looked keeps what there was
 
     def test_a_change_in_the_cooldown_waits_for_its_end(self, scene: Scene) -> None:
         scene.start(2)

@@ -52,11 +52,11 @@ private[spark] final class ClusterListener(
 
   def add(executor: ExecutorInfo): Unit = {
     val isExcluded = excludedNodes.synchronized(excludedNodes(executor.host))
-    first.joined(executor.executor)
     if (usable.nonEmpty && !isExcluded) joined(executor) // before the policy, whose answer may have to wait for it
     events.record(ExecutorAdded(executor.executor, executor.host, executor.cores)) {
       book(executor.executor) = executor
     }
+    first.joined(executor.executor) // no earlier than the event says
     if (isExcluded) exclude(executor.executor, s"its host ${executor.host} is excluded")
   }
 
@@ -111,11 +111,8 @@ private[spark] final class ClusterListener(
     Option(properties.getProperty(SparkContext.SPARK_JOB_DESCRIPTION)).exists(_.startsWith("spark-elastic: "))
 
   override def onTaskStart(started: SparkListenerTaskStart): Unit =
-    for {
-      stage <- running.get(started.stageId)
-      task = started.taskInfo
-      used <- first.launched(task.executorId, stage.query, task.launchTime)
-    } events.offer(used)
+    for (stage <- running.get(started.stageId))
+      first.launched(started.taskInfo.executorId, stage.query, started.taskInfo.launchTime)
 
   override def onTaskEnd(ended: SparkListenerTaskEnd): Unit =
     for {
@@ -125,8 +122,10 @@ private[spark] final class ClusterListener(
 
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = {
     val stage = completed.stageInfo
+    val known = running.remove(stage.stageId)
+    known.flatMap(of => first.take(of.query)).foreach(events.offer)
     for {
-      of <- running.remove(stage.stageId) if of.readsShuffle
+      of <- known if of.readsShuffle
       from <- stage.submissionTime
       to <- stage.completionTime if stage.failureReason.isEmpty
     } events.offer(StageCompleted(of.query, of.batch, stage.numTasks, to - from, of.work))

@@ -68,8 +68,10 @@ private[spark] case class ExecutorRemoved(executor: String, reason: String) exte
 private[spark] case class ExecutorExcluded(executor: String, reason: String) extends Event
 private[spark] case class ExecutorUnexcluded(executor: String) extends Event
 private[spark] case class ExecutorUsage(executor: String, cachedBytes: Long, shuffleBytes: Long) extends Event
-private[spark] case class ExecutorUsed(query: String, executor: String, launched: Long, warmUpMs: Option[Long])
-    extends Event
+
+/** An executor that has joined, and when the first task of a query was launched on it (epoch ms). */
+private[spark] case class NewExecutor(executor: String, joined: Long, launched: Long, warmUpMs: Option[Long])
+private[spark] case class ExecutorsUsed(query: String, executors: Seq[NewExecutor]) extends Event
 private[spark] case class ExecutorDecommissioning(executor: String, reason: String) extends Event
 
 private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event

@@ -58,7 +58,7 @@ private[spark] final class EventStream {
     }
     val first = firstLazy.isEmpty
     event match {
-      case _: QueryProgress | _: StageCompleted | _: BatchStages | _: ExecutorUsage | _: ExecutorUsed =>
+      case _: QueryProgress | _: StageCompleted | _: BatchStages | _: ExecutorUsage | _: ExecutorsUsed =>
         if (first) firstLazy = Some(System.nanoTime())
       case _ => urgent = true
     }
@@ -81,11 +81,6 @@ private[spark] final class EventStream {
       case s: StageCompleted =>
         entries.lastIndexWhere(_.event match {
           case t: StageCompleted => t.copy(durationMs = s.durationMs, work = s.work) == s
-          case _ => false
-        })
-      case u: ExecutorUsed =>
-        entries.lastIndexWhere(_.event match {
-          case v: ExecutorUsed => v.query == u.query
           case _ => false
         })
       case _: BatchStages => entries.lastIndexWhere(_.event.isInstanceOf[BatchStages])

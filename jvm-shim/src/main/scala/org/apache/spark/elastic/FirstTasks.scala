@@ -3,16 +3,17 @@ package org.apache.spark.elastic
 import scala.collection.mutable
 
 /**
- * When executors that have joined begin to work for queries. One that has not within ten minutes is forgotten, so that
- * executors that stay for months remember no queries.
+ * When executors that have joined begin to work for queries. Ten minutes after it has joined nothing more is noted of an
+ * executor, so that those that stay for months remember no queries.
  */
 private[spark] final class FirstTasks {
   import FirstTasks._
 
   private val newcomers = mutable.HashMap.empty[String, Newcomer]
+  private val found = mutable.HashMap.empty[String, Vector[NewExecutor]] // by query
 
   def joined(executor: String): Unit = synchronized {
-    newcomers(executor) = new Newcomer(System.nanoTime())
+    newcomers.getOrElseUpdate(executor, new Newcomer)
   }
 
   def removed(executor: String): Unit = synchronized(newcomers.remove(executor))
@@ -22,21 +23,26 @@ private[spark] final class FirstTasks {
     newcomers.get(executor).foreach(_.warmUpMs = Some(ms))
   }
 
-  /** A task of a query was launched (epoch ms); says so if it is the first one of that query on a newcomer. */
-  def launched(executor: String, query: String, at: Long): Option[ExecutorUsed] = synchronized {
-    newcomers.get(executor).flatMap { newcomer =>
-      if (System.nanoTime() - newcomer.since >= NewNs) {
-        newcomers.remove(executor)
-        None
-      } else Option.when(newcomer.queries.add(query))(ExecutorUsed(query, executor, at, newcomer.warmUpMs))
+  /** A task of a query was launched (epoch ms): if it is the first one of that query on a newcomer, that is noted. */
+  def launched(executor: String, query: String, at: Long): Unit = synchronized {
+    newcomers.get(executor).foreach { newcomer =>
+      if (at - newcomer.joined > NewMs) newcomers.remove(executor)
+      else if (newcomer.queries.add(query)) {
+        val used = NewExecutor(executor, newcomer.joined, at, newcomer.warmUpMs)
+        found(query) = found.getOrElse(query, Vector.empty) :+ used
+      }
     }
   }
+
+  /** What was noted of a query since it was taken. */
+  def take(query: String): Option[ExecutorsUsed] = synchronized(found.remove(query).map(ExecutorsUsed(query, _)))
 }
 
 private object FirstTasks {
-  private val NewNs = 600L * 1000000000L
+  private val NewMs = 600000L
 
-  private final class Newcomer(val since: Long) {
+  private final class Newcomer {
+    val joined: Long = System.currentTimeMillis()
     val queries = mutable.HashSet.empty[String]
     var warmUpMs = Option.empty[Long]
   }

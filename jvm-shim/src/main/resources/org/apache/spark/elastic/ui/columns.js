@@ -84,7 +84,7 @@ function rescaleRecord(one) {
     ["Partitions", change(one.partitionsBefore, one.partitionsAfter)],
     ["Slots", change(one.slotsBefore, one.slotsAfter)],
     ["Kept from running", duration(one.pausedMs)],
-    ["New executors in use after", one.inForce ? duration(one.inForce - one.started) : null],
+    ["New executors in use after", one.executorsUsed ? duration(one.executorsUsed - one.started) : null],
     ["Of that, warming up", one.warmUpMs ? duration(one.warmUpMs) : null],
     ["Bounds", `number ${number(one.requirements)}, attempt ${number(one.attempt)} with them`],
   ]);

@@ -16,8 +16,6 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       // Spark forgets where stores are open, and spreads the next tasks evenly. Accepted race: if an executor's maintenance
       // finds a store inactive in the very moment in which its task takes it, that task fails, and Spark repeats it.
       execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
-      val context = execution.sparkSession.sparkContext
-      context.setJobDescription(s"spark-elastic: query ${execution.id} is moved to $partitions partitions")
       state.repartition(query.partitions, partitions)
       query.use(partitions)
       resume(newSources = false)

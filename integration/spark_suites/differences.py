@@ -26,14 +26,6 @@ _IGNORING: Mapping[str, Differences] = {
         f"{_COALESCED} - state format version 2": _OWN_NUMBER,
         "SPARK-35896: metrics in StateOperatorProgress are output correctly": _OWN_NUMBER,
     },
-    f"{_STREAMING}StreamingInnerJoinWithVCFSuite": {
-        f"{test} (with changelog checkpointing = {on}) (with virtual column family joins)": _OWN_NUMBER
-        for test in (
-            "SPARK-35896: metrics in StateOperatorProgress are output correctly",
-            "streaming join should require StatefulOpClusteredDistribution from children",
-        )
-        for on in ("false", "true")
-    },
     f"{_STREAMING}StreamingDeduplicationSuite": {
         "Partition key extraction - Dedupe": "asserts one key of state for each partition that it has set",
     },
@@ -57,6 +49,29 @@ _IGNORING: Mapping[str, Differences] = {
 }
 
 
+_COMMITS_TAKEN_AWAY = "takes commits away, in which format 2 names the state; plain Spark with it fails, too"
+_OTHER_MESSAGE = "asserts the message of format 1; plain Spark with format 2 has another"
+
+#: With `spark.elastic.stateStore` rescalable, too: new queries have RocksDB and checkpoint format 2.
+_RESCALABLE: Mapping[str, Differences] = {
+    f"{_STREAMING}StreamingQuerySuite": {
+        "SPARK-53942: changing the number of stateful shuffle partitions via config": _OWN_NUMBER,
+    },
+    f"{_STREAMING}StreamingAggregationSuite": {
+        f"prune results by {what}, complete mode - state format version {version}": _COMMITS_TAKEN_AWAY
+        for what in ("current_date", "current_time or localtimestamp")
+        for version in (1, 2)
+    },
+    "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSinkSuite": {
+        f"StateStore commit validation with {what}": _OTHER_MESSAGE
+        for what in (
+            "AvailableNow trigger",
+            "multiple swallowed exceptions",
+            "swallowed exceptions in foreachBatch",
+        )
+    },
+}
+
 _STOPPED_AT_ANY_POINT = (
     "stops a query right after a trigger; where that trigger's offsets were logged already, its batch fails"
     " at the next start before the test expects it (9 of 36 runs did, with the plugin and without)"
@@ -74,5 +89,9 @@ BY_CHANCE: Mapping[str, Differences] = {
 
 def differences(suite: str, settings: Mapping[str, str]) -> Differences:
     """Return the tests of a suite that may fail with the plugin and these settings, and why."""
-    ignoring = settings.get("spark.elastic.explicitParallelism") == "ignore"
-    return _IGNORING.get(suite, {}) if ignoring else {}
+    found: Differences = {}
+    if settings.get("spark.elastic.explicitParallelism") == "ignore":
+        found |= _IGNORING.get(suite, {})
+    if settings.get("spark.elastic.stateStore") == "rescalable":
+        found |= _RESCALABLE.get(suite, {})
+    return found

@@ -64,6 +64,10 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   private def isChosen: Boolean =
     (SQLConf.STATE_STORE_PROVIDER_CLASS.key +: CheckpointFormat.Key.toSeq).exists(asked.contains)
 
+  /** With format 2 a micro-batch has to run all partitions of its state. Spark checks that, unless it is told not to. */
+  private def mayRunParts: Boolean =
+    !asked.getConfString("spark.sql.streaming.stateStore.commitValidation.enabled", "true").toBoolean
+
   def facts(found: Option[CheckpointFacts]): QueryFacts = {
     val (trigger, triggerMs) = execution.trigger match {
       case ProcessingTimeTrigger(ms) => "processing_time" -> ms
@@ -82,7 +86,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       triggerMs = triggerMs,
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
-      providerChosen = isChosen || Connect.runsBatchesElsewhere(execution),
+      providerChosen = isChosen || mayRunParts || Connect.runsBatchesElsewhere(execution),
       provider = provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
       checkpointFormat = found.fold(CheckpointFormat.asked(asked))(_.format),
       checkpointPartitions = found.map(_.partitions),

@@ -74,12 +74,14 @@ private[elastic] object ScanRule {
  * @param tasks how many tasks are to read; none: as Spark has split the files
  */
 private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Long, tasks: SplitSize => Option[Int])
-    extends CopiedScan(scan) {
+    extends CopiedScan(scan)
+    with LimitedByFiles {
   // What `scan` does on the way is shown as done here.
   override lazy val driverMetrics: Map[String, SQLMetric] = scan.driverMetrics
 
-  /** Whether there are fewer files than tasks to read them, and none can be split; known once it has run. */
-  @volatile var isLimited = false
+  @volatile private var fewFiles = false
+
+  override def isLimited: Boolean = fewFiles
 
   override lazy val inputRDD: RDD[InternalRow] = scan.inputRDD match {
     case planned: FileScanRDD => UnlessItFails[RDD[InternalRow]](planned)(sharedOut(planned))
@@ -100,7 +102,7 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
       val most = Option.when(!inputs.exists(_.canBeSplit))(inputs.length)
       val question = SplitSize(name, bytes, before, most, opening, conf.filesMaxPartitionBytes)
       tasks(question).foreach { number =>
-        isLimited = most.exists(_ < number)
+        fewFiles = most.exists(_ < number)
         SharedOutScan.partitions.set(planned, FileShares.of(inputs, number, opening))
       }
       planned

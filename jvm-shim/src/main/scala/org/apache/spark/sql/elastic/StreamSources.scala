@@ -73,7 +73,7 @@ private[elastic] object StreamSources extends Logging {
   }
 
   private def areLimited(leaf: SparkPlan): Boolean = leaf match {
-    case files: SharedOutScan => files.isLimited
+    case files: LimitedByFiles => files.isLimited
     case _ => false
   }
 
@@ -87,4 +87,11 @@ private[elastic] object StreamSources extends Logging {
     }
     Option.when(read.nonEmpty)(read.map(_.getNumPartitions).sum)
   }
+}
+
+/** A scan whose tasks may be as many as there are files. Streams go on without the scans that have it. */
+private[elastic] trait LimitedByFiles {
+
+  /** Whether there are fewer files than tasks to read them, and none can be split; known once it has run. */
+  def isLimited: Boolean
 }

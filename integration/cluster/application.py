@@ -31,6 +31,15 @@ PART_INTERVAL_S = 1.0
 IN_FORCE_S = 180.0
 END_S = 120.0
 
+DECLARED_AT_ONCE = {
+    "spark.executor.cores": "2",
+    "spark.elastic.schedulerMode": "adaptive",
+    "spark.elastic.slotIdleTimeout": "1h",
+    "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+    "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
+}
+"""Settings with which declared bounds count at once, and no executor is given back during a test."""
+
 
 @frozen
 class Source:

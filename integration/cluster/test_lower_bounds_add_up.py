@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.cluster.application import Application, application, now
+from integration.cluster.application import DECLARED_AT_ONCE, Application, application, now
 from integration.cluster.queries import start_enrichment, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -22,17 +22,12 @@ QUERIES = ("enrichment", "totals")
 def app(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    conf = {
-        "spark.executor.cores": "2",
-        "spark.elastic.schedulerMode": "adaptive",
-        "spark.elastic.slotIdleTimeout": "1h",
-        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-        "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-    }
     bounds = {
         f"spark.elastic.query.{name}.{end}": "2" for name in QUERIES for end in ("lowerBound", "upperBound")
     }
-    with application(master, jvm, tables, tmp_path_factory.mktemp("add_up"), {**conf, **bounds}) as running:
+    with application(
+        master, jvm, tables, tmp_path_factory.mktemp("add_up"), {**DECLARED_AT_ONCE, **bounds}
+    ) as running:
         yield running
 
 

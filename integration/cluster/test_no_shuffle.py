@@ -36,19 +36,21 @@ def executors(master: Cluster, jvm: Driver) -> Iterator[Executors]:
         yield found
 
 
-def shown(executors: Executors, query: StreamingQuery) -> tuple[Any, list[str]]:
-    """Return the query as the API has it, and the reasons of its decisions, the first one first."""
+def api(executors: Executors) -> Client:
     url = executors.spark.sparkContext.uiWebUrl
     assert url is not None
-    api = Client(url, "/elastic/api/v1")
-    decisions = api.get(f"/decisions?query={query.id}").json["decisions"]
-    return api.get(f"/queries/{query.id}").json, [decision["reason"] for decision in reversed(decisions)]
+    return Client(url, "/elastic/api/v1")
+
+
+def shown(executors: Executors, query: StreamingQuery) -> tuple[Any, list[str]]:
+    """Return the query as the API has it, and the reasons of its decisions, the first one first."""
+    told = api(executors)
+    decisions = told.get(f"/decisions?query={query.id}").json["decisions"]
+    return told.get(f"/queries/{query.id}").json, [decision["reason"] for decision in reversed(decisions)]
 
 
 def newest_rescale(executors: Executors, query: StreamingQuery) -> Any:
-    url = executors.spark.sparkContext.uiWebUrl
-    assert url is not None
-    return Client(url, "/elastic/api/v1").get(f"/queries/{query.id}/rescales").json["rescales"][0]
+    return api(executors).get(f"/queries/{query.id}/rescales").json["rescales"][0]
 
 
 def warm(jvm: Driver, since: int) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.cluster.application import Application, application, now
+from integration.cluster.application import DECLARED_AT_ONCE, Application, application, now
 from integration.cluster.queries import start_enrichment, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -37,20 +37,13 @@ DECLARED: dict[str, dict[str, int | str]] = {
 def running(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    conf = {
-        "spark.executor.cores": "2",
-        "spark.elastic.schedulerMode": "adaptive",
-        "spark.elastic.slotIdleTimeout": "1h",
-        "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-        "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-    }
     declared = {
         f"spark.elastic.query.{name}.{key}": str(value)
         for name, wanted in DECLARED.items()
         for key, value in wanted.items()
     }
     folder = tmp_path_factory.mktemp("priority_weight_groups")
-    with application(master, jvm, tables, folder, {**conf, **declared}) as started:
+    with application(master, jvm, tables, folder, {**DECLARED_AT_ONCE, **declared}) as started:
         started.feed.start()
         yield started
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -25,6 +26,8 @@ from spark_elastic.runtime.custom.pipe import OutOfTime, Pipe, PipeClosed
 _BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from spark_elastic.runtime.custom.child import main; main()"
 _END_S = 2.0
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class NoAnswer(Exception):
@@ -123,20 +126,15 @@ class Worker:
     def _answer(self, question: AskPolicy) -> PolicyAnswered:
         if self._running is None:
             self._running = self._begun()
-        deadline = time.monotonic() + self._limits.answer_s
-        try:
-            self._running.pipe.send(pickle.dumps(question.view), deadline)
-            answer = protocol.decode(self._running.pipe.receive(deadline))
-            return self._checked(answer, question)
-        except OutOfTime:
-            self._end()
-            limit = duration(self._limits.answer_s * 1_000)
-            raise NoAnswer(f"it has not answered within {limit}, and its process was ended") from None
-        except PipeClosed:
-            raise NoAnswer(f"its process ended{self._exit()}") from None
-        except protocol.Nonsense:
-            self._end()
-            raise NoAnswer("its process wrote something else where its answer was to be") from None
+        answer = self._exchanged(
+            self._running,
+            question.view,
+            protocol.decode,
+            self._limits.answer_s,
+            late=lambda limit: f"it has not answered within {limit}, and its process was ended",
+            who="its process",
+        )
+        return self._checked(answer, question)
 
     def _checked(self, answer: PolicyAnswered, question: AskPolicy) -> PolicyAnswered:
         """Check once more what the process of the policy has let through: its code could be changed there."""
@@ -149,23 +147,43 @@ class Worker:
 
     def _begun(self) -> Running:
         running = self._running = _start()
-        deadline = time.monotonic() + self._limits.begin_s
-        try:
-            running.pipe.send(pickle.dumps(self._begin), deadline)
-            problem = protocol.decode_begun(running.pipe.receive(deadline))
-        except OutOfTime:
-            self._end()
-            limit = duration(self._limits.begin_s * 1_000)
-            raise NoAnswer(f"the policy {self._begin.policy} was not there within {limit}") from None
-        except PipeClosed:
-            raise NoAnswer(f"the process of the policy {self._begin.policy} ended{self._exit()}") from None
-        except protocol.Nonsense:
-            self._end()
-            raise NoAnswer("its process wrote something else where its answer was to be") from None
+        name = self._begin.policy
+        problem = self._exchanged(
+            running,
+            self._begin,
+            protocol.decode_begun,
+            self._limits.begin_s,
+            late=lambda limit: f"the policy {name} was not there within {limit}",
+            who=f"the process of the policy {name}",
+        )
         if problem is not None:
             self._end()
             raise NoAnswer(problem)
         return running
+
+    def _exchanged(
+        self,
+        running: Running,
+        sent: object,
+        read: Callable[[bytes], T],
+        wait_s: float,
+        *,
+        late: Callable[[str], str],
+        who: str,
+    ) -> T:
+        """Send something and return what comes back. Raises NoAnswer, and the process is ended then."""
+        deadline = time.monotonic() + wait_s
+        try:
+            running.pipe.send(pickle.dumps(sent), deadline)
+            return read(running.pipe.receive(deadline))
+        except OutOfTime:
+            self._end()
+            raise NoAnswer(late(duration(wait_s * 1_000))) from None
+        except PipeClosed:
+            raise NoAnswer(f"{who} ended{self._exit()}") from None
+        except protocol.Nonsense:
+            self._end()
+            raise NoAnswer("its process wrote something else where its answer was to be") from None
 
     def _exit(self) -> str:
         """Say with which code the process has ended, and let go of it."""

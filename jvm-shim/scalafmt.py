@@ -1,4 +1,4 @@
-"""Check the layout of the Scala sources, or with --write mend it."""
+"""Check the layout of the Scala sources, or with --write correct it."""
 
 from __future__ import annotations
 

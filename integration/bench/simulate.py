@@ -20,7 +20,7 @@ from attrs import evolve
 from integration.bench.simulate_loads import LOADS, BenchLoad
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.demand import demand
-from spark_elastic.simulator.figures import Figures
+from spark_elastic.simulator.metrics import RunMetrics
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.simulation import simulate
@@ -41,11 +41,11 @@ _MOST_ROWS = 5_000_000
 def main() -> int:
     """Run every load with every policy, write and print the result."""
     quick = _arguments().quick
-    found: dict[str, Mapping[str, Figures]] = {}
+    found: dict[str, Mapping[str, RunMetrics]] = {}
     details: dict[str, Any] = {}
     for name in _QUICK if quick else LOADS:
         results = list(simulate(_scenario(name, LOADS[name], quick=quick), _POLICIES))
-        found[name] = {result.policy: result.figures for result in results}
+        found[name] = {result.policy: result.metrics for result in results}
         details[name] = {"tuned": LOADS[name].tuned, **as_data(results)}
         print(f"{time.strftime('%H:%M:%S')} {name}\n{table(results)}\n", file=sys.stderr, flush=True)
     result = {**summary(found), "loads": details}
@@ -56,7 +56,7 @@ def main() -> int:
     return 0
 
 
-def summary(found: Mapping[str, Mapping[str, Figures]]) -> dict[str, Any]:
+def summary(found: Mapping[str, Mapping[str, RunMetrics]]) -> dict[str, Any]:
     """Hold our policy against the others over all loads, and say which goals are met.
 
     A rival is beaten on a load where it takes more executor-hours, or leaves rows waiting for longer.
@@ -68,7 +68,7 @@ def summary(found: Mapping[str, Mapping[str, Figures]]) -> dict[str, Any]:
         for load, policies in found.items()
     }
     rescales = {
-        policy: sum(figures[policy].rescales for figures in found.values()) for policy in (_OURS, _FLINK)
+        policy: sum(metrics[policy].rescales for metrics in found.values()) for policy in (_OURS, _FLINK)
     }
     worst = max(mine.outside_percent for mine in ours.values())
     swings = sum(mine.oscillations for mine in ours.values())
@@ -88,7 +88,7 @@ def summary(found: Mapping[str, Mapping[str, Figures]]) -> dict[str, Any]:
     }
 
 
-def _beats(rival: Figures, mine: Figures) -> bool:
+def _beats(rival: RunMetrics, mine: RunMetrics) -> bool:
     """Say whether a rival takes less executors without leaving rows waiting for longer."""
     return rival.executor_hours < mine.executor_hours and rival.outside_percent <= mine.outside_percent
 

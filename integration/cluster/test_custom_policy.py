@@ -170,7 +170,7 @@ def test_what_a_policy_wanted_last_stays_while_it_fails_and_it_is_said_once(
     assert len(hosts()) <= len(GRANTED)
 
 
-def test_one_that_is_mended_counts_again(app: Application, folder: Path) -> None:
+def test_one_that_is_repaired_counts_again(app: Application, folder: Path) -> None:
     for query in ("raises", "hangs"):
         (folder / query.capitalize()).unlink()
     eventually(

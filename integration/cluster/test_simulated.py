@@ -63,7 +63,7 @@ def test_executors_are_as_many_over_time(runs: tuple[Result, Result]) -> None:
     there = [was.notes.there.at(now) for now in seconds]
     off = fmean(abs(was.notes.there.at(now) - would.notes.there.at(now)) for now in seconds) / fmean(there)
     assert max(there) > min(there), "nothing was scaled"
-    assert off <= MOST_OFF, f"{off:.0%} off: {was.figures} and {would.figures}"
+    assert off <= MOST_OFF, f"{off:.0%} off: {was.metrics} and {would.metrics}"
 
 
 def test_micro_batches_take_as_long(runs: tuple[Result, Result]) -> None:
@@ -78,5 +78,5 @@ def test_rows_wait_as_long(runs: tuple[Result, Result]) -> None:
     was, would = runs
     # What a single micro-batch does by chance is no error of the model.
     interval = was.scenario.queries[0].trigger_s
-    largest = was.figures.largest_lag_s
-    assert abs(would.figures.largest_lag_s - largest) <= max(MOST_OFF * largest, interval)
+    largest = was.metrics.largest_lag_s
+    assert abs(would.metrics.largest_lag_s - largest) <= max(MOST_OFF * largest, interval)

@@ -197,7 +197,7 @@ def test_a_poison_batch_ends_the_query_and_no_other_one(jvm: Driver, inbox: Inbo
         well.stop()
 
 
-def test_what_a_start_cannot_mend_is_not_tried(jvm: Driver, inbox: Inbox) -> None:
+def test_what_a_start_cannot_repair_is_not_tried(jvm: Driver, inbox: Inbox) -> None:
     tries: list[int] = []
 
     def wrong(batch: DataFrame, number: int) -> None:

@@ -10,18 +10,18 @@ from attrs import evolve
 from integration.bench import simulate
 from integration.bench.simulate_loads import LOADS
 from spark_elastic.simulator.elasticity import elasticity
-from spark_elastic.simulator.figures import Figures
 from spark_elastic.simulator.loads.shapes import SHAPES
 from spark_elastic.simulator.loads.text import load_of
+from spark_elastic.simulator.metrics import RunMetrics
 
-USUAL = Figures(
+USUAL = RunMetrics(
     executor_hours=10, elasticity=elasticity([1], [1]), outside_percent=0.5, largest_lag_s=9,
     largest_lag_rows=9, drain_s=0, rescales=4, paused_s=8, steps=3, oscillations=0, lost=0, refused=0,
 )  # fmt: skip
 
 
 def judged(**ours: float) -> dict[str, bool]:
-    """Judge our figures; the oracle takes 9 hours, and Flink's autoscaler 12 with 8 rescales."""
+    """Judge our metrics; the oracle takes 9 hours, and Flink's autoscaler 12 with 8 rescales."""
     flink = evolve(USUAL, executor_hours=12, rescales=8)
     oracle = evolve(USUAL, executor_hours=9)
     mine = evolve(USUAL, **ours)  # type: ignore[arg-type]
@@ -30,7 +30,7 @@ def judged(**ours: float) -> dict[str, bool]:
     return goals
 
 
-def test_a_quick_run_prints_its_figures(
+def test_a_quick_run_prints_its_metrics(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["simulate", "--quick"])

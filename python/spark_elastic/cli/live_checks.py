@@ -78,7 +78,7 @@ def _custom_policies(policies: Iterable[Json]) -> Iterable[Check]:
             yield Check.warn(
                 "policy",
                 f"{policy['name']} has no answer: {policy['error']}",
-                "mend it; until then what it wanted last stays in force",
+                "repair it; until then what it wanted last stays in force",
             )
 
 

@@ -36,7 +36,7 @@ from spark_elastic.core.failures.exponential_delay import SeededJitter
 from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, RestartStrategy
 from spark_elastic.core.own_settings import may_restart, report_settings
 from spark_elastic.core.policies.ask import PolicyAnswered
-from spark_elastic.core.policies.custom import CustomFigures
+from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.policies.planner import Planner
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query import machines
@@ -119,9 +119,9 @@ class Scheduler:
         return Queries(self._machines, self.settings, self._planner)
 
     @property
-    def custom_policies(self) -> Mapping[str, CustomFigures]:
+    def custom_policies(self) -> Mapping[str, CustomMetrics]:
         """The custom policies that are named, by name."""
-        return self._planner.customs.figures
+        return self._planner.customs.metrics
 
     @property
     def usual_slots(self) -> int:

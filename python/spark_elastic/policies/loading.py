@@ -82,7 +82,7 @@ def _entry_point(name: str) -> Callable[..., Any]:
         build: Callable[..., Any] = found[name].load()
     except Exception as error:
         raise Unusable(
-            f"the policy {name} ({found[name].value}) cannot be imported: {described(error)}: mend its "
+            f"the policy {name} ({found[name].value}) cannot be imported: {described(error)}: repair its "
             "package"
         ) from error
     return build

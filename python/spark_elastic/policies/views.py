@@ -12,8 +12,8 @@ from spark_elastic.core.events import OffsetsBehind, QueryFacts, SourceFacts
 from spark_elastic.core.policies.view import (
     Applied,
     ClusterView,
-    ExecutorFigures,
-    QueryFigures,
+    ExecutorMetrics,
+    QueryMetrics,
     Sample,
     Wanted,
 )
@@ -29,7 +29,7 @@ def view(chance: Random) -> ClusterView:
     at = _NOW + chance.randrange(365 * _DAY_MS)
     cores = chance.choice((1, 2, 4, 16))
     executors = tuple(
-        ExecutorFigures(
+        ExecutorMetrics(
             executor=str(number), slots=cores, since=at - chance.randrange(_DAY_MS),
             held_bytes=chance.choice((0, 0, _GIB)),
         )
@@ -50,7 +50,7 @@ def view(chance: Random) -> ClusterView:
     )
 
 
-def query(id: str, at: int, slots: int, chance: Random) -> QueryFigures:
+def query(id: str, at: int, slots: int, chance: Random) -> QueryMetrics:
     """Make up a query as it could be at a time (epoch ms) in an application with so many slots."""
     lower = chance.choice((1, 1, 1, 2, 8))
     upper = chance.choice((lower, lower + 7, 64, MAX_PARALLELISM))
@@ -61,7 +61,7 @@ def query(id: str, at: int, slots: int, chance: Random) -> QueryFigures:
     samples = () if held else _samples(at, max(1, has), partitions or max(1, has), facts, chance)
     granted = None if not samples and chance.random() < 0.5 else chance.randint(lower, min(upper, lower + 40))
     applied = (Applied(at=at - chance.randrange(1, 3_600_000), slots=has, partitions=partitions),)
-    return QueryFigures(
+    return QueryMetrics(
         query=id,
         facts=facts,
         settings=CoreSettings(mode="adaptive", max_lag_ms=chance.choice((None, 10_000, 60_000))),

@@ -66,18 +66,18 @@ def metrics(view: View) -> Iterator[Metric]:
         [({"cause": cause}, seconds) for cause, seconds in sorted(totals.paused.items())],
     )
     yield _decision_times(totals)
-    custom = [({"policy": name}, figures) for name, figures in view.custom_policies.items()]
+    custom = [({"policy": name}, metrics) for name, metrics in view.custom_policies.items()]
     yield Metric(
         "custom_policy_answers_total",
         "counter",
         "Answers of a custom policy that could be used.",
-        [(label, figures.answers) for label, figures in custom],
+        [(label, metrics.answers) for label, metrics in custom],
     )
     yield Metric(
         "custom_policy_failures_total",
         "counter",
         "Questions to which a custom policy had no answer that could be used.",
-        [(label, figures.failures) for label, figures in custom],
+        [(label, metrics.failures) for label, metrics in custom],
     )
     yield Metric(
         "policy_restarts_total", "counter", "Policy processes before this one.", [({}, view.restarts)]

@@ -12,7 +12,7 @@ from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements, joined_groups, source_vertex
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.keys import records, rescaling
-from spark_elastic.core.policies.custom import CustomFigures
+from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
 from spark_elastic.core.query.view import QueryView
@@ -58,20 +58,20 @@ def overview(view: View) -> Json:
             for executor in view.executors
         ],
         "queries": states,
-        "customPolicies": [custom_policy(name, figures) for name, figures in view.custom_policies.items()],
+        "customPolicies": [custom_policy(name, metrics) for name, metrics in view.custom_policies.items()],
         "parts": [
             {"name": name, "on": not reason, "reason": reason or None} for name, reason in view.parts.items()
         ],
     }
 
 
-def custom_policy(name: str, figures: CustomFigures) -> Json:
+def custom_policy(name: str, metrics: CustomMetrics) -> Json:
     """Show a custom policy, and why it has no answer if that is so."""
-    failing = figures.failing
+    failing = metrics.failing
     return {
         "name": name,
-        "answers": figures.answers,
-        "failures": figures.failures,
+        "answers": metrics.answers,
+        "failures": metrics.failures,
         "error": None if failing is None else failing.error,
         "since": None if failing is None else failing.since,
         "retryAt": None if failing is None else failing.retry_at,

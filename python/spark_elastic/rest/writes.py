@@ -160,7 +160,7 @@ def carry_out(board: Board, request: falcon.Request, view: View, check: Check) -
         raise Refusal(
             500,
             "nothing was changed: the decision journal cannot be written, the driver's log says why: "
-            "mend that and try again",
+            "repair that and try again",
         ) from None
 
 

@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.events import ExecutorInfo
-from spark_elastic.core.policies.custom import CustomFigures
+from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.rescale.history import Cause, Status
 from spark_elastic.core.scheduler import Scheduler
@@ -59,7 +59,7 @@ class View:
     usable: Mapping[str, int]
     usual_slots: int
     queries: Mapping[str, QueryView]
-    custom_policies: Mapping[str, CustomFigures]
+    custom_policies: Mapping[str, CustomMetrics]
     decisions: tuple[Decision, ...]
     totals: Totals
 

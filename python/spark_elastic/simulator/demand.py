@@ -1,4 +1,4 @@
-"""The fewest executors with which the objective could be met, had one known the load: the figures' measure.
+"""The fewest executors with which the objective could be met, had one known the load: the metrics' measure.
 
 In one step of time each query has to do, within its trigger interval, what comes in during one. It needs as
 many slots as that takes it alone, and all together as many as their work takes, since those that wait for

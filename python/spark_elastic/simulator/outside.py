@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.policies.view import ExecutorFigures, QueryFigures, Sample
+from spark_elastic.core.policies.view import ExecutorMetrics, QueryMetrics, Sample
 from spark_elastic.core.policies.wish import Wish
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.simulator.driver import EPOCH_MS, Driver
@@ -25,7 +25,7 @@ class Outside:
     driver: Driver
     _samples: dict[str, deque[Sample]] = field(factory=dict)
     _began: dict[str, int] = field(factory=dict)
-    _figures: dict[str, tuple[tuple[object, ...], QueryFigures]] = field(factory=dict)
+    _metrics: dict[str, tuple[tuple[object, ...], QueryMetrics]] = field(factory=dict)
     _since: dict[str, int] = field(factory=dict)
 
     def begin(self) -> None:
@@ -49,7 +49,7 @@ class Outside:
         driver, cores = self.driver, self.driver.scenario.cluster.cores
         there = driver.cluster.staying
         executors = tuple(
-            ExecutorFigures(executor=one, slots=cores, since=self._since.get(one, EPOCH_MS)) for one in there
+            ExecutorMetrics(executor=one, slots=cores, since=self._since.get(one, EPOCH_MS)) for one in there
         )
         now = driver.clock.now
         return TaskView(
@@ -83,20 +83,20 @@ class Outside:
                 bounds = {"shuffle": (1, wanted.slots)}
                 self.driver.tell(ev.RequirementsRequested, query=query, bounds=bounds, by="a rival")
 
-    def _query(self, query: str) -> QueryFigures:
+    def _query(self, query: str) -> QueryMetrics:
         """Show a query; what has not changed since the last look is what was shown then."""
         samples = self._samples.get(query, ())
         shown = self.driver.queries[query]
         state = (samples[-1].at if samples else None, self.driver.scheduler.divisions, shown.phase)
-        kept = self._figures.get(query)
+        kept = self._metrics.get(query)
         if kept is None or kept[0] != state:
             view = self.driver.scheduler.queries[query]
-            kept = self._figures[query] = (state, self._seen(view, shown.phase == "moving", tuple(samples)))
+            kept = self._metrics[query] = (state, self._seen(view, shown.phase == "moving", tuple(samples)))
         return kept[1]
 
-    def _seen(self, view: QueryView, moving: bool, samples: tuple[Sample, ...]) -> QueryFigures:
+    def _seen(self, view: QueryView, moving: bool, samples: tuple[Sample, ...]) -> QueryMetrics:
         latest = view.last_progress
-        return QueryFigures(
+        return QueryMetrics(
             query=view.facts.query,
             facts=view.facts,
             settings=view.settings,

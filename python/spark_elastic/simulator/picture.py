@@ -46,7 +46,7 @@ def picture(result: Result) -> str:
     """Draw a run as SVG."""
     seconds = result.scenario.end_ms / 1_000
     panels = _panels(result, seconds)
-    found = result.figures
+    found = result.metrics
     subtitle = (
         f"{found.executor_hours:.1f} executor-hours, {found.outside_percent:.2f} % of the time more than "
         f"{result.scenario.max_lag_s:g} s behind, {found.rescales} rescales, seed {result.scenario.seed}"

@@ -1,4 +1,4 @@
-"""What a simulation notes while it runs: from it come the figures and the picture. Times are ms."""
+"""What a simulation notes while it runs: from it come the metrics and the picture. Times are ms."""
 
 from __future__ import annotations
 

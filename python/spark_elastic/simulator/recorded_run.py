@@ -1,14 +1,14 @@
-"""The figures of the run that a journal tells of, to be held against those of simulations of it."""
+"""The metrics of the run that a journal tells of, to be held against those of simulations of it."""
 
 from __future__ import annotations
 
 from attrs import evolve
 
 from spark_elastic.simulator.demand import demand
-from spark_elastic.simulator.figures import figures
 from spark_elastic.simulator.heard import Heard, HeardQuery
 from spark_elastic.simulator.lag import lag
 from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.metrics import run_metrics
 from spark_elastic.simulator.record import Commit, Notes, QueryNotes
 from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.simulation import Result
@@ -35,7 +35,7 @@ def recorded_run(found: Heard, scenario: Scenario) -> Result:
         demand=needed,
         notes=notes,
         lags=lags,
-        figures=figures(notes, lags, needed, scenario.end_ms),
+        metrics=run_metrics(notes, lags, needed, scenario.end_ms),
     )
 
 

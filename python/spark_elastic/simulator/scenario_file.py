@@ -51,7 +51,7 @@ def read_scenario(text: str) -> Scenario:
     try:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ScenarioError(f"this is no YAML ({_in_one_line(error)}): mend it there") from error
+        raise ScenarioError(f"this is no YAML ({_in_one_line(error)}): repair it there") from error
     top = _mapping(tree, "the scenario", _TOP)
     numbers = {
         field: _value(top[name], attrs.fields_dict(Scenario)[field], name)

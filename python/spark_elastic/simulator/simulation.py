@@ -19,9 +19,9 @@ from spark_elastic.settings import SettingsError, load
 from spark_elastic.simulator.contenders import Contender, contender
 from spark_elastic.simulator.demand import Demand, demand
 from spark_elastic.simulator.driver import Driver
-from spark_elastic.simulator.figures import Figures, figures
 from spark_elastic.simulator.lag import Lag, lag
 from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.metrics import RunMetrics, run_metrics
 from spark_elastic.simulator.outside import Outside
 from spark_elastic.simulator.record import Notes
 from spark_elastic.simulator.scenario import Scenario
@@ -37,7 +37,7 @@ class Result:
     demand: Demand
     notes: Notes
     lags: Mapping[str, Lag]
-    figures: Figures
+    metrics: RunMetrics
 
 
 def simulate(scenario: Scenario, policies: Sequence[str]) -> Iterator[Result]:
@@ -72,7 +72,7 @@ def run(scenario: Scenario, one: Contender, loads: Mapping[str, Load], needed: D
         demand=needed,
         notes=driver.notes,
         lags=lags,
-        figures=figures(driver.notes, lags, needed, scenario.end_ms),
+        metrics=run_metrics(driver.notes, lags, needed, scenario.end_ms),
     )
 
 

@@ -1,4 +1,4 @@
-"""The figures of runs as a table, and as data."""
+"""The metrics of runs as a table, and as data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from spark_elastic.simulator.figures import Figures
+from spark_elastic.simulator.metrics import RunMetrics
 from spark_elastic.simulator.simulation import Result
 
-_COLUMNS: Mapping[str, Callable[[Figures], str]] = {
+_COLUMNS: Mapping[str, Callable[[RunMetrics], str]] = {
     "executor-hours": lambda found: f"{found.executor_hours:.1f}",
     "outside %": lambda found: f"{found.outside_percent:.2f}",
     "largest lag": lambda found: _duration(found.largest_lag_s),
@@ -26,7 +26,7 @@ _COLUMNS: Mapping[str, Callable[[Figures], str]] = {
     "instability %": lambda found: f"{found.elasticity.instability:.1f}",
 }
 
-_BATCH_COLUMNS: Mapping[str, Callable[[Figures], str]] = {
+_BATCH_COLUMNS: Mapping[str, Callable[[RunMetrics], str]] = {
     "jobs": lambda found: str(found.batch_jobs),
     "mean job": lambda found: _duration(found.batch_mean_s),
     "longest job": lambda found: _duration(found.batch_most_s),
@@ -43,10 +43,10 @@ LEGEND = (
 
 
 def table(results: Sequence[Result]) -> str:
-    """Lay figures out in columns, a line for each run."""
+    """Lay metrics out in columns, a line for each run."""
     columns = {**_COLUMNS, **(_BATCH_COLUMNS if any(one.scenario.batch for one in results) else {})}
     rows = [["policy", *columns]]
-    rows += [[one.policy, *(show(one.figures) for show in columns.values())] for one in results]
+    rows += [[one.policy, *(show(one.metrics) for show in columns.values())] for one in results]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
@@ -54,14 +54,14 @@ def table(results: Sequence[Result]) -> str:
 
 
 def as_data(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the figures by policy, and what they were measured by, ready for JSON."""
+    """Return the metrics by policy, and what they were measured by, ready for JSON."""
     first = results[0]
     return {
         "hours": first.scenario.hours,
         "seed": first.scenario.seed,
         "maxLagSeconds": first.scenario.max_lag_s,
         "fewestExecutorHours": sum(first.demand.executors) * first.demand.step_s / 3_600,
-        "policies": {one.policy: attrs.asdict(one.figures) for one in results},
+        "policies": {one.policy: attrs.asdict(one.metrics) for one in results},
     }
 
 

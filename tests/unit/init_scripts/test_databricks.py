@@ -137,7 +137,7 @@ def test_what_it_did_is_in_the_log(machine: Machine) -> None:
     assert set(result.stdout.splitlines()) <= set(log.splitlines())
 
 
-def test_a_damaged_installation_is_mended(machine: Machine) -> None:
+def test_a_damaged_installation_is_repaired(machine: Machine) -> None:
     script = machine.write("databricks")
     succeed(machine, script)
     (machine.home / "engine" / "spark_elastic" / "__init__.py").write_text("broken")

@@ -183,7 +183,7 @@ def test_a_name_cannot_break_the_metrics() -> None:
     assert 'name="a\\"b\\\\c\\nd?"' in text
 
 
-def test_figures_have_names_that_every_monitoring_system_takes() -> None:
+def test_metrics_have_names_that_every_monitoring_system_takes() -> None:
     names = ("a.b c", "twice", "twice", None)
     queries = [evolve(STATELESS, query=f"id-{number}", name=name) for number, name in enumerate(names)]
     with world(queries=queries) as running:

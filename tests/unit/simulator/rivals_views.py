@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve
 
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
-from spark_elastic.core.policies.view import ExecutorFigures, QueryFigures, Sample
+from spark_elastic.core.policies.view import ExecutorMetrics, QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.simulator.rivals.rival import TaskView
 from tests.unit.core.builder import STATEFUL
@@ -27,14 +27,14 @@ def sample(at: int, rows: int, duration_ms: int, **fields: Any) -> Sample:
     )
 
 
-def seen(*samples: Sample, slots: int = 4, **fields: Any) -> QueryFigures:
+def seen(*samples: Sample, slots: int = 4, **fields: Any) -> QueryMetrics:
     usual = {"query": "q", "facts": FACTS, "settings": CoreSettings(), "requirements": REQUIREMENTS}
-    return QueryFigures(**{**usual, "slots": slots, "partitions": slots, "samples": samples, **fields})
+    return QueryMetrics(**{**usual, "slots": slots, "partitions": slots, "samples": samples, **fields})
 
 
-def view(at: int, *queries: QueryFigures, executors: int = 1, slots_each: int = 4, **fields: Any) -> TaskView:
+def view(at: int, *queries: QueryMetrics, executors: int = 1, slots_each: int = 4, **fields: Any) -> TaskView:
     there = tuple(
-        ExecutorFigures(executor=str(number), slots=slots_each, since=0) for number in range(executors)
+        ExecutorMetrics(executor=str(number), slots=slots_each, since=0) for number in range(executors)
     )
     return TaskView(
         **{

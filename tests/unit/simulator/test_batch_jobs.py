@@ -38,23 +38,23 @@ def test_executors_follow_long_jobs_and_small_ones_keep_one() -> None:
     assert there.at(500_000) == 1
     assert max(there.at(at) for at in range(600_000, 1_200_000, 1_000)) >= 5
     assert there.at(2_300_000) == 1
-    assert result.figures.batch_jobs == 2 + 180
-    assert result.figures.batch_most_s < 600  # 20 minutes on one executor
+    assert result.metrics.batch_jobs == 2 + 180
+    assert result.metrics.batch_most_s < 600  # 20 minutes on one executor
 
 
 def test_it_costs_a_part_of_what_dynamic_allocation_does() -> None:
     ours, theirs, fixed = simulate(
         batch(REPORT, SMALL), ["autoscale", "dynamic-allocation", "fixed:executors=1"]
     )
-    assert ours.figures.executor_hours < theirs.figures.executor_hours / 5
-    assert theirs.figures.batch_most_s < ours.figures.batch_most_s < fixed.figures.batch_most_s / 2
+    assert ours.metrics.executor_hours < theirs.metrics.executor_hours / 5
+    assert theirs.metrics.batch_most_s < ours.metrics.batch_most_s < fixed.metrics.batch_most_s / 2
 
 
 def test_small_jobs_beside_a_query_cost_nothing() -> None:
     cluster = evolve(CLUSTER, cores=4, initial=1)
     with_jobs = scenario(query(load="constant:rate=1500"), cluster=cluster, batch=(SMALL,))
     alone = evolve(with_jobs, batch=())
-    hours = [only(one, "autoscale").figures.executor_hours for one in (with_jobs, alone)]
+    hours = [only(one, "autoscale").metrics.executor_hours for one in (with_jobs, alone)]
     assert hours[0] == pytest.approx(hours[1], rel=0.1)
 
 

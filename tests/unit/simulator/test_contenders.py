@@ -21,7 +21,7 @@ NEEDED = demand(SCENE, SCENE.loads())
 def test_every_policy_runs_by_its_name_alone(name: str) -> None:
     (result,) = simulate(SCENE, [name])
     assert result.policy == name
-    assert result.figures.executor_hours > 0
+    assert result.metrics.executor_hours > 0
     assert result.notes.queries["counts"].commits
 
 
@@ -85,20 +85,20 @@ EXAMPLES = "tests.unit.policies.examples"
 def test_a_custom_policy_runs_and_gives_the_same_each_time() -> None:
     first, again = (next(iter(simulate(SCENE, [f"{EXAMPLES}:Steady"]))) for _ in range(2))
     assert first.notes.reasons["policy_says"] >= 1
-    assert first.figures == again.figures
+    assert first.metrics == again.metrics
 
 
 def test_its_options_are_in_the_settings_and_harm_no_other_contender() -> None:
     option = {"spark.elastic.policy.Steady.slots": "1"}
     scene = evolve(SCENE, settings={**SCENE.settings, **option})
-    few, usual = (figures_of(what, f"{EXAMPLES}:Steady") for what in (scene, SCENE))
+    few, usual = (metrics_of(what, f"{EXAMPLES}:Steady") for what in (scene, SCENE))
     assert few < usual
     assert len(list(simulate(scene, ["autoscale", "flink", f"autoscale,{EXAMPLES}:Steady"]))) == 3
 
 
-def figures_of(what: Scenario, policy: str) -> float:
+def metrics_of(what: Scenario, policy: str) -> float:
     (result,) = simulate(what, [policy])
-    return result.figures.executor_hours
+    return result.metrics.executor_hours
 
 
 def test_one_that_fails_is_in_the_simulation_what_it_is_in_an_application() -> None:

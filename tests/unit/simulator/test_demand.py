@@ -65,9 +65,9 @@ def test_the_oracle_that_knows_it_meets_the_objective_with_little_more() -> None
     )
     found = only(day, "oracle")
     fewest = sum(found.demand.executors) * 30 / 3_600
-    assert found.figures.outside_percent < 1
-    assert fewest < found.figures.executor_hours < 1.25 * fewest
-    assert found.figures.oscillations == 0
+    assert found.metrics.outside_percent < 1
+    assert fewest < found.metrics.executor_hours < 1.25 * fewest
+    assert found.metrics.oscillations == 0
 
 
 def test_a_demand_is_read_by_its_steps() -> None:

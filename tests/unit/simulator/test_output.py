@@ -63,7 +63,7 @@ def test_a_picture_shows_load_lag_executors_and_rescales() -> None:
     # Two queries: load, lag with the objective, three lines of executors, partitions.
     assert len(paths) == 2 + 3 + 3 + 2
     marks = [line for line in root.iter(f"{SVG}line") if line.get("class") == "mark"]
-    assert len(marks) == RESULTS[1].figures.rescales > 0
+    assert len(marks) == RESULTS[1].metrics.rescales > 0
 
 
 def test_the_lines_are_where_their_values_are() -> None:

@@ -74,10 +74,10 @@ def test_a_simulation_that_was_written_down_is_read_again() -> None:
 
 def test_it_goes_as_it_went() -> None:
     was = scenario(query(load="cosine:mean=2500,amplitude=1500,noise=0"), settings=SETTINGS)
-    before = only(was).figures
+    before = only(was).metrics
     (again,) = simulate(scenario_of(heard(recorded(was))), ["as-set"])
-    assert again.figures.executor_hours == pytest.approx(before.executor_hours, rel=0.02)
-    assert again.figures.largest_lag_s == pytest.approx(before.largest_lag_s, rel=0.15)
+    assert again.metrics.executor_hours == pytest.approx(before.executor_hours, rel=0.02)
+    assert again.metrics.largest_lag_s == pytest.approx(before.largest_lag_s, rel=0.15)
 
 
 def test_what_is_left_behind_has_come_as_well() -> None:
@@ -114,17 +114,17 @@ def test_nothing_recorded_is_no_scenario() -> None:
         heard(recorded(short))
 
 
-def test_what_was_recorded_has_the_figures_that_it_had() -> None:
+def test_what_was_recorded_has_the_metrics_that_it_had() -> None:
     was = scenario(
         query(load="cosine:mean=2500,amplitude=1500,noise=0"),
         query(name="enrich", stateful=False),
         cluster=evolve(CLUSTER, initial=4, mtbf_h=0.5),
         settings=SETTINGS,
     )
-    before = only(was).figures
+    before = only(was).metrics
     found = heard(recorded(was))
     run = recorded_run(found, scenario_of(found))
-    again = run.figures
+    again = run.metrics
     assert run.policy == "recorded"
     assert before.lost == again.lost > 0
     assert before.rescales == again.rescales > 0

@@ -36,10 +36,10 @@ def runs() -> list[Result]:
 
 def test_a_chain_is_outside_of_its_objective_for_less_time_than_autoscale_alone() -> None:
     alone, chain = runs()
-    assert alone.figures.outside_percent > 1
-    assert chain.figures.outside_percent < alone.figures.outside_percent / 5
-    assert chain.figures.largest_lag_s < alone.figures.largest_lag_s
-    assert chain.figures.oscillations <= alone.figures.oscillations
+    assert alone.metrics.outside_percent > 1
+    assert chain.metrics.outside_percent < alone.metrics.outside_percent / 5
+    assert chain.metrics.largest_lag_s < alone.metrics.largest_lag_s
+    assert chain.metrics.oscillations <= alone.metrics.oscillations
     assert "slots_limited" in chain.notes.reasons
     assert "slots_limited" not in alone.notes.reasons, "windows are for those who go by them"
 
@@ -58,7 +58,7 @@ def test_executors_of_a_window_are_there_when_it_begins() -> None:
 def test_windows_of_a_scenario_stand_in_nobodys_way(policy: str) -> None:
     what = day()
     assert contender(policy, what, demand(what, what.loads())).name == policy
-    assert only(scenario(settings=what.settings, hours=0.2), policy).figures.executor_hours > 0
+    assert only(scenario(settings=what.settings, hours=0.2), policy).metrics.executor_hours > 0
 
 
 def test_a_chain_of_unknown_policies_is_refused() -> None:

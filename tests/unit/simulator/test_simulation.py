@@ -16,7 +16,7 @@ REACTIVE = {"spark.elastic.schedulerMode": "reactive"}
 ADAPTIVE = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "6"}
 
 
-def test_the_same_seed_gives_the_same_figures_to_the_last_digit() -> None:
+def test_the_same_seed_gives_the_same_metrics_to_the_last_digit() -> None:
     chancy = scenario(
         query(load="web:mean=2000", cost=evolve(PLAIN, jitter=0.1)),
         cluster=ClusterSpec(cores=2, initial=2, mtbf_h=0.3, refusals=0.2),
@@ -32,7 +32,7 @@ def test_the_same_seed_gives_the_same_figures_to_the_last_digit() -> None:
 def test_a_constant_load_needs_its_slots(slots: int, keeps_up: bool) -> None:
     """1,500 rows/s of a millisecond each are the work of one slot and a half."""
     load = query(load="constant:rate=1500")
-    found = only(scenario(load, cluster=evolve(CLUSTER, initial=slots), settings=REACTIVE)).figures
+    found = only(scenario(load, cluster=evolve(CLUSTER, initial=slots), settings=REACTIVE)).metrics
     if keeps_up:
         # A row waits for its trigger and for its micro-batch.
         assert found.largest_lag_s == pytest.approx(10 + 15 / slots, abs=0.1)
@@ -62,7 +62,7 @@ def test_a_stateful_query_pauses_for_other_partitions_and_a_stateless_one_does_n
         rescales = found.notes.queries["counts"].rescales
         assert rescales[-1].after == 6
         assert {rescaled.pause for rescaled in rescales} == {pause}
-        assert found.figures.rescales == (len(rescales) if stateful else 0)
+        assert found.metrics.rescales == (len(rescales) if stateful else 0)
         assert found.notes.there.values[-1] == 6
 
 
@@ -70,13 +70,13 @@ def test_declared_bounds_ask_for_executors_which_come_after_their_start() -> Non
     found = only(scenario(cluster=evolve(CLUSTER, initial=1), settings=ADAPTIVE))
     assert list(zip(found.notes.there.times, found.notes.there.values, strict=True)) == [(0, 1), (20_000, 6)]
     assert found.notes.wanted.values == [6]
-    assert found.figures.executor_hours == pytest.approx(6)
+    assert found.metrics.executor_hours == pytest.approx(6)
 
 
 def test_nothing_to_read_is_no_lag_and_ends_with_the_first_row() -> None:
     found = only(scenario(query(load="step:before=0,after=100,at=30"), settings=REACTIVE))
-    assert found.figures.outside_percent == 0
-    assert found.figures.largest_lag_s < 11
+    assert found.metrics.outside_percent == 0
+    assert found.metrics.largest_lag_s < 11
     assert found.notes.queries["counts"].commits[0].at >= 30 * 60_000
 
 
@@ -99,29 +99,29 @@ def test_a_backlog_is_read_in_the_parts_that_are_allowed() -> None:
     found = only(scenario(query(load="constant:rate=0", source=source), settings=REACTIVE))
     commits = found.notes.queries["counts"].commits
     assert [commit.after for commit in commits[:5]] == [80_000, 60_000, 40_000, 20_000, 0]
-    assert found.figures.largest_lag_rows == 100_000
+    assert found.metrics.largest_lag_rows == 100_000
     # Four slots take 5 s for each, and one begins every 10 s.
-    assert found.figures.drain_s == pytest.approx(45 - 30)
+    assert found.metrics.drain_s == pytest.approx(45 - 30)
 
 
 def test_a_hot_partition_is_slow_whatever_the_slots() -> None:
     hot = query(source=SourceSpec(partitions=10, hot=0.9), cost=evolve(PLAIN, read_us=1_000, work_us=0))
     found = only(scenario(hot, cluster=evolve(CLUSTER, initial=32), settings=REACTIVE))
-    assert found.figures.largest_lag_s == pytest.approx(10 + 9, abs=0.1)
+    assert found.metrics.largest_lag_s == pytest.approx(10 + 9, abs=0.1)
 
 
 def test_executors_that_fail_are_replaced_and_the_rows_are_read_all_the_same() -> None:
     cluster = evolve(CLUSTER, initial=8, mtbf_h=0.5)
     found = only(scenario(query(load="constant:rate=2000"), cluster=cluster, settings=REACTIVE))
-    assert found.figures.lost > 5
-    assert found.figures.executor_hours == pytest.approx(8, rel=0.01)
+    assert found.metrics.lost > 5
+    assert found.metrics.executor_hours == pytest.approx(8, rel=0.01)
     assert found.notes.queries["counts"].commits[-1].after < 60_000
 
 
 def test_a_cluster_that_refuses_is_asked_again() -> None:
     cluster = evolve(CLUSTER, initial=1, refusals=0.5)
     found = only(scenario(cluster=cluster, settings=ADAPTIVE, seed=3))
-    assert found.figures.refused > 0
+    assert found.metrics.refused > 0
     assert found.notes.there.values[-1] == 6
 
 
@@ -153,7 +153,7 @@ def test_with_notice_successors_are_there_before_spot_instances_are_gone() -> No
             hours=4,
         )
         found = only(what, "autoscale")
-        under.append(found.figures.elasticity.time_under)
+        under.append(found.metrics.elasticity.time_under)
         asked.append(found.notes.reasons["executors_replaced"])
     assert asked[0] == 0
     assert asked[1] > 5

@@ -40,7 +40,7 @@ def initial_count(
     tasks = waves.fill(tasks_for(expected, settings.volume, bounds), expected, bounds.upper)
     wanted = SPARE * tasks
     if numbers["measured"] < len(question.exchanges):
-        # A plan's sizes are a guess: too few partitions cannot be mended afterwards, too many are joined.
+        # A plan's sizes are a guess: too few partitions cannot be corrected afterwards, too many are joined.
         wanted = max(wanted, SPARE * question.slots)
     count = clamp(wanted, bounds)
     reason = "initial_from_bytes" if count == wanted else "initial_bounded"

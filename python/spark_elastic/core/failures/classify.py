@@ -1,4 +1,4 @@
-"""Tell failures that a restart can mend from those that come back however often one tries.
+"""Tell failures that a restart can repair from those that come back however often one tries.
 
 A failure is known by the classes of its causes, by Spark's error conditions, and by words where Spark gives
 it neither. All three stand in tables, the first rule that fits decides, and what fits none is worth a retry:

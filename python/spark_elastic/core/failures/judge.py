@@ -1,6 +1,6 @@
 """What is to become of a query whose run has failed: start it again, and when, or let it end.
 
-The order is that of the model: what another start cannot mend is not tried; a batch that fails in the same
+The order is that of the model: what another start cannot repair is not tried; a batch that fails in the same
 way again and again is not, either; then the restart strategy is asked.
 """
 

@@ -8,7 +8,7 @@ from spark_elastic.core import reasons
 from spark_elastic.core.batch_events import BatchStage, BatchStages
 from spark_elastic.core.cluster.executors import BatchDemand
 from spark_elastic.core.load.batch_work import Pace
-from spark_elastic.core.policies.view import BatchFigures
+from spark_elastic.core.policies.view import BatchMetrics
 from spark_elastic.core.policies.wish import BatchWish
 from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number, Turn
@@ -35,7 +35,7 @@ class BatchMemory:
     """Batch stages: `stages` are those of now, as of `at` (epoch ms), `over` the last ones that ended.
 
     `idle` are the executors that run none of their tasks. `crowded_ms`, `row`, `row_ms` and `active` are as
-    in `BatchFigures`. `wanted` has when the figures alone called for so many executors (epoch ms), the newest
+    in `BatchMetrics`. `wanted` has when the metrics alone called for so many executors (epoch ms), the newest
     last, and `executors` are those that were wanted in the end. `told` is what was published last, reason and
     executors, and `told_at` when. `seen` says that there has been a stage.
     """
@@ -100,14 +100,14 @@ class BatchMemory:
             ends.append(max(times) + _HELD_MS)
         return min(ends, default=None)
 
-    def figures(self, at: int) -> BatchFigures | None:
+    def metrics(self, at: int) -> BatchMetrics | None:
         """Show a policy what there is, None as long as there has been no stage."""
         if not self.seen:
             return None
         if at >= self.at + _SILENT_MS:
             self.begin()
         pace = self.pace
-        return BatchFigures(
+        return BatchMetrics(
             stages=self.stages,
             work_ms=sum(pace.work_ms(stage, at) for stage in self.stages),
             crowded_ms=self.crowded_ms,

@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.keys.policies import short
 from spark_elastic.core.policies.ask import PolicyAnswered
-from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic.core.policies.wish import QueryWish, Wish
 
 FIRST_RETRY_MS = 10_000
@@ -36,7 +36,7 @@ class Failing:
 
 
 @frozen(kw_only=True)
-class CustomFigures:
+class CustomMetrics:
     """What is shown of a custom policy: how often it has answered or not, and why it does not now, if so."""
 
     answers: int
@@ -63,9 +63,9 @@ class Custom:
     failures: int = 0
 
     @property
-    def figures(self) -> CustomFigures:
+    def metrics(self) -> CustomMetrics:
         """What is shown of it."""
-        return CustomFigures(answers=self.answers, failures=self.failures, failing=self.failing)
+        return CustomMetrics(answers=self.answers, failures=self.failures, failing=self.failing)
 
     def may_ask(self, now: int) -> bool:
         """Say whether it is to be asked now (epoch ms)."""
@@ -128,6 +128,6 @@ def _later(until: int | None, at: int) -> int | None:
     return None if until is None or until <= at else until
 
 
-def _waits(name: str, query: QueryFigures) -> QueryWish:
+def _waits(name: str, query: QueryMetrics) -> QueryWish:
     slots = query.granted or max(query.lower, min(query.upper, query.slots), 1)
     return QueryWish(slots=slots, reason="policy_awaited", numbers={"policy": short(name)})

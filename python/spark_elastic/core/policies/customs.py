@@ -8,7 +8,7 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
 from spark_elastic.core.policies.chain import Chain
-from spark_elastic.core.policies.custom import Custom, CustomFigures
+from spark_elastic.core.policies.custom import Custom, CustomMetrics
 from spark_elastic.core.policies.policy import Policy
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.core.policies.wish import Wish
@@ -39,9 +39,9 @@ class Customs:
     _named: dict[str, Custom] = field(factory=dict)
 
     @property
-    def figures(self) -> Mapping[str, CustomFigures]:
+    def metrics(self) -> Mapping[str, CustomMetrics]:
         """What is shown of those that have been asked."""
-        return {name: custom.figures for name, custom in sorted(self._named.items())}
+        return {name: custom.metrics for name, custom in sorted(self._named.items())}
 
     @property
     def retry_at(self) -> int | None:

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.policies.slot_limits import SlotLimits, allowed
-from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic.core.policies.wish import QueryWish, Wish
 
 
@@ -39,7 +39,7 @@ def grant(wish: Wish, view: ClusterView) -> Mapping[str, Granted]:
     }
 
 
-def _within(wish: QueryWish, query: QueryFigures, limits: tuple[SlotLimits, ...]) -> Granted:
+def _within(wish: QueryWish, query: QueryMetrics, limits: tuple[SlotLimits, ...]) -> Granted:
     may = allowed(query.lower, query.upper, limits)
     if wish.slots > may.upper:
         reason = "wish_above_bounds" if may.upper_by is None else "wish_above_limit"

@@ -106,7 +106,7 @@ class QueryMemory:
         self.applied = (*self.applied, Applied(at=at, slots=slots, partitions=partitions))[-_APPLIED:]
 
     def wants(self, at: int, slots: int, window_ms: int, rows_per_ms: float | None = None) -> None:
-        """Note what the figures call for; what was wanted before and is no more than this is part of it."""
+        """Note what the metrics call for; what was wanted before and is no more than this is part of it."""
         began = at
         kept = list(self.wanted)
         while kept and kept[-1].slots <= slots:

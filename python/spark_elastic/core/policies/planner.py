@@ -25,10 +25,10 @@ from spark_elastic.core.policies.customs import Customs
 from spark_elastic.core.policies.limits import Granted, grant, narrowed
 from spark_elastic.core.policies.memory import QueryMemory
 from spark_elastic.core.policies.plan import Plan, sentence
-from spark_elastic.core.policies.sight import cluster_view, query_figures
+from spark_elastic.core.policies.sight import cluster_view, query_metrics
 from spark_elastic.core.policies.slot_limits import SlotLimits, shown_limits
 from spark_elastic.core.policies.startups import StartUps
-from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic.core.policies.wish import Wish
 from spark_elastic.core.query.internal_events import BoundsChanged, SettingsChanged
 from spark_elastic.core.query.record import QueryRecord
@@ -230,12 +230,12 @@ class Planner:
                 self._batch.wants(wish.batch, turn)
                 heeds = not self.settings.advise_only
             granted = grant(wish, view)
-            for query, figures in view.queries.items():
-                if figures.settings.policy == names:
+            for query, metrics in view.queries.items():
+                if metrics.settings.policy == names:
                     if query in granted:
                         until = _soonest(until, granted[query].wish.until)
-                    limited = self._limit(figures, wish.limits.get(query, ()), turn)
-                    if self._grant(figures, granted.get(query), turn) or limited:
+                    limited = self._limit(metrics, wish.limits.get(query, ()), turn)
+                    if self._grant(metrics, granted.get(query), turn) or limited:
                         changed.append(query)
         self._until = _soonest(wants.until, until)
         executors = wants.executors or 0
@@ -257,16 +257,16 @@ class Planner:
         for query, record in records.items():
             if (record.settings or self.settings).measures:
                 memory = self._memories.setdefault(query, QueryMemory())
-                queries[query] = query_figures(record, memory, self.settings)
+                queries[query] = query_metrics(record, memory, self.settings)
         in_force = (record.requirements for record in records.values())
         return cluster_view(
             at, self.settings, pool, supply, self._since, self._startups.took_ms, self._executors, queries,
             waiting=self._startups.waiting,
             needed=needed_slots(in_force, self.settings.max_parallelism),
-            batch=self._batch.figures(at) if supply.allowed else None,
+            batch=self._batch.metrics(at) if supply.allowed else None,
         )  # fmt: skip
 
-    def _limit(self, query: QueryFigures, limits: tuple[SlotLimits, ...], turn: Turn) -> bool:
+    def _limit(self, query: QueryMetrics, limits: tuple[SlotLimits, ...], turn: Turn) -> bool:
         """Take over the limits that policies state for a query; say whether they are others than before."""
         memory = self._memories[query.query]
         before, memory.limits = memory.limits, limits
@@ -280,7 +280,7 @@ class Planner:
             turn.publish(reason, said, query=query.query, before=None, after=None, numbers=numbers)
         return not self.settings.advise_only
 
-    def _grant(self, query: QueryFigures, granted: Granted | None, turn: Turn) -> bool:
+    def _grant(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> bool:
         """Take over what a query is granted, None: nothing; say whether that is something else."""
         memory = self._memories[query.query]
         if granted is None:

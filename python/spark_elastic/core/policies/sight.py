@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.policies.memory import QueryMemory
-from spark_elastic.core.policies.view import BatchFigures, ClusterView, ExecutorFigures, QueryFigures
+from spark_elastic.core.policies.view import BatchMetrics, ClusterView, ExecutorMetrics, QueryMetrics
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.rescale.situation import is_movable
 from spark_elastic.core.settings import CoreSettings
 
 
-def query_figures(record: QueryRecord, memory: QueryMemory, settings: CoreSettings) -> QueryFigures:
+def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettings) -> QueryMetrics:
     """Show one query; `settings` are those of the application."""
     progress = record.last_progress
     own = record.settings or settings
-    return QueryFigures(
+    return QueryMetrics(
         query=record.facts.query,
         facts=record.facts,
         settings=own,
@@ -49,15 +49,15 @@ def cluster_view(
     since: Mapping[str, int],
     startups_ms: tuple[int, ...],
     least_executors: int,
-    queries: Mapping[str, QueryFigures],
+    queries: Mapping[str, QueryMetrics],
     *,
     waiting: tuple[tuple[int, int], ...] = (),
     needed: int = 0,
-    batch: BatchFigures | None = None,
+    batch: BatchMetrics | None = None,
 ) -> ClusterView:
     """Show the application; `since` is when each executor came (epoch ms)."""
     executors = tuple(
-        ExecutorFigures(executor=id, slots=slots, since=since.get(id, at), held_bytes=pool.held_bytes(id))
+        ExecutorMetrics(executor=id, slots=slots, since=since.get(id, at), held_bytes=pool.held_bytes(id))
         for id, slots in pool.usable.items()
     )
     return ClusterView(

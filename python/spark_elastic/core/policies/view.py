@@ -21,7 +21,7 @@ from spark_elastic.core.settings import CoreSettings
 
 
 @frozen(kw_only=True)
-class ExecutorFigures:
+class ExecutorMetrics:
     """One executor that takes tasks: its `slots`, and since when it is known."""
 
     executor: str
@@ -83,7 +83,7 @@ class Applied:
 
 @frozen(kw_only=True)
 class Wanted:
-    """The slots for which the figures alone have called, from `at` until `last`: before any window.
+    """The slots for which the metrics alone have called, from `at` until `last`: before any window.
 
     They were for `rows_per_ms`, None: not for a rate.
     """
@@ -95,7 +95,7 @@ class Wanted:
 
 
 @frozen(kw_only=True)
-class QueryFigures:
+class QueryMetrics:
     """One query.
 
     `requirements` are those declared for it, `limits` what policies earlier in the chain have stated; nothing
@@ -162,14 +162,14 @@ class QueryFigures:
 
 
 @frozen(kw_only=True)
-class BatchFigures:
+class BatchMetrics:
     """The batch stages that have been submitted and are not over.
 
     `work_ms` is what is left of them, in ms of one slot, as far as it is known. `crowded_ms` is for how long
     tasks of such stages have waited for slots, less the time in which none has since, at least 0; `row` are
     the stages that came to their end meanwhile, and `row_ms` what they took, in ms of one slot. `active` says
     that there is a stage, or was since the last decision. `executors` are those that were wanted for them
-    last, beside those of the queries, and `peak` the most that the figures called for in the last seconds.
+    last, beside those of the queries, and `peak` the most that the metrics called for in the last seconds.
     """
 
     stages: tuple[BatchStage, ...] = ()
@@ -210,11 +210,11 @@ class ClusterView:
     settings: CoreSettings = field(factory=CoreSettings)
     slots: int
     usual_slots: int = 1
-    executors: tuple[ExecutorFigures, ...] = ()
+    executors: tuple[ExecutorMetrics, ...] = ()
     requested: int | None = None
     least_executors: int = 0
     waiting: tuple[tuple[int, int], ...] = ()
     startups_ms: tuple[int, ...] = ()
     needed: int = 0
-    queries: Mapping[str, QueryFigures] = field(factory=dict)
-    batch: BatchFigures | None = None
+    queries: Mapping[str, QueryMetrics] = field(factory=dict)
+    batch: BatchMetrics | None = None

@@ -18,7 +18,7 @@ class QueryWish:
 
     `reason` is a key of ``core/reasons.py`` whose sentence the `numbers` fill, with those of the `outlook`:
     what the policy goes by, None if it does not say. `until` is when the policy is to be asked again at the
-    latest (epoch ms), None: when something has happened. `unsmoothed` are the slots for which the figures of
+    latest (epoch ms), None: when something has happened. `unsmoothed` are the slots for which the metrics of
     now alone call, None: as many; the view shows them later as `wanted`, with the `rows_per_ms` that they
     were for, None: not for a rate. Raises ValueError for fewer than 1 slot.
     """
@@ -42,7 +42,7 @@ class BatchWish:
     """So many `executors` for batch stages, beside those of the queries (0 or more).
 
     `reason` is a key of ``core/reasons.py`` whose sentence the `numbers` fill. `unsmoothed` are those for
-    which the figures of now alone call, None: as many. Raises ValueError for fewer than 0 executors.
+    which the metrics of now alone call, None: as many. Raises ValueError for fewer than 0 executors.
     """
 
     executors: int = field(validator=ge(0))

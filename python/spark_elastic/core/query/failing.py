@@ -1,4 +1,4 @@
-"""Failing: what has happened cannot be mended by another start, the query ends with its exception."""
+"""Failing: what has happened cannot be repaired by another start, the query ends with its exception."""
 
 from __future__ import annotations
 

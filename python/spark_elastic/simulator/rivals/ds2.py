@@ -14,7 +14,7 @@ from typing import ClassVar
 from attrs import define, field
 from attrs.validators import ge, gt
 
-from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.simulator.rivals.rival import ADAPTIVE, window
 
@@ -57,7 +57,7 @@ class Ds2:
             wishes[name] = QueryWish(slots=wanted, reason="ds2")
         return Wish(queries=wishes)
 
-    def _wanted(self, query: QueryFigures, samples: Sequence[Sample], view: ClusterView) -> int:
+    def _wanted(self, query: QueryMetrics, samples: Sequence[Sample], view: ClusterView) -> int:
         rows = sum(sample.input_rows for sample in samples)
         useful_s = sum(sample.duration_ms for sample in samples) / 1_000
         gaps_s = sum(sample.gap_ms or query.facts.trigger_ms for sample in samples) / 1_000

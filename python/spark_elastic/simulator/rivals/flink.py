@@ -15,7 +15,7 @@ from typing import ClassVar
 from attrs import Factory, define, field
 from attrs.validators import ge, gt
 
-from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.simulator.rivals.flink_alignment import Alignment, align
 from spark_elastic.simulator.rivals.flink_rule import FlinkOptions, Rates, evaluate
@@ -110,7 +110,7 @@ class Flink:
             wishes[name] = QueryWish(slots=vertex.parallelism, reason="flink")
         return Wish(queries=wishes)
 
-    def _wanted(self, query: QueryFigures, vertex: _Vertex, now: float) -> int | None:
+    def _wanted(self, query: QueryMetrics, vertex: _Vertex, now: float) -> int | None:
         """Return another parallelism if it is time for one."""
         full = vertex.since + self.stabilization_s + self.window_s
         samples = window(query, (now - self.window_s) * 1_000)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from attrs import define, field
 from attrs.validators import ge, gt
 
-from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic.core.policies.wish import Wish
 from spark_elastic.simulator.rivals.hpa_rule import Hpa
 from spark_elastic.simulator.rivals.rival import REACTIVE
@@ -48,7 +48,7 @@ class LoadHpa:
         return Wish(executors=max(self.least, self._rule.replicas(current, value, view.at / 1_000)))
 
 
-def _load(query: QueryFigures) -> float | None:
+def _load(query: QueryMetrics) -> float | None:
     latest = query.latest
     if query.idle:
         return 0.0

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from attrs import field, frozen
 
 from spark_elastic.core.policies.policy import Policy
-from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 
 
 @frozen(kw_only=True)
@@ -36,7 +36,7 @@ class TaskView(ClusterView):
     uncommitted: Mapping[str, int] = field(factory=dict)
 
 
-def window(query: QueryFigures, begin: float) -> tuple[Sample, ...]:
+def window(query: QueryMetrics, begin: float) -> tuple[Sample, ...]:
     """Return the micro-batches that began after a moment (epoch ms), two at least if there are.
 
     One that takes longer than the window of a rule is not to leave it blind.

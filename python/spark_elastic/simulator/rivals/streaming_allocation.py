@@ -14,7 +14,7 @@ from typing import ClassVar
 from attrs import define, field
 from attrs.validators import and_, ge, gt, le
 
-from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic.core.policies.wish import Wish
 from spark_elastic.simulator.rivals.dynamic_allocation import needed_executors
 from spark_elastic.simulator.rivals.rival import REACTIVE, TaskView
@@ -78,5 +78,5 @@ class StreamingAllocation:
         )
 
 
-def _interval_ms(query: QueryFigures) -> int:
+def _interval_ms(query: QueryMetrics) -> int:
     return query.facts.trigger_ms or 10_000

@@ -97,7 +97,7 @@ def test_a_committed_batch_is_no_poison() -> None:
     world.check()
 
 
-def test_what_a_start_cannot_mend_is_not_tried() -> None:
+def test_what_a_start_cannot_repair_is_not_tried() -> None:
     world = running()
     actions = world.run_fails("no such column", causes=("org.apache.spark.sql.AnalysisException",))
     assert reasons(actions) == ["failure_analysis"]

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve
 
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
-from spark_elastic.core.policies.view import ClusterView, QueryFigures, Sample
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.stage_work import StageWork
 from tests.unit.core.builder import STATELESS
@@ -55,7 +55,7 @@ def work(**fields: int) -> StageWork:
     return StageWork(**{**usual, **fields})
 
 
-def query(samples: tuple[Sample, ...] = (), **fields: Any) -> QueryFigures:
+def query(samples: tuple[Sample, ...] = (), **fields: Any) -> QueryMetrics:
     """Give a stateless query with a trigger each second, that has the slots of its last batch."""
     facts = evolve(STATELESS, query="q", trigger_ms=fields.pop("interval", 1_000))
     slots = samples[-1].slots if samples else 4
@@ -63,8 +63,8 @@ def query(samples: tuple[Sample, ...] = (), **fields: Any) -> QueryFigures:
         "query": "q", "facts": facts, "settings": evolve(SETTINGS, **fields.pop("settings", {})),
         "requirements": bounds(), "slots": slots, "granted": slots, "partitions": slots, "samples": samples,
     }  # fmt: skip
-    return QueryFigures(**{**usual, **fields})
+    return QueryMetrics(**{**usual, **fields})
 
 
-def view(*queries: QueryFigures, at: int = NOW, **fields: Any) -> ClusterView:
+def view(*queries: QueryMetrics, at: int = NOW, **fields: Any) -> ClusterView:
     return ClusterView(at=at, mode="adaptive", slots=8, queries={one.query: one for one in queries}, **fields)

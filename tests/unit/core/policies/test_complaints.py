@@ -11,7 +11,7 @@ from attrs import evolve
 from spark_elastic.core.actions import DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.events import ExecutorUsage, OffsetsBehind
 from spark_elastic.core.policies.autoscale.policy import Autoscale
-from spark_elastic.core.policies.view import QueryFigures, Wanted
+from spark_elastic.core.policies.view import QueryMetrics, Wanted
 from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.core.reasons import message
 from tests.unit.core.builder import STATEFUL
@@ -22,8 +22,8 @@ from tests.unit.core.policies.world import SETTINGS, Source, World
 WHOLE_WINDOW = (Wanted(at=NOW - 400_000, last=NOW - 1, slots=1),)
 
 
-def wish(figures: QueryFigures, **fields: Any) -> QueryWish:
-    return Autoscale().decide(view(figures, query(query="other"), **fields)).queries["q"]
+def wish(metrics: QueryMetrics, **fields: Any) -> QueryWish:
+    return Autoscale().decide(view(metrics, query(query="other"), **fields)).queries["q"]
 
 
 def test_incomplete_metrics_are_not_zero() -> None:

@@ -15,7 +15,7 @@ from spark_elastic.core.actions import Action, RequestExecutors
 from spark_elastic.core.events import Event, QueryInfo
 from spark_elastic.core.keys.policies import may_be_custom, short
 from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
-from spark_elastic.core.policies.custom import CustomFigures
+from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.policies.slot_limits import SlotLimits
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.core.policies.wish import QueryWish, Wish
@@ -82,7 +82,7 @@ class Asked(Scene):
         self.running(8, STATELESS)
 
     @property
-    def figures(self) -> CustomFigures:
+    def metrics(self) -> CustomMetrics:
         return self.scheduler.custom_policies[NIGHT]
 
     @property
@@ -187,7 +187,7 @@ def test_an_answer_to_an_older_question_concerns_nobody(scene: Asked) -> None:
 
 def test_one_that_fails_holds_what_it_wanted_and_says_so_once(scene: Asked) -> None:
     scene.settle(3)
-    answers = scene.figures.answers
+    answers = scene.metrics.answers
     scene.seconds(1)
     actions = scene.answer(error="LookupError: no such model")
     (failed,) = decisions(actions)
@@ -202,10 +202,10 @@ def test_one_that_fails_holds_what_it_wanted_and_says_so_once(scene: Asked) -> N
     assert len(scene.questions()) == before + 1
     assert decisions(scene.answer(error="LookupError: no such model")) == []
     assert scene.granted == 3
-    figures = scene.figures
-    assert (figures.answers, figures.failures) == (answers, 2)
-    assert figures.failing is not None
-    assert (figures.failing.failures, figures.failing.error) == (2, "LookupError: no such model")
+    metrics = scene.metrics
+    assert (metrics.answers, metrics.failures) == (answers, 2)
+    assert metrics.failing is not None
+    assert (metrics.failing.failures, metrics.failing.error) == (2, "LookupError: no such model")
     scene.check()
 
 
@@ -240,7 +240,7 @@ def test_one_that_recovers_says_so_once(scene: Asked) -> None:
         f"The policy {NIGHT} answers again, after 1 question without an answer in 10 s."
     )
     assert scene.granted == 5
-    assert scene.figures.failing is None
+    assert scene.metrics.failing is None
     scene.check()
 
 

@@ -12,7 +12,7 @@ import math
 
 from attrs import evolve, frozen
 
-from spark_elastic.core.policies.view import BatchFigures, ClusterView
+from spark_elastic.core.policies.view import BatchMetrics, ClusterView
 from spark_elastic.core.policies.wish import BatchWish
 from spark_elastic.core.turn import Number
 
@@ -58,7 +58,7 @@ class Price:
         return low
 
 
-def batch_wish(view: ClusterView, batch: BatchFigures, ready_ms: float, gain: float) -> BatchWish:
+def batch_wish(view: ClusterView, batch: BatchMetrics, ready_ms: float, gain: float) -> BatchWish:
     """Return what is wanted for batch stages, beside the executors that queries need.
 
     The queries come first: what they should have is not counted as there for batch stages, but for the part
@@ -96,7 +96,7 @@ def batch_wish(view: ClusterView, batch: BatchFigures, ready_ms: float, gain: fl
     return BatchWish(executors=held, reason=reason, numbers=numbers, unsmoothed=wanted)
 
 
-def _to_come(batch: BatchFigures, slots: float) -> float:
+def _to_come(batch: BatchMetrics, slots: float) -> float:
     """Estimate the work of stages that will follow, in ms of one slot.
 
     What has gone on may go on for as long again: as many stages as have come to their end in a row, each of
@@ -106,7 +106,7 @@ def _to_come(batch: BatchFigures, slots: float) -> float:
     return min(batch.row * batch.work_ms, batch.row_ms, batch.crowded_ms * slots)
 
 
-def _reason(batch: BatchFigures, wanted: int, own: int, free: float) -> str:
+def _reason(batch: BatchMetrics, wanted: int, own: int, free: float) -> str:
     if not batch.left:
         return "batch_held" if wanted else "batch_over"
     if wanted > max(own, batch.executors):

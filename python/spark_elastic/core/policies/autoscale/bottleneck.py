@@ -13,7 +13,7 @@ from spark_elastic.core.policies.autoscale.effect import Worse
 from spark_elastic.core.policies.autoscale.measured import Measured
 from spark_elastic.core.policies.autoscale.pressure import Pressure
 from spark_elastic.core.policies.autoscale.skew import Skew
-from spark_elastic.core.policies.view import QueryFigures
+from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.turn import Number
 
 
@@ -26,7 +26,7 @@ class Bottleneck:
     numbers: Mapping[str, Number] = field(factory=dict)
 
 
-def bottleneck(query: QueryFigures, known: Measured, current: int) -> Bottleneck | None:
+def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck | None:
     """Find what limits the slots that a query can use, which has `current` ones; None: nothing that is known.
 
     `known` is what its micro-batches tell.
@@ -42,7 +42,7 @@ def bottleneck(query: QueryFigures, known: Measured, current: int) -> Bottleneck
     return min(found, key=lambda limit: limit.slots) if found else None
 
 
-def _source_tasks(query: QueryFigures, tasks: int | None) -> Bottleneck | None:
+def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
     """Find that a query without a shuffle that keeps state is read with fewer tasks than it had slots."""
     if tasks is None or query.facts.stateful or any(source.divisible for source in query.facts.sources):
         return None
@@ -84,7 +84,7 @@ def _skew(skew: Skew | None, current: int) -> Bottleneck | None:
     return Bottleneck(slots=max(current, skew.useful), reason="autoscale_skew", numbers=numbers)
 
 
-def _fixed_count(query: QueryFigures) -> Bottleneck | None:
+def _fixed_count(query: QueryMetrics) -> Bottleneck | None:
     if query.movable or not query.partitions:
         return None
     numbers: dict[str, Number] = {"partitions": query.partitions}

@@ -2,7 +2,7 @@
 
 What counts are micro-batches of about the same rows that ran with the slots that were *applied*, several of
 each, not what was promised for those that were wanted. What was measured is kept for a while
-(`QueryFigures.earlier`), and so long the step is not made again.
+(`QueryMetrics.earlier`), and so long the step is not made again.
 """
 
 from __future__ import annotations

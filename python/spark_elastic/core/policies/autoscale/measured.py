@@ -18,7 +18,7 @@ from spark_elastic.core.policies.autoscale.pressure import Pressure, memory_pres
 from spark_elastic.core.policies.autoscale.rate import Inflow, inflow
 from spark_elastic.core.policies.autoscale.skew import Skew, hot_share, skewed
 from spark_elastic.core.policies.autoscale.tried import most_that_fell_short, tried
-from spark_elastic.core.policies.view import QueryFigures, Sample
+from spark_elastic.core.policies.view import QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
 
 _NOTHING = BatchTime(fixed_ms=0.0, row_ms=0.0, samples=0, error=0.0, separates=False)
@@ -50,7 +50,7 @@ class Measured:
     fell_short: int
 
 
-def measured(query: QueryFigures) -> Measured | None:
+def measured(query: QueryMetrics) -> Measured | None:
     """Return what the micro-batches of a query tell, None before they have told a rate."""
     return _measured(_Known(query.earlier, query.samples, query.settings, query.facts.trigger_ms))
 

@@ -14,12 +14,12 @@ from attrs import frozen
 
 from spark_elastic.core.policies.autoscale.batch import batch_wish
 from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
-from spark_elastic.core.policies.autoscale.figures import Figures
+from spark_elastic.core.policies.autoscale.metrics import EvaluatedMetrics
 from spark_elastic.core.policies.autoscale.objective import Needed
 from spark_elastic.core.policies.autoscale.price import down_pays
 from spark_elastic.core.policies.autoscale.whole import Weighed, in_whole_executors, within_what_is_there
 from spark_elastic.core.policies.autoscale.window import most_wanted, one_step
-from spark_elastic.core.policies.view import ClusterView, QueryFigures, Wanted
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Wanted
 from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number
@@ -57,12 +57,12 @@ class Autoscale:
         return Wish(queries=wishes, batch=batch_wish(view, view.batch, _ready_ms(view), gain))
 
 
-def _weighed(query: QueryFigures, view: ClusterView, ready_ms: float) -> Weighed | None:
+def _weighed(query: QueryMetrics, view: ClusterView, ready_ms: float) -> Weighed | None:
     """Decide about one query; None: its trigger has no batches that repeat, so its bounds hold alone."""
     if query.facts.trigger != "processing_time":
         return None
     current = query.granted or max(query.lower, min(query.upper, query.slots))
-    found = None if query.idle else Figures.of(query, ready_ms)
+    found = None if query.idle else EvaluatedMetrics.of(query, ready_ms)
     wish = _wish_for(query, view, current, found)
     return Weighed(
         wish,
@@ -74,7 +74,9 @@ def _weighed(query: QueryFigures, view: ClusterView, ready_ms: float) -> Weighed
     )
 
 
-def _wish_for(query: QueryFigures, view: ClusterView, current: int, found: Figures | None) -> QueryWish:
+def _wish_for(
+    query: QueryMetrics, view: ClusterView, current: int, found: EvaluatedMetrics | None
+) -> QueryWish:
     if query.idle:
         return _Weighing(query, view, current).down(max(1, query.lower), "autoscale_idle", {})
     if found is None:
@@ -86,7 +88,7 @@ def _wish_for(query: QueryFigures, view: ClusterView, current: int, found: Figur
     return _Weighing(query, view, current, found).decide(found)
 
 
-def _was_raised_lately(query: QueryFigures, at: int) -> bool:
+def _was_raised_lately(query: QueryMetrics, at: int) -> bool:
     """Say whether it was granted more slots within the horizon before `at`."""
     return query.raised_at is not None and at < query.raised_at + HORIZON_MS
 
@@ -96,7 +98,7 @@ def _ready_ms(view: ClusterView) -> float:
     return float(median(view.startups_ms)) if view.startups_ms else _READY_MS
 
 
-def _overruns_at_once(query: QueryFigures, current: int) -> bool:
+def _overruns_at_once(query: QueryMetrics, current: int) -> bool:
     """Say whether the first batch took far more than its interval: the next one has more rows still."""
     interval = query.facts.trigger_ms
     if len(query.samples) != 1 or interval == 0:
@@ -109,12 +111,12 @@ def _overruns_at_once(query: QueryFigures, current: int) -> bool:
 class _Weighing:
     """A decision about one query that has, or was granted, the slots `current`."""
 
-    query: QueryFigures
+    query: QueryMetrics
     view: ClusterView
     current: int
-    found: Figures | None = None
+    found: EvaluatedMetrics | None = None
 
-    def decide(self, found: Figures) -> QueryWish:
+    def decide(self, found: EvaluatedMetrics) -> QueryWish:
         target = found.known.objective.load
         need = found.needed(target)
         limit = _limit(found, need, self.current)
@@ -212,7 +214,7 @@ class _Weighing:
             for sample in last
         )
 
-    def _is_under_way(self, found: Figures) -> bool:
+    def _is_under_way(self, found: EvaluatedMetrics) -> bool:
         """Say whether what was granted last cannot have been measured yet."""
         takes = found.ready_ms + _MEASURED * self.query.facts.trigger_ms
         return not self._is_settled and self.view.at < self.query.granted_at + takes
@@ -222,7 +224,7 @@ class _Weighing:
         """Whether the slots that it was granted are there, and have been measured."""
         return self._is_settled and self.query.slots >= self.current
 
-    def _filled(self, found: Figures, slots: int, limit: Bottleneck | None) -> int:
+    def _filled(self, found: EvaluatedMetrics, slots: int, limit: Bottleneck | None) -> int:
         """Fill the last executor, where there is no other query that could use its slots.
 
         One executor less will do where that brings the load into the upper half of the band at most: what a
@@ -257,7 +259,7 @@ class _Weighing:
         )
 
 
-def _limit(found: Figures, need: Needed, current: int) -> Bottleneck | None:
+def _limit(found: EvaluatedMetrics, need: Needed, current: int) -> Bottleneck | None:
     """Find what keeps more slots than `current` ones from helping, the tightest if there is more than one."""
     limits = [bottleneck(found.query, found.known, current)]
     if not need.admits:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from statistics import median
 
-from spark_elastic.core.policies.view import QueryFigures
+from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS
 
 
-def pause_ms(query: QueryFigures) -> float:
+def pause_ms(query: QueryMetrics) -> float:
     """Tell how long a query stands still when its slots change, by its last rescales."""
     if not query.facts.stateful or not query.movable:
         return 0.0
     return float(median(query.pauses_ms)) if query.pauses_ms else float(RESCALE_COST_MS)
 
 
-def down_pays(query: QueryFigures, current: int, slots: int) -> bool:
+def down_pays(query: QueryMetrics, current: int, slots: int) -> bool:
     """Say whether the slots that a way down frees within the horizon are more than its pause takes.
 
     The state may have to be moved back, so it has to pay for both ways.

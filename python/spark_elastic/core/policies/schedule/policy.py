@@ -17,7 +17,7 @@ from spark_elastic.core.keys.schedule import LONGEST_LEAD_MS
 from spark_elastic.core.policies.schedule.occurrences import Occurrences
 from spark_elastic.core.policies.schedule.timetable import Limited, limited
 from spark_elastic.core.policies.slot_limits import SlotLimits, allowed
-from spark_elastic.core.policies.view import ClusterView, QueryFigures
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic.core.policies.wish import Wish
 from spark_elastic.core.settings import CoreSettings
 
@@ -70,9 +70,9 @@ class _Plan:
         )
 
 
-def _plans(view: ClusterView) -> Iterator[tuple[_Plan, list[QueryFigures]]]:
+def _plans(view: ClusterView) -> Iterator[tuple[_Plan, list[QueryMetrics]]]:
     """Give each plan that counts for the application or a query that goes by the clock, with the queries."""
-    plans: dict[_Plan, list[QueryFigures]] = {}
+    plans: dict[_Plan, list[QueryMetrics]] = {}
     if SCHEDULE in view.settings.policy:
         plans[_Plan.of(view.settings)] = []
     for query in view.queries.values():
@@ -95,7 +95,7 @@ def _least(now: Limited, excluded: ExcludedPeriod | None, view: ClusterView) -> 
     return view.least_executors, _by(excluded)
 
 
-def _held(query: QueryFigures, now: Limited, excluded: ExcludedPeriod) -> tuple[SlotLimits, ...]:
+def _held(query: QueryMetrics, now: Limited, excluded: ExcludedPeriod) -> tuple[SlotLimits, ...]:
     """Return limits that leave a query what it has, or more where the period allows that."""
     if query.granted is not None:
         if not excluded.allows_up:

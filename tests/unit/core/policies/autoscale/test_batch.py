@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.policies.autoscale.batch import Price, batch_wish
-from spark_elastic.core.policies.view import BatchFigures, ClusterView, ExecutorFigures
+from spark_elastic.core.policies.view import BatchMetrics, ClusterView, ExecutorMetrics
 from spark_elastic.core.reasons import message
 from spark_elastic.core.settings import CoreSettings
 
@@ -57,7 +57,7 @@ stages = st.builds(
     run_ms=st.integers(0, 10**9),
 )
 batches = st.builds(
-    BatchFigures,
+    BatchMetrics,
     stages=st.lists(stages, max_size=4).map(tuple),
     work_ms=works,
     crowded_ms=st.integers(0, 600_000),
@@ -71,7 +71,7 @@ batches = st.builds(
 def view(
     executors: int, each: int, needed: int = 0, waiting: tuple[tuple[int, int], ...] = ()
 ) -> ClusterView:
-    shown = tuple(ExecutorFigures(executor=str(n), slots=each, since=0) for n in range(executors))
+    shown = tuple(ExecutorMetrics(executor=str(n), slots=each, since=0) for n in range(executors))
     return ClusterView(
         at=1_000_000, mode="adaptive", slots=each * executors, usual_slots=each, executors=shown,
         waiting=waiting, needed=needed,
@@ -90,7 +90,7 @@ views = st.builds(
 
 @given(views, batches)
 def test_whatever_is_seen_no_more_is_wanted_than_has_a_task_and_it_can_be_told(
-    seen: ClusterView, batch: BatchFigures
+    seen: ClusterView, batch: BatchMetrics
 ) -> None:
     wish = batch_wish(seen, batch, 30_000, 1.0)
     most = -(-batch.left // seen.usual_slots)
@@ -110,12 +110,12 @@ def test_whatever_is_seen_no_more_is_wanted_than_has_a_task_and_it_can_be_told(
 def test_those_that_are_here_stay_as_long_as_there_is_work_for_them(
     there: int, work_s: float, wanted: int
 ) -> None:
-    batch = BatchFigures(stages=(BatchStage(stage=1, tasks=400),), work_ms=work_s * 1_000, active=True)
+    batch = BatchMetrics(stages=(BatchStage(stage=1, tasks=400),), work_ms=work_s * 1_000, active=True)
     assert batch_wish(view(there, 4), batch, 600_000, 1.0).executors == wanted
 
 
 def test_those_that_were_waited_for_have_to_be_worth_the_rest_of_their_start_up() -> None:
-    batch = BatchFigures(stages=(BatchStage(stage=1, tasks=400),), work_ms=400_000, active=True)
+    batch = BatchMetrics(stages=(BatchStage(stage=1, tasks=400),), work_ms=400_000, active=True)
 
     def wanted(*waiting: tuple[int, int]) -> int:
         return batch_wish(view(1, 4, waiting=waiting), batch, 30_000, 1.0).executors
@@ -129,7 +129,7 @@ def test_those_that_were_waited_for_have_to_be_worth_the_rest_of_their_start_up(
 
 
 def test_what_queries_need_is_not_there_for_batch_stages() -> None:
-    batch = BatchFigures(stages=(BatchStage(stage=1, tasks=400),), work_ms=1_500_000)
+    batch = BatchMetrics(stages=(BatchStage(stage=1, tasks=400),), work_ms=1_500_000)
     alone = batch_wish(view(4, 4), batch, 30_000, 1.0).executors
     beside = batch_wish(view(4, 4, 16), batch, 30_000, 1.0).executors
     # 16 slots do it in 94 s: no executor that takes 30 s to come is worth it beside these 4. A fifth of them

@@ -8,12 +8,12 @@ from spark_elastic.core.events import OffsetsBehind, SourceFacts
 from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
 from spark_elastic.core.policies.autoscale.measured import measured
 from spark_elastic.core.policies.autoscale.skew import hot_share
-from spark_elastic.core.policies.view import QueryFigures
+from spark_elastic.core.policies.view import QueryMetrics
 from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import batches, query, sample, work
 
 
-def limit(of: QueryFigures) -> Bottleneck | None:
+def limit(of: QueryMetrics) -> Bottleneck | None:
     known = measured(of)
     assert known is not None
     return bottleneck(of, known, of.slots)

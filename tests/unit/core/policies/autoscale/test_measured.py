@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.policies.autoscale import measured
-from spark_elastic.core.policies.autoscale.figures import Figures
+from spark_elastic.core.policies.autoscale.metrics import EvaluatedMetrics
 from spark_elastic.core.policies.autoscale.model import BatchTime, fit
 from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.view import Sample
@@ -42,7 +42,7 @@ def test_only_the_query_with_a_new_batch_is_computed_anew(monkeypatch: pytest.Mo
 def test_of_all_slots_those_are_needed_with_which_the_batches_are_in_time() -> None:
     # 600 ms on 16 slots of all queries: 900 ms, the part of its interval that it may take, on 11.
     busy = query(tuple(evolve(one, total=16) for one in batches(6, 2_000, 4)), settings={"target_load": 0.9})
-    found = Figures.of(busy, 30_000.0)
+    found = EvaluatedMetrics.of(busy, 30_000.0)
     assert found is not None
     fixed = min(found.known.model.fixed_ms, 60.0)
     assert found.of_all_slots(16) == pytest.approx(16 * (600 - fixed) / (900 - fixed))

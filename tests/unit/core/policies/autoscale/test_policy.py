@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_elastic.core.policies.autoscale.policy import Autoscale
-from spark_elastic.core.policies.view import QueryFigures, Sample, Wanted
+from spark_elastic.core.policies.view import QueryMetrics, Sample, Wanted
 from spark_elastic.core.policies.wish import QueryWish
 from spark_elastic.core.reasons import message
 from tests.unit.core.builder import STATEFUL
@@ -19,11 +19,11 @@ from tests.unit.core.policies.seen import NOW, batches, query, sample, view
 LOW = (Wanted(at=NOW - 400_000, last=NOW - 1_000, slots=2),)
 
 
-def wish(figures: QueryFigures, **fields: int) -> QueryWish:
+def wish(metrics: QueryMetrics, **fields: int) -> QueryWish:
     """Ask about a query beside another one, so that its last executor is not filled."""
-    found = Autoscale().decide(view(figures, query(query="other"), **fields)).queries["q"]
+    found = Autoscale().decide(view(metrics, query(query="other"), **fields)).queries["q"]
     numbers = {**found.told, "slots": 1}
-    assert message(found.reason, **numbers, before=figures.granted, after=found.slots)
+    assert message(found.reason, **numbers, before=metrics.granted, after=found.slots)
     return found
 
 
@@ -109,8 +109,8 @@ def test_whatever_is_measured_there_is_a_wish_that_can_be_told(
     samples: list[Sample], earlier: list[Sample], granted: int | None, idle: bool, interval: int,
     lag: int | None, movable: bool,
 ) -> None:  # fmt: skip
-    figures = query(
+    metrics = query(
         tuple(sorted(samples, key=lambda one: one.at)), earlier=tuple(earlier), granted=granted, idle=idle,
         interval=interval, settings={"max_lag_ms": lag}, movable=movable,
     )  # fmt: skip
-    assert wish(figures).slots >= 1
+    assert wish(metrics).slots >= 1

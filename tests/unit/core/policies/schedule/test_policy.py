@@ -11,7 +11,7 @@ from spark_elastic.core.actions import Report, RequestExecutors
 from spark_elastic.core.keys import schedule
 from spark_elastic.core.policies.schedule.policy import Schedule
 from spark_elastic.core.policies.slot_limits import SlotLimits, allowed
-from spark_elastic.core.policies.view import QueryFigures
+from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.policies.wish import Wish
 from tests.unit.core.builder import STATELESS, Scene
 from tests.unit.core.policies import world
@@ -35,7 +35,7 @@ def set_(windows: str = DAY, excluded: str = "none", **fields: Any) -> dict[str,
 
 
 def decide(
-    *queries: QueryFigures, at: int = NOON, settings: dict[str, Any] | None = None, **fields: Any
+    *queries: QueryMetrics, at: int = NOON, settings: dict[str, Any] | None = None, **fields: Any
 ) -> Wish:
     application = evolve(SETTINGS, **(settings or {}))
     seen = view(*queries, at=at, settings=application, **fields)
@@ -102,7 +102,7 @@ def held(excluded: str, granted: int | None, **fields: Any) -> tuple[int, int]:
     return may.lower, may.upper
 
 
-def own_settings(one: QueryFigures) -> dict[str, Any]:
+def own_settings(one: QueryMetrics) -> dict[str, Any]:
     return {"policy": one.settings.policy}
 
 

@@ -1,4 +1,4 @@
-"""The figures are those of their definitions."""
+"""The metrics are those of their definitions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from spark_elastic.simulator.demand import Demand
 from spark_elastic.simulator.elasticity import elasticity
-from spark_elastic.simulator.figures import oscillations
 from spark_elastic.simulator.lag import joined, lag
+from spark_elastic.simulator.metrics import oscillations
 from spark_elastic.simulator.record import Commit, Steps
 
 MINUTE = 60_000

@@ -17,8 +17,8 @@ HORIZON_MS = 600_000
 
 
 @frozen(kw_only=True)
-class Figures:
-    """The figures of one run.
+class RunMetrics:
+    """The metrics of one run.
 
     `executor_hours` are paid for, from the request of an executor until it is gone. Outside of the objective
     is every moment (percent) in which the lag of any query was more than that; `drain_s` is the longest
@@ -44,13 +44,13 @@ class Figures:
     batch_most_s: float = 0.0
 
 
-def figures(notes: Notes, lags: Mapping[str, Lag], demand: Demand, end_ms: int) -> Figures:
-    """Compute the figures of a run of so many ms."""
+def run_metrics(notes: Notes, lags: Mapping[str, Lag], demand: Demand, end_ms: int) -> RunMetrics:
+    """Compute the metrics of a run of so many ms."""
     rescales = [rescaled for query in notes.queries.values() for rescaled in query.moves]
     outside = list(joined(interval for lag in lags.values() for interval in lag.outside))
     jobs = [(one.over - one.came) / 1_000 for one in notes.batch]
     middles = [(step + 0.5) * demand.step_s * 1_000 for step in range(len(demand.executors))]
-    return Figures(
+    return RunMetrics(
         executor_hours=notes.paid.total(end_ms) / 3_600_000,
         elasticity=elasticity(demand.executors, [notes.there.at(middle) for middle in middles]),
         outside_percent=100 * sum(until - since for since, until in outside) / end_ms,

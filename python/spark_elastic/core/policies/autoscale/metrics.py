@@ -12,7 +12,7 @@ from spark_elastic.core.policies.autoscale.measured import Measured, measured
 from spark_elastic.core.policies.autoscale.objective import Needed, load_with, needed
 from spark_elastic.core.policies.autoscale.price import pause_ms
 from spark_elastic.core.policies.outlook import Outlook
-from spark_elastic.core.policies.view import QueryFigures
+from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.policies.waves import kept_busy, slots_that_keep_busy
 
 _ALWAYS_AT_WORK = 0.9
@@ -25,18 +25,18 @@ _MOST_FIXED = 0.1
 
 
 @frozen
-class Figures:
+class EvaluatedMetrics:
     """What was found out about one `query` that runs, of which its micro-batches have told what is `known`.
 
     An executor is there `ready_ms` after its request.
     """
 
-    query: QueryFigures
+    query: QueryMetrics
     known: Measured
     ready_ms: float
 
     @classmethod
-    def of(cls, query: QueryFigures, ready_ms: float) -> Figures | None:
+    def of(cls, query: QueryMetrics, ready_ms: float) -> EvaluatedMetrics | None:
         """Find out about a query, None while that is not known: before its batches have told a rate.
 
         An executor is ready `ready_ms` after it was requested.
@@ -144,12 +144,12 @@ class Figures:
         )
 
 
-def _partitions_stay(query: QueryFigures) -> bool:
+def _partitions_stay(query: QueryMetrics) -> bool:
     """Say whether the partitions of a query do not follow each change of its slots."""
     return query.settings.rescale_policy != "always"
 
 
-def _busy(query: QueryFigures, slots: int) -> float:
+def _busy(query: QueryMetrics, slots: int) -> float:
     """Count how many of so many slots the partitions of a query keep busy."""
     stay = _partitions_stay(query)
     return kept_busy(query.partitions, slots) if stay and query.partitions else float(slots)

@@ -7,6 +7,7 @@ as keyword arguments of the constructor, as text. `conformance` checks one.
 
 from __future__ import annotations
 
+from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.events import OffsetsBehind, QueryFacts
 from spark_elastic.core.policies.autoscale.policy import Autoscale
@@ -14,18 +15,22 @@ from spark_elastic.core.policies.policy import Policy
 from spark_elastic.core.policies.slot_limits import SlotLimits
 from spark_elastic.core.policies.view import (
     Applied,
+    BatchMetrics,
     ClusterView,
     ExecutorMetrics,
     QueryMetrics,
     Sample,
     Wanted,
 )
-from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.policies.wish import BatchWish, QueryWish, Wish
 from spark_elastic.core.settings import CoreSettings
 
 __all__ = [
     "Applied",
     "Autoscale",
+    "BatchMetrics",
+    "BatchStage",
+    "BatchWish",
     "ClusterView",
     "CoreSettings",
     "ExecutorMetrics",

@@ -8,17 +8,18 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from attrs import evolve
 
 from spark_elastic.core import reasons
 from spark_elastic.core.keys.policies import short
 from spark_elastic.core.policies.ask import PolicyAnswered
-from spark_elastic.core.policies.custom import SPOKEN
+from spark_elastic.core.policies.custom import SPOKEN, SPOKEN_OF_BATCH
 from spark_elastic.core.policies.policy import Policy
 from spark_elastic.core.policies.reasons import POLICY_REASONS
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.policies.wish import BatchWish, QueryWish, Wish
 from spark_elastic.wire import WireError, decode_event, encode_event
 
 MOST_EXECUTORS = 1 << 15
@@ -27,6 +28,8 @@ MOST_EXECUTORS = 1 << 15
 _LONGEST = 300
 _MOST_NUMBERS = 32
 _TAKEN = {"before", "after"}
+
+_Wanted = TypeVar("_Wanted", QueryWish, BatchWish)
 
 
 class BadAnswer(ValueError):
@@ -55,12 +58,16 @@ def checked(name: str, given: object, view: ClusterView) -> Wish:
                 "view.queries"
             )
     for query, wanted in wish.queries.items():
-        _check_words(query, wanted)
-    if wish.executors is not None and wish.executors > MOST_EXECUTORS:
-        raise BadAnswer(f"it wants {wish.executors} executors, allowed are {MOST_EXECUTORS} at most")
+        _check_words(query, wanted, {"wanted": 1, **wanted.told})
+    if wish.batch is not None:
+        _check_words("batch stages", wish.batch, wish.batch.numbers)
+    for executors in (wish.executors, None if wish.batch is None else wish.batch.executors):
+        if executors is not None and executors > MOST_EXECUTORS:
+            raise BadAnswer(f"it wants {executors} executors, allowed are {MOST_EXECUTORS} at most")
     return evolve(
         wish,
-        queries={query: _spoken(name, one) for query, one in wish.queries.items()},
+        queries={query: _spoken(name, one, SPOKEN) for query, one in wish.queries.items()},
+        batch=None if wish.batch is None else _spoken(name, wish.batch, SPOKEN_OF_BATCH),
         limits={
             query: tuple(evolve(limit, by=_one_line(limit.by)) for limit in limits)
             for query, limits in wish.limits.items()
@@ -98,39 +105,35 @@ def _plain(name: str, given: Wish) -> Wish:
     return read.wish
 
 
-def _check_words(query: str, wanted: QueryWish) -> None:
+def _check_words(whom: str, wanted: QueryWish | BatchWish, numbers: Mapping[str, object]) -> None:
+    """Check that what is wanted for a query, or for batch stages, can be said with these numbers."""
     if not wanted.reason.strip():
-        raise BadAnswer(
-            f"its wish for {query} has no reason: say in a sentence why it is to have so many slots"
-        )
+        raise BadAnswer(f"its wish for {whom} has no reason: say in a sentence why it is to have so many")
     if len(wanted.numbers) > _MOST_NUMBERS:
-        raise BadAnswer(
-            f"its wish for {query} has {len(wanted.numbers)} numbers, allowed are {_MOST_NUMBERS}"
-        )
+        raise BadAnswer(f"its wish for {whom} has {len(wanted.numbers)} numbers, allowed are {_MOST_NUMBERS}")
     if taken := wanted.numbers.keys() & _TAKEN:
         raise BadAnswer(
-            f"a number of its wish for {query} is called {min(taken)}, which is taken: give it another name"
+            f"a number of its wish for {whom} is called {min(taken)}, which is taken: give it another name"
         )
-    values: Mapping[str, object] = {"slots": 1, "wanted": 1, **wanted.told}
     if wanted.reason in POLICY_REASONS:
         try:
-            reasons.message(wanted.reason, **values, before=1, after=1)
+            reasons.message(wanted.reason, **{"slots": 1, **numbers}, before=1, after=1)
         except Exception as error:
             raise BadAnswer(
-                f"the numbers of its wish for {query} do not fill the sentence of '{wanted.reason}' "
+                f"the numbers of its wish for {whom} do not fill the sentence of '{wanted.reason}' "
                 f"({described(error)}): pass on those of the policy that gave this reason, or say it in words"
             ) from error
 
 
-def _spoken(name: str, wanted: QueryWish) -> QueryWish:
-    """Give a wish in words of its own the reason for such; one of ours stays."""
+def _spoken(name: str, wanted: _Wanted, spoken: str) -> _Wanted:
+    """Give a wish in words of its own the reason for such, `spoken`; one of ours stays."""
     numbers = {
         what: _one_line(value) if isinstance(value, str) else value for what, value in wanted.numbers.items()
     }
     if wanted.reason in POLICY_REASONS:
         return evolve(wanted, numbers=numbers)
     said = {"policy": short(name), "says": _one_line(wanted.reason)}
-    return evolve(wanted, reason=SPOKEN, numbers={**numbers, **said})
+    return evolve(wanted, reason=spoken, numbers={**numbers, **said})
 
 
 def _one_line(text: str) -> str:

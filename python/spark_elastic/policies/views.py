@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from random import Random
 
+from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE, Bounds, Requirements, Vertex
 from spark_elastic.core.events import OffsetsBehind, QueryFacts, SourceFacts
 from spark_elastic.core.policies.view import (
     Applied,
+    BatchMetrics,
     ClusterView,
     ExecutorMetrics,
     QueryMetrics,
@@ -47,6 +49,7 @@ def view(chance: Random) -> ClusterView:
         requested=chance.choice((None, len(executors), len(executors) + 3)),
         startups_ms=tuple(chance.randrange(1_000, 120_000) for _ in range(chance.choice((0, 1, 5)))),
         queries={id: query(id, at, slots, chance) for id in ids},
+        batch=_batch(at, slots, chance),
     )
 
 
@@ -80,6 +83,39 @@ def query(id: str, at: int, slots: int, chance: Random) -> QueryMetrics:
         raised_at=None if granted is None or chance.random() < 0.5 else at - chance.randrange(3_600_000),
         pauses_ms=tuple(chance.randrange(100, 60_000) for _ in range(chance.randrange(3))),
         state_bytes=0 if not facts.stateful else chance.randrange(50 * _GIB),
+    )
+
+
+def _batch(at: int, slots: int, chance: Random) -> BatchMetrics | None:
+    """Make up batch stages: none as yet, none any more, or some of which tasks are over, run and wait."""
+    if chance.random() < 0.5:
+        return None
+    stages = tuple(_stage(number, at, slots, chance) for number in range(chance.choice((0, 1, 1, 4))))
+    task_ms = chance.choice((10, 1_000, 60_000))
+    executors = chance.choice((0, 0, 1, 10))
+    return BatchMetrics(
+        stages=stages,
+        work_ms=float(task_ms * sum(stage.left for stage in stages)),
+        crowded_ms=chance.choice((0, 0, 90_000)),
+        active=bool(stages) or chance.random() < 0.5,
+        executors=executors,
+        peak=executors + chance.choice((0, 0, 5)),
+    )
+
+
+def _stage(number: int, at: int, slots: int, chance: Random) -> BatchStage:
+    tasks = chance.choice((1, 200, 10_000))
+    done = chance.randrange(tasks)
+    running = min(slots, tasks - done)
+    began = None if done == running == 0 else at - chance.randrange(3_600_000)
+    return BatchStage(
+        stage=number,
+        tasks=tasks,
+        done=done,
+        running=running,
+        run_ms=done * chance.choice((10, 1_000, 60_000)),
+        launched=began,
+        bytes=chance.choice((None, tasks << 20)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.policies import QueryWish, SlotLimits, Wish
+from spark_elastic.policies import BatchWish, QueryWish, SlotLimits, Wish
 from spark_elastic.policies.answers import BadAnswer, ask, checked
 from tests.unit.policies.examples import Answers, Raises
 from tests.unit.policies.seen import QUERY, VIEW
@@ -34,6 +34,15 @@ def test_words_of_its_own_become_a_reason_of_ours() -> None:
 def test_a_reason_of_ours_is_passed_on() -> None:
     passed = QueryWish(slots=3, reason="autoscale_idle", until=VIEW.at + 5)
     assert checked("x:Y", Wish(queries={QUERY: passed}), VIEW).queries[QUERY] == passed
+
+
+def test_words_about_batch_stages_become_a_reason_of_ours() -> None:
+    wish = checked("my.scaling:LateNight", Wish(batch=BatchWish(executors=2, reason="two will do")), VIEW)
+    assert wish.batch == BatchWish(
+        executors=2, reason="policy_says_batch", numbers={"policy": "LateNight", "says": "two will do"}
+    )
+    over = BatchWish(executors=0, reason="batch_over")
+    assert checked("x:Y", Wish(batch=over), VIEW).batch == over
 
 
 def test_numbers_are_kept_and_text_is_one_line() -> None:
@@ -75,6 +84,15 @@ def test_credentials_do_not_get_into_the_journal() -> None:
         (broken(reason=None), "expected str, got None"),
         (broken(reason="autoscale_up"), "do not fill the sentence of 'autoscale_up'"),
         (Wish(executors=40_000), "it wants 40000 executors, allowed are 32768 at most"),
+        (
+            Wish(batch=BatchWish(executors=40_000, reason="so")),
+            "it wants 40000 executors, allowed are 32768 at most",
+        ),
+        (Wish(batch=BatchWish(executors=2, reason=" ")), "its wish for batch stages has no reason"),
+        (
+            Wish(batch=BatchWish(executors=2, reason="batch_up")),
+            "the numbers of its wish for batch stages do not fill the sentence of 'batch_up'",
+        ),
         (Wish(queries=[GOOD]), "its wish cannot be used: AttributeError"),  # type: ignore[arg-type]
     ],
 )

@@ -65,6 +65,10 @@ def test_views_that_are_made_up_are_of_many_kinds() -> None:
         assert {getattr(query, fact) for query in queries} == {True, False}
     assert {len(query.samples) for query in queries} >= {0, 1, 20}
     assert {query.granted is None for query in queries} == {True, False}
+    batches = [one.batch for one in views if one.batch is not None]
+    assert 0 < len(batches) < len(views)
+    assert {len(batch.stages) for batch in batches} >= {0, 1, 4}
+    assert {batch.waiting > 0 for batch in batches} == {True, False}
     for query in queries:
         query.requirements.validate()
         assert [sample.started for sample in query.samples] == sorted(one.started for one in query.samples)

@@ -8,6 +8,7 @@ from spark_elastic.core import reasons
 from spark_elastic.core.batch_events import BatchStage, BatchStages
 from spark_elastic.core.cluster.executors import BatchDemand
 from spark_elastic.core.load.batch_work import Pace
+from spark_elastic.core.policies.custom import SPOKEN_OF_BATCH
 from spark_elastic.core.policies.view import BatchMetrics
 from spark_elastic.core.policies.wish import BatchWish
 from spark_elastic.core.rescale.situation import HORIZON_MS
@@ -25,7 +26,7 @@ _REPEAT_MS = 60_000
 _QUIET_MS = 600_000
 """The same where it is between reasons that small jobs go to and fro between."""
 
-_AT_ONCE = frozenset({"batch_first", "batch_up"})
+_AT_ONCE = frozenset({"batch_first", "batch_up", SPOKEN_OF_BATCH})
 _QUIET = frozenset({"batch_keeps", "batch_held", "batch_over"})
 _OVER = 20
 

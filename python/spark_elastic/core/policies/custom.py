@@ -19,7 +19,10 @@ FIRST_RETRY_MS = 10_000
 LONGEST_RETRY_MS = 600_000
 
 SPOKEN = "policy_says"
-"""The reason of what a custom policy has found words of its own for."""
+"""The reason of what a custom policy wants for a query and has found words of its own for."""
+
+SPOKEN_OF_BATCH = "policy_says_batch"
+"""The same of what it wants for batch stages."""
 
 
 @frozen(kw_only=True)

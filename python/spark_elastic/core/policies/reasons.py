@@ -117,6 +117,10 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     # Custom policies
     "policy_says": Reason("info", "Is to have {after:slot}, says {policy}: {says}"),
+    "policy_says_batch": Reason(
+        "info",
+        "Batch stages are to have {after:executor} beside those of the queries, says {policy}: {says}",
+    ),
     "policy_awaited": Reason("held", "Is to have {after:slot} until the policy {policy} has answered."),
     "policy_failed": Reason(
         "held",

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core.actions import Action, RequestExecutors
+from spark_elastic.core.batch_events import BatchStage, BatchStages
 from spark_elastic.core.events import Event, QueryInfo
 from spark_elastic.core.keys.policies import may_be_custom, short
 from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
 from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.policies.slot_limits import SlotLimits
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.policies.wish import BatchWish, QueryWish, Wish
 from spark_elastic.core.scheduler import Scheduler
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, decisions, reasons
 from tests.unit.core.policies.world import SETTINGS
@@ -119,6 +120,27 @@ def test_it_is_asked_about_what_there_is_and_its_answer_counts(scene: Asked) -> 
     (said,) = (decision for decision in decisions(actions) if decision.reason == "policy_says")
     assert said.message == "Is to have 3 slots, says LateNight: enough by night"
     assert scene.granted == 3
+    scene.check()
+
+
+def test_what_it_wants_for_batch_stages_is_requested_and_said(scene: Asked) -> None:
+    scene.settle(3)
+    scene.send(BatchStages, stages=(BatchStage(stage=1, tasks=200),))
+    scene.advance(1_000)
+    view = scene.questions()[-1].view
+    assert view is not None
+    assert view.batch is not None
+    assert view.batch.left == 200
+    said = {"policy": "LateNight", "says": "two by night"}
+    batch = BatchWish(executors=2, reason="policy_says_batch", numbers=said)
+    actions = scene.answer(wish=evolve(wants(view, 3), batch=batch))
+    messages = [one.message for one in decisions(actions) if one.reason == "policy_says_batch"]
+    assert messages == [
+        "Batch stages are to have 2 executors beside those of the queries, says LateNight: two by night"
+    ]
+    (request,) = (action for action in actions if isinstance(action, RequestExecutors))
+    queries = -(-3 // max(1, view.usual_slots))
+    assert request.total == queries + 2
     scene.check()
 
 

@@ -20,6 +20,7 @@ def metrics_tables() -> str:
         slots=0,
         executors=(),
         usable={},
+        exclusions={},
         usual_slots=1,
         queries={},
         custom_policies={},

@@ -155,7 +155,7 @@ class ExecutorRemoved(ExecutorEvent):
 
 @frozen(kw_only=True)
 class ExecutorExcluded(ExecutorEvent):
-    """Spark gives no more tasks to an executor that failed too often."""
+    """Spark gives no more tasks to an executor that failed too often; `reason` says what failed, as shown."""
 
     reason: str = ""
 
@@ -167,7 +167,10 @@ class ExecutorUnexcluded(ExecutorEvent):
 
 @frozen(kw_only=True)
 class ExecutorDecommissioning(ExecutorEvent):
-    """An executor finishes what it runs and takes nothing new."""
+    """An executor finishes what it runs and takes nothing new.
+
+    `reason` is for whoever reads the journal: Spark does not say who wanted that, so nothing goes by it.
+    """
 
     reason: str = ""
 
@@ -265,7 +268,10 @@ class QueryFailed(QueryEvent):
 
 @frozen(kw_only=True)
 class QueryTerminated(QueryEvent):
-    """A query is over: `error` is None if it was stopped or came to its end."""
+    """A query is over: `error` is None if it was stopped or came to its end.
+
+    `error_class` is Spark's name of the condition that has ended it, None if it has none.
+    """
 
     error: str | None = None
     error_class: str | None = None

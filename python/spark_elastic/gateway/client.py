@@ -94,13 +94,14 @@ class Py4JGateway:
 
     def _hello(self, requests: bool) -> None:
         reply = self._call("hello", {"version": __version__, "contract": CONTRACT, "requests": requests})
-        if reply.get("contract") != CONTRACT:
-            raise Mismatch(
-                f"the jar speaks contract {reply.get('contract')}, this Python package contract {CONTRACT}: "
-                "install the same version of both"
-            )
         if reply.get("version") != __version__:
             raise Mismatch(_versions_differ(str(reply.get("version"))))
+        if reply.get("contract") != CONTRACT:
+            raise Mismatch(
+                f"jar and Python package are version {__version__}, but the jar speaks contract "
+                f"{reply.get('contract')} and the package contract {CONTRACT}, so they were built from "
+                "different sources: type `make jar` in the checkout, or install spark-elastic again"
+            )
 
     def _call(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
         """Call `method` of the entry point: a JSON object in, a JSON object out. Raises Lost, Unanswered."""
@@ -126,5 +127,6 @@ class Py4JGateway:
 def _versions_differ(theirs: str) -> str:
     return (
         f"the jar is version {theirs}, this Python package is version {__version__}: "
-        "install the same version of both"
+        f"type `pip install spark-elastic=={theirs}` for the Python of spark.elastic.python, or take the jar "
+        f"of version {__version__}"
     )

@@ -75,7 +75,11 @@ def _slots(overview: Json) -> RenderableType:
 
 
 def _executor(executor: Json) -> Text:
-    note = " decommissioning" if executor["decommissioning"] else " excluded" if executor["excluded"] else ""
+    note = ""
+    if executor["decommissioning"]:
+        note = " decommissioning"
+    elif executor["excluded"]:
+        note = f" excluded: {shown(executor['exclusion'])}" if executor["exclusion"] else " excluded"
     slots = executor["slots"]
     style = "green" if slots else "yellow"
     return Text.assemble(

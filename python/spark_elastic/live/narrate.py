@@ -17,7 +17,7 @@ _LONGEST = 240
 class Narrator:
     """Remembers what was told, so that each change is told once."""
 
-    _executors: dict[str, bool] | None = None
+    _executors: dict[str, tuple[bool, bool]] | None = None
     _partitions: dict[str, int] = field(factory=dict)
 
     def lines(self, snapshot: Snapshot) -> list[str]:
@@ -32,15 +32,22 @@ class Narrator:
         return told
 
     def _changes(self, overview: Json) -> Iterator[str]:
-        """Tell of executors: whether each takes tasks is what is remembered."""
-        now = {executor["id"]: not executor["decommissioning"] for executor in overview["executors"]}
+        """Tell of executors: whether each is excluded and decommissioned is what is remembered."""
+        shown = {executor["id"]: executor for executor in overview["executors"]}
+        now = {id: (one["excluded"], one["decommissioning"]) for id, one in shown.items()}
         before, self._executors = self._executors or {}, now
         slots = f"slots: {overview['slots']['now']}"
-        for executor, takes_tasks in now.items():
+        for executor, (excluded, decommissioning) in now.items():
+            was_excluded, was_decommissioning = before.get(executor, (False, False))
             if executor not in before:
                 yield f"executor {executor} registered; {slots}"
-            elif before[executor] and not takes_tasks:
+            if decommissioning and executor in before and not was_decommissioning:
                 yield f"executor {executor} takes no new tasks; {slots}"
+            if excluded and not was_excluded:
+                why = shown[executor]["exclusion"]
+                yield f"executor {executor} is excluded{f' ({brief(why)})' if why else ''}; {slots}"
+            elif was_excluded and not excluded:
+                yield f"executor {executor} is no longer excluded; {slots}"
         for executor in before.keys() - now.keys():
             yield f"executor {executor} is gone; {slots}"
 

@@ -53,6 +53,7 @@ def overview(view: View) -> Json:
                 "cores": executor.cores,
                 "slots": view.usable.get(executor.executor, 0),
                 "excluded": executor.excluded,
+                "exclusion": view.exclusions.get(executor.executor),
                 "decommissioning": executor.decommissioning,
             }
             for executor in view.executors

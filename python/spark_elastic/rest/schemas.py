@@ -91,7 +91,17 @@ SCHEMAS: dict[str, Schema] = {
             desired=_said(_or_null(_COUNT), "The upper bounds of all queries together; null: one has none."),
         ),
         executors=_list(
-            _object(id=TEXT, host=TEXT, cores=_COUNT, slots=_COUNT, excluded=_BOOL, decommissioning=_BOOL)
+            _object(
+                id=TEXT,
+                host=TEXT,
+                cores=_COUNT,
+                slots=_COUNT,
+                excluded=_BOOL,
+                exclusion=_said(
+                    _or_null(TEXT), "Why Spark has excluded it; null: it has not, or that is not known."
+                ),
+                decommissioning=_BOOL,
+            )
         ),
         queries={
             "type": "object",

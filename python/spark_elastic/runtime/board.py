@@ -221,6 +221,7 @@ class Board:
             slots=scheduler.slots.total,
             executors=tuple(scheduler.slots.executors.values()),
             usable=dict(scheduler.slots.usable),
+            exclusions=dict(scheduler.slots.exclusions),
             usual_slots=scheduler.usual_slots,
             queries=queries,
             custom_policies=scheduler.custom_policies,

@@ -43,8 +43,8 @@ class View:
     """The policy at one moment, `at` (epoch ms). `decisions` has the newest last.
 
     `parts` is as in the snapshot of the shim. `usable` has the slots of each executor that has any,
-    `usual_slots` is what one has that is still to come. `custom_policies` are those that are
-    named, by name.
+    `usual_slots` is what one has that is still to come. `exclusions` has why Spark has excluded an executor,
+    as far as it is known. `custom_policies` are those that are named, by name.
     """
 
     at: int
@@ -57,6 +57,7 @@ class View:
     slots: int
     executors: tuple[ExecutorInfo, ...]
     usable: Mapping[str, int]
+    exclusions: Mapping[str, str]
     usual_slots: int
     queries: Mapping[str, QueryView]
     custom_policies: Mapping[str, CustomMetrics]

@@ -6,10 +6,11 @@ import pytest
 from rich.console import Console
 
 from spark_elastic.client.recorded import Recorded
+from spark_elastic.core import events as ev
 from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.live.draw import draw_snapshot
 from spark_elastic.live.look import Look, Snapshot
-from tests.unit.live.recorded import header, progress, read, snapshot, started, submitted
+from tests.unit.live.recorded import event, header, progress, read, snapshot, started, submitted
 
 
 def drawn(recorded: Recorded) -> str:
@@ -45,6 +46,14 @@ def test_parts_that_are_off_are_said_with_their_reason() -> None:
     shown = drawn(read(header(), told))
     assert "without rescales of state: no [red]Mover[/red]" in shown
     assert "savepoints" not in shown
+
+
+def test_an_excluded_executor_is_shown_with_the_reason() -> None:
+    recorded = read(header(), snapshot())
+    read(event(ev.ExecutorExcluded, executor="1", reason="2 tasks failed on it"), to=recorded)
+    assert "executor 1 excluded: 2 tasks failed on it" in drawn(recorded)
+    read(event(ev.ExecutorDecommissioning, executor="1"), to=recorded)
+    assert "executor 1 decommissioning" in drawn(recorded)
 
 
 def test_where_no_source_says_it_there_is_no_column_for_it() -> None:

@@ -27,14 +27,22 @@ def test_each_change_is_told_once() -> None:
     assert second[0] == "executor 1 registered; slots: 4"
     assert [line.rpartition("[")[2] for line in second[1:]] == ["in_place]"]
 
+    read(event(ev.ExecutorExcluded, executor="0", reason="2 tasks failed on it"), to=recorded)
+    assert narrator.lines(look.take())[0] == "executor 0 is excluded (2 tasks failed on it); slots: 2"
+    read(event(ev.ExecutorUnexcluded, executor="0"), to=recorded)
+    assert narrator.lines(look.take())[0] == "executor 0 is no longer excluded; slots: 4"
+
     read(event(ev.ExecutorDecommissioning, executor="0", reason="spot"), to=recorded)
     assert narrator.lines(look.take())[0] == "executor 0 takes no new tasks; slots: 2"
     read(event(ev.ExecutorRemoved, executor="0", reason="gone"), to=recorded)
     assert narrator.lines(look.take()) == ["executor 0 is gone; slots: 2"]
 
-    read(event(ev.QueryTerminated, query="lines", run="run-1", error="disk full"), to=recorded)
+    failed = event(
+        ev.QueryTerminated, query="lines", run="run-1", error="x / 0", error_class="DIVIDE_BY_ZERO"
+    )
+    read(failed, to=recorded)
     (last,) = narrator.lines(look.take())
-    assert last == "lines: Failed: disk full [query_failed]"
+    assert last == "lines: Failed: [DIVIDE_BY_ZERO] x / 0 [query_failed]"
 
 
 def test_another_policy_process_begins_its_decisions_anew() -> None:

@@ -29,7 +29,10 @@ def test_the_overview_shows_mode_slots_executors_and_states(api: World) -> None:
     shown = api.get(f"{API}/overview").json
     assert shown["mode"] == "adaptive"
     assert shown["slots"] == {"now": 2, "desired": None}
-    assert [(e["id"], e["excluded"]) for e in shown["executors"]] == [("1", False), ("2", True)]
+    assert [(e["id"], e["excluded"], e["exclusion"]) for e in shown["executors"]] == [
+        ("1", False, None),
+        ("2", True, "failed too often"),
+    ]
     assert shown["queries"] == {"Executing": 1, "Restarting": 1}
     assert shown["policyRestarts"] == 3
     assert shown["application"] == {"id": "app-1", "name": "test"}

@@ -75,8 +75,11 @@ def test_a_connection_for_requests_says_so_and_brings_answers_and_requests() -> 
     ("lie", "says"),
     [
         ({"key": "another secret"}, "is not the driver that started this process"),
-        ({"contract": 2}, "the jar speaks contract 2, this Python package contract 1"),
-        ({"version": "9.9.9"}, "the jar is version 9"),
+        ({"contract": 2}, "the jar speaks contract 2 and the package contract 1, .* type `make jar`"),
+        (
+            {"version": "9.9.9", "contract": 2},
+            r"the jar is version 9\.9\.9, .*: type `pip install spark-elastic==9",
+        ),
     ],
 )
 def test_another_driver_is_refused(lie: dict[str, Any], says: str) -> None:

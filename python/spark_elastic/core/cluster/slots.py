@@ -20,6 +20,8 @@ class SlotPool:
 
     task: TaskSize = field(factory=TaskSize)
     _executors: dict[str, ev.ExecutorInfo] = field(factory=dict)
+    # Why Spark has excluded an executor, by executor; not known of one that a snapshot shows so.
+    _exclusions: dict[str, str] = field(factory=dict)
     # The bytes of cached blocks and of shuffle data, by executor.
     _held: dict[str, tuple[int, int]] = field(factory=dict)
     # Derived from `_executors` by `_count`, which each change of one of them goes through.
@@ -40,6 +42,11 @@ class SlotPool:
     def usable(self) -> Mapping[str, int]:
         """The slots of each executor that has any."""
         return self._usable
+
+    @property
+    def exclusions(self) -> Mapping[str, str]:
+        """Why each excluded executor is that, as far as it is known."""
+        return self._exclusions
 
     def slots_of(self, executor: ev.ExecutorInfo) -> int:
         """Count the slots of one executor, 0 if it gets no new tasks."""
@@ -64,6 +71,8 @@ class SlotPool:
         for executor in executors:
             self._put(executor)
         self._held = {id: held for id, held in self._held.items() if id in self._executors}
+        excluded = {info.executor for info in self._executors.values() if info.excluded}
+        self._exclusions = {id: reason for id, reason in self._exclusions.items() if id in excluded}
 
     def apply(self, event: ev.Event) -> None:
         """Follow an executor event; an event about an unknown executor, or said twice, changes nothing."""
@@ -77,14 +86,18 @@ class SlotPool:
                 self._drop(executor)
             case ev.ExecutorExcluded(executor=executor):
                 self._mark(executor, lambda info: evolve(info, excluded=True))
+                if event.reason and executor in self._executors:
+                    self._exclusions[executor] = event.reason
             case ev.ExecutorUnexcluded(executor=executor):
                 self._mark(executor, lambda info: evolve(info, excluded=False))
+                self._exclusions.pop(executor, None)
             case ev.ExecutorDecommissioning(executor=executor):
                 self._mark(executor, lambda info: evolve(info, decommissioning=True))
 
     def _drop(self, executor: str) -> None:
         if self._executors.pop(executor, None) is not None:
             self._held.pop(executor, None)
+            self._exclusions.pop(executor, None)
             self._count(executor, 0)
 
     def _put(self, info: ev.ExecutorInfo) -> None:
@@ -109,4 +122,5 @@ class SlotPool:
         assert self._usable == {id: count for id, count in slots.items() if count > 0}
         assert self._total == sum(slots.values())
         assert self._held.keys() <= self._executors.keys()
+        assert self._exclusions.keys() <= {id for id, info in self._executors.items() if info.excluded}
         assert all(key == info.executor for key, info in self._executors.items())

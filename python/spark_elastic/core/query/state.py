@@ -100,7 +100,9 @@ class State(ABC):
         if event.error is None:
             step.end("finished", "job_finished")
         else:
-            step.end("query_failed", "job_failed", {"error": event.error})
+            named = event.error_class is None or event.error_class in event.error
+            error = event.error if named else f"[{event.error_class}] {event.error}"
+            step.end("query_failed", "job_failed", {"error": error})
 
     def supersede(self, event: inner.Superseded, step: Step) -> None:
         """End with the run that the query had."""

@@ -33,6 +33,25 @@ def test_a_life_of_an_executor() -> None:
     assert list(pool.executors) == ["1"]
 
 
+def test_why_an_executor_is_excluded_is_known_as_long_as_it_is() -> None:
+    pool = SlotPool()
+    for executor in "012":
+        pool.apply(event(ev.ExecutorAdded, executor, host="h", cores=2))
+        pool.apply(event(ev.ExecutorExcluded, executor, reason="2 tasks failed on it"))
+    pool.apply(event(ev.ExecutorExcluded, "9", reason="nobody"))
+    pool.apply(event(ev.ExecutorUnexcluded, "0"))
+    pool.apply(event(ev.ExecutorRemoved, "1"))
+    pool.validate()
+    assert pool.exclusions == {"2": "2 tasks failed on it"}
+    still = ev.ExecutorInfo(executor="2", host="h", cores=2, excluded=True)
+    pool.replace([still, ev.ExecutorInfo(executor="0", host="h", cores=2, excluded=True)], TaskSize())
+    pool.validate()
+    assert pool.exclusions == {"2": "2 tasks failed on it"}
+    pool.replace([ev.ExecutorInfo(executor="2", host="h", cores=2)], TaskSize())
+    pool.validate()
+    assert pool.exclusions == {}
+
+
 def test_a_snapshot_leaves_nothing_of_who_is_gone() -> None:
     pool = SlotPool()
     for executor in "01":

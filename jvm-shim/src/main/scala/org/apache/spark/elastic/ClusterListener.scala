@@ -38,7 +38,7 @@ private[spark] final class ClusterListener(
       !e.decommissioning && sc.taskScheduler.getExecutorDecommissionState(e.executor).isDefined
     }
     leaving.foreach { e =>
-      events.record(ExecutorDecommissioning(e.executor, "decommissioned by its cluster manager")) {
+      events.record(ExecutorDecommissioning(e.executor, "decommissioning; Spark does not say for whom")) {
         book.updateWith(e.executor)(_.map(_.copy(decommissioning = true)))
       }
     }

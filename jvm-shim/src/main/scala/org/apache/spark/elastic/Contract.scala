@@ -290,7 +290,11 @@ private[spark] case class PackedLongs(values: Array[Long]) {
   }
 }
 
-/** `requests`: the connection that answers requests, beside the one for events and actions. */
+/**
+ * `version` and `contract` are those of the Python package, for whoever reads what crosses: it compares both
+ * with those of the reply, and ends with an error. `requests`: the connection that answers requests, beside the
+ * one for events and actions.
+ */
 private[spark] case class HelloRequest(version: String, contract: Int, requests: Boolean = false)
 private[spark] case class HelloReply(version: String, contract: Int)
 

@@ -83,7 +83,8 @@ export class Overview {
   }
 }
 
-function executorState({ excluded, decommissioning }) {
+function executorState({ excluded, exclusion, decommissioning }) {
   if (decommissioning) return "is being decommissioned";
-  return excluded ? "excluded" : "in use";
+  if (!excluded) return "in use";
+  return exclusion ? `excluded: ${exclusion}` : "excluded";
 }

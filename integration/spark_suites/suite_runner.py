@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -49,6 +50,9 @@ _PLUGIN_SETTINGS = {
     "spark.elastic.stateStore": "unchanged",
     "spark.elastic.python": sys.executable,
 }
+
+
+_OF_A_QUERY = re.compile(r'"decision":\{"number":\d+,"query":"')
 
 
 class NotAnsweredError(Exception):
@@ -129,7 +133,7 @@ def has_answered(journals: Path, *, warmed_up: bool) -> bool:
 
 def _has_decided(part: Path) -> bool:
     with part.open(encoding="utf-8") as lines:
-        return any('"type":"Report"' in line or line.startswith('{"stage":') for line in lines)
+        return any(line.startswith('{"stage":') or _OF_A_QUERY.search(line) for line in lines)
 
 
 def _outcomes(report: Path) -> Outcomes:

@@ -23,9 +23,10 @@ def test_nothing_that_passes_in_plain_spark_breaks(suite: str) -> None:
 
 
 def test_a_suite_without_a_decision_of_its_own_has_no_answer(tmp_path: Path) -> None:
-    decided = '{"actions":[{"type":"Report"}]}\n'
+    decided = '{"actions":[{"type":"Report","decision":{"number":2,"query":"q"}}]}\n'
+    of_all = '{"actions":[{"type":"Report","decision":{"number":1,"query":null}}]}\n'
     (tmp_path / "spark-elastic-local-1.jsonl").write_text(decided)
-    (tmp_path / "spark-elastic-local-2.jsonl").write_text('{"actions":[{"type":"Configure"}]}\n')
+    (tmp_path / "spark-elastic-local-2.jsonl").write_text(of_all)
     assert not has_answered(tmp_path, warmed_up=True)
     assert has_answered(tmp_path, warmed_up=False)
     (tmp_path / "spark-elastic-local-2.jsonl.1").write_text(decided)

@@ -27,6 +27,7 @@ from integration.streaming.world import stream
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 CHANGELOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
+AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
 # From 2: a multiple, a divisor, neither, one.
 COUNTS = (6, 3, 2, 1)
 
@@ -207,8 +208,8 @@ def expected(
 
 @pytest.fixture(
     scope="module",
-    params=[{}, pytest.param(CHANGELOG, marks=pytest.mark.slow)],
-    ids=["snapshots", "changelog"],
+    params=[{}, *(pytest.param(conf, marks=pytest.mark.slow) for conf in (CHANGELOG, AVRO))],
+    ids=["snapshots", "changelog", "avro"],
 )
 def rescaled(
     jvm: Driver,

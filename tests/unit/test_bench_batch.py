@@ -8,7 +8,7 @@ from typing import Any
 from integration.bench.batch import FIXED, candidates
 from integration.bench.batch_driver import Run
 from integration.bench.batch_picture import draw
-from integration.bench.batch_summary import summary
+from integration.bench.batch_summary import machine, summary
 
 
 def run(query: str, count: int | None, began: int, ms: int) -> Run:
@@ -82,6 +82,19 @@ def test_the_two_fastest_counts_of_each_query_are_measured() -> None:
         [run("q1", 200, 0, 800), run("q2", 200, 0, 500)],
     ]
     assert candidates(tries) == [{"q1": 8, "q2": 4}, {"q1": 200, "q2": 8}]
+
+
+def test_what_warming_up_has_cost_the_machine_is_left_out() -> None:
+    def cost(cpu_s: int, slots_s: int, shuffled: int) -> dict[str, int]:
+        return {"cpu_ns": cpu_s * 10**9, "slots_ms": slots_s * 1000, "shuffle_bytes": shuffled}
+
+    before = [cost(10, 20, 100), cost(30, 40, 200), cost(50, 60, 300)]
+    after = [cost(14, 29, 150), cost(38, 50, 290), cost(53, 65, 310)]
+    assert machine(before, after) == {
+        "shipped": {"cpu_s": 4.0, "slots_s": 9.0, "shuffle_bytes": 50},
+        "fixed": {"cpu_s": 8.0, "slots_s": 10.0, "shuffle_bytes": 90},
+        "elastic": {"cpu_s": 3.0, "slots_s": 5.0, "shuffle_bytes": 10},
+    }
 
 
 def test_the_picture_has_a_row_for_each_query(tmp_path: Path) -> None:

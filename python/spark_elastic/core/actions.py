@@ -98,11 +98,13 @@ class StartQuery(QueryOrder):
     """Let a query run that waits for an answer, at its start or after a failure.
 
     `partitions` None leaves the count as it is; with another one than its checkpoint has, the state is moved
-    first. `rescalable` makes a new checkpoint one that can be re-partitioned later.
+    first. `rescalable` makes a new checkpoint one that can be re-partitioned later. `stages` says that what
+    its micro-batches run is asked about as other batch stages are.
     """
 
     partitions: int | None = None
     rescalable: bool = False
+    stages: bool = True
 
 
 @frozen(kw_only=True)

@@ -250,8 +250,15 @@ class QueryProgress(QueryEvent):
 
     @property
     def source_tasks(self) -> int | None:
-        """The tasks that read its sources, the most of any source, None if that is not known."""
-        return max((source.tasks for source in self.sources if source.tasks is not None), default=None)
+        """The tasks that read its sources, None if that is not known of all that had rows."""
+        tasks = [source.tasks for source in self.sources if source.tasks is not None or source.rows]
+        return None if None in tasks or not tasks else sum(number for number in tasks if number is not None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that it has read was in files that can't be split, so that no more tasks were had."""
+        read = [source for source in self.sources if source.rows]
+        return bool(read) and all(source.whole for source in read)
 
 
 @frozen(kw_only=True)

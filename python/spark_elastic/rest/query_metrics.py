@@ -122,7 +122,7 @@ QUERY_METRICS: Sequence[tuple[str, Literal["gauge", "counter"], str, Value]] = (
     (
         "desired_slots",
         "gauge",
-        "Slots that the query needs for the target load, within its bounds.",
+        "Slots that the query needs for the target load, within its bounds and what its sources can use.",
         lambda s: s.desired_slots,
     ),
     (

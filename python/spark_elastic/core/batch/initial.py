@@ -7,11 +7,13 @@ from spark_elastic.core.batch.number import clamp, narrow, tasks_for
 from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer, PlannedExchange
 from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.sources import UNKNOWN_BYTES
 from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
 
 SPARE = 2
 """Partitions for each task: so ranges can be evened out, and slots that come meanwhile have work."""
+
+UNKNOWN_BYTES = 1 << 60
+"""What a plan says of which it knows nothing is at least this."""
 
 
 def initial_count(

@@ -78,14 +78,7 @@ STAGE_REASONS: Mapping[str, Reason] = {
         "Scans {bytes:bytes} in about {after:task} of {split:bytes}: {wanted} would be right, and no source "
         "may have more.",
     ),
-    "split_unknown": Reason(
-        "nothing_to_do", "Is split by Spark: how many bytes there are to scan is not known."
-    ),
-    "split_default": Reason(
-        "stage",
-        "Scans in {after:task} (spark.elastic.batch.autoParallelism.defaultSourceParallelism): how many "
-        "bytes there are is not known.",
-    ),
+    "split_nothing": Reason("nothing_to_do", "Is split by Spark: there is nothing to scan."),
     "split_no_slots": Reason("nothing_to_do", "Is split by Spark: there are no slots yet for {bytes:bytes}."),
     "split_off": Reason("nothing_to_do", "Is split by Spark: the choice of split sizes is off."),
     "offsets_divided": Reason(

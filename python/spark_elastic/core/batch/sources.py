@@ -14,9 +14,6 @@ from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.waves import Waves
 
-UNKNOWN_BYTES = 1 << 60
-"""What a plan says of which it knows nothing is at least this."""
-
 
 def source_bound(settings: BatchSettings, slots: int) -> int:
     """Return the most tasks of a source: the bound for sources, else that of every stage."""
@@ -33,11 +30,8 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     before, total = question.planned, question.bytes
     if not (settings.enabled and settings.sources_enabled):
         return answer(record("split_off", before=before))
-    if not 0 < total < UNKNOWN_BYTES:
-        default = settings.default_source_parallelism
-        if total == 0 or default is None:
-            return answer(record("split_unknown", before=before, bytes=total))
-        return answer(record("split_default", before=before, after=min(default, question.most or default)))
+    if total < 1:
+        return answer(record("split_nothing", before=before))
     if question.slots < 1 and settings.rules.fills_waves:
         return answer(record("split_no_slots", before=before, bytes=total))
     smallest = max(1, min(question.smallest, question.largest))
@@ -63,13 +57,13 @@ def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffse
 
     if not (settings.enabled and settings.sources_enabled):
         return answer(record("split_off"))
-    if not settings.rules.fills_waves:
+    default = settings.default_source_parallelism
+    if default is None and not settings.rules.fills_waves:
         return answer(record("offsets_by_partition"))
     if not settings.divide_ordered:
         return answer(record("offsets_in_order"))
     if question.late and not settings.kafka_latest:
         return answer(record("offsets_late"))
-    default = settings.default_source_parallelism
     if default is not None:
         return answer(record("offsets_default", after=default, slots=question.slots))
     if question.slots < 1:

@@ -17,6 +17,7 @@ from statistics import median_high
 
 from attrs import frozen
 
+from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.events import QueryFacts
 from spark_elastic.core.load.pace import Batch, Pace
 from spark_elastic.core.rescale.gain import BASE_MS, BatchModel, waves
@@ -36,7 +37,8 @@ class Workload:
     """What the load of one query depends on.
 
     `model` tells the fixed part of its batches. `needed` are the slots without which it does not run, `most`
-    those beyond which it could use no more. One that is `held` waits to be started.
+    those beyond which it may use no more. One that is `held` waits to be started. `reading` is how its
+    sources are read if it has no shuffle, so that their tasks are all that it has; None if it may have one.
     """
 
     facts: QueryFacts
@@ -45,6 +47,20 @@ class Workload:
     needed: int
     most: int
     held: bool = False
+    reading: Reading | None = None
+
+    def tasks(self, batch: Batch) -> int:
+        """Tell into how many tasks the work of a micro-batch was divided, at least 1."""
+        by_sources = None if self.reading is None else batch.source_tasks
+        return max(1, batch.partitions if by_sources is None else by_sources)
+
+    @property
+    def useful(self) -> int:
+        """The slots beyond which it can use no more: `most`, or the tasks of sources that can't have more."""
+        latest = self.pace.latest
+        if self.reading is None or latest is None or (self.reading.can_follow and not latest.whole):
+            return self.most
+        return min(self.most, max(map(self.tasks, self.pace.batches)))
 
 
 def load(query: Workload) -> float | None:
@@ -66,13 +82,13 @@ def load(query: Workload) -> float | None:
         return None
     if interval > 0:
         return max(1.0, batch.busy)
-    return batch.busy * (1 - _fixed_ms(batch, query.model, _rounds(batch)) / max(1, batch.duration_ms))
+    return batch.busy * (1 - _fixed_ms(batch, query.model, _rounds(query, batch)) / max(1, batch.duration_ms))
 
 
 def busy(query: Workload) -> float | None:
     """Compute the share of the slots' time that the query's micro-batches take, None where it is not known.
 
-    A batch takes as many slots as it has partitions, at most all; its tasks are taken to be alike.
+    A batch takes as many slots as it has tasks, at most all; these are taken to be alike.
     """
     if query.pace.idle or query.held:
         return 0.0
@@ -82,7 +98,7 @@ def busy(query: Workload) -> float | None:
     share = batch.busy
     if share is None and query.facts.trigger_ms >= max(1, batch.duration_ms):
         share = batch.duration_ms / query.facts.trigger_ms
-    return None if share is None else min(1.0, share) * min(batch.partitions, batch.slots) / batch.slots
+    return None if share is None else min(1.0, share) * min(query.tasks(batch), batch.slots) / batch.slots
 
 
 def desired_slots(query: Workload, target: float) -> int | None:
@@ -96,7 +112,7 @@ def desired_slots(query: Workload, target: float) -> int | None:
     if query.held or query.pace.idle:
         return query.needed
     wanted = [slots for batch in query.pace.batches if (slots := _slots(query, batch, target)) is not None]
-    return max(query.needed, min(query.most, median_high(wanted))) if wanted else None
+    return max(query.needed, min(query.useful, median_high(wanted))) if wanted else None
 
 
 def together(parts: Iterable[float | None]) -> float | None:
@@ -120,8 +136,8 @@ def _repeats(facts: QueryFacts) -> bool:
     return facts.trigger == "processing_time"
 
 
-def _rounds(batch: Batch) -> int:
-    return waves(max(1, batch.partitions), batch.slots)
+def _rounds(query: Workload, batch: Batch) -> int:
+    return waves(query.tasks(batch), batch.slots)
 
 
 def _fixed_ms(batch: Batch, model: BatchModel, rounds: int) -> float:
@@ -134,11 +150,11 @@ def _fixed_ms(batch: Batch, model: BatchModel, rounds: int) -> float:
 
 
 def _slots(query: Workload, batch: Batch, target: float) -> int | None:
-    interval, rounds = query.facts.trigger_ms, 0 if batch.slots < 1 else _rounds(batch)
+    interval, rounds = query.facts.trigger_ms, 0 if batch.slots < 1 else _rounds(query, batch)
     if rounds == 0 or (batch.gap_ms is None and batch.duration_ms > interval):
         return None
     # What the rows of the batch cost one slot: the last wave may leave slots empty.
-    cost_ms = (batch.duration_ms - _fixed_ms(batch, query.model, rounds)) * max(1, batch.partitions) / rounds
+    cost_ms = (batch.duration_ms - _fixed_ms(batch, query.model, rounds)) * query.tasks(batch) / rounds
     if interval == 0:
         assert batch.gap_ms is not None
         return _whole(cost_ms * batch.batches / (batch.gap_ms * target))

@@ -18,7 +18,8 @@ class Batch:
     `gap_ms` is the time since the batch before it began, None for the first that is known of a run; in it the
     `input_rows` have come. `batches` is 1 plus those that the sender has folded into this one: the rows are
     those of all, `duration_ms` is that of the last. `work` is what the tasks took of those stages that
-    read a shuffle, None if that is not known.
+    read a shuffle, None if that is not known. `source_tasks` are the tasks that read its sources, None if
+    that is not known, and it is `whole` if those could not have been more.
     """
 
     duration_ms: int
@@ -28,6 +29,8 @@ class Batch:
     slots: int
     batches: int = 1
     work: StageWork | None = None
+    source_tasks: int | None = None
+    whole: bool = False
 
     @property
     def busy(self) -> float | None:
@@ -77,6 +80,8 @@ class Pace:
             slots=slots,
             batches=1 + progress.merged,
             work=work,
+            source_tasks=progress.source_tasks,
+            whole=progress.whole,
         )
         batches = (*known.batches, batch)[-BATCHES_KEPT:]
         return Pace(run=progress.run, started=progress.started, batches=batches)

@@ -83,7 +83,6 @@ class QueryMemory:
             started=progress.started,
             behind=progress.records_behind,
             offsets_behind=progress.offsets_behind,
-            source_tasks=progress.source_tasks,
             steady=alone and self.unsteady == 0,
             total=total,
         )

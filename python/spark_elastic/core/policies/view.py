@@ -35,8 +35,7 @@ class Sample(Batch):
     """One committed micro-batch: when it `started`, and when it was heard of (`at`).
 
     `behind` are the rows that its sources had and it did not read, None if no source says it.
-    `offsets_behind` are those of the partitions of the source furthest behind. `source_tasks` are the tasks
-    that read its sources, the most of any source, None if that is not known. One is not `steady` if the
+    `offsets_behind` are those of the partitions of the source furthest behind. One is not `steady` if the
     slots or the partitions were changed while it ran: its duration belongs to neither. `total` are the
     slots of all executors when it was committed, whoever they were for, 0 if that is not known.
 
@@ -50,7 +49,6 @@ class Sample(Batch):
     started: int
     behind: int | None = None
     offsets_behind: OffsetsBehind | None = None
-    source_tasks: int | None = None
     steady: bool = True
     total: int = 0
 

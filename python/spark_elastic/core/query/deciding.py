@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from attrs import define, evolve
 
-from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Failure, QueryFacts
 from spark_elastic.core.failures.judge import Judgement, judge
@@ -97,14 +96,8 @@ class Deciding(Hearing):
             recovering=record.recovering,
             failed_target=record.failed_target,
             overdue=overdue,
-            reading=self.reading if record.shuffles.has_none else None,
+            reading=record.reading(self.settings),
         )
-
-    @property
-    def reading(self) -> Reading:
-        """How its sources are read."""
-        record = self.record
-        return Reading(record.facts.sources, self.settings.divide_ordered, record.reads)
 
     def submission_resources(self) -> Resources:
         """Answer for a query that waits to be started."""

@@ -195,8 +195,8 @@ class Executing(State):
             choice = _Running(step, self).choice
             if choice.way == "in_place":
                 self._change_in_place(choice, step)
-                reading = step.reading
-                if reading.can_follow_in_part:
+                reading = record.reading(step.settings)
+                if reading is not None and reading.can_follow_in_part:
                     numbers = {"stuck": reading.stuck, "help": reading.help}
                     step.report("other_sources_stay", numbers=numbers)
             else:

@@ -41,6 +41,7 @@ class Ordering(Reporting):
             run=record.run,
             partitions=partitions,
             rescalable=self._makes_rescalable(),
+            stages=self.settings.mode != "off",
         )
         record.target = partitions
         record.becomes_rescalable = action.rescalable

@@ -7,7 +7,7 @@ from typing import Literal
 from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Decision
-from spark_elastic.core.bounds.reading import ShuffleWatch
+from spark_elastic.core.bounds.reading import Reading, ShuffleWatch
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share, Standing
 from spark_elastic.core.events import Failure, Phase, Provider, QueryFacts, QueryProgress
@@ -148,6 +148,12 @@ class QueryRecord:
     def standing(self) -> Standing | None:
         """What the query is to those who want slots as well, None: it wants none any more."""
         return standing(self.state, self.gate)
+
+    def reading(self, settings: CoreSettings) -> Reading | None:
+        """Tell how its sources are read by these settings, None if its micro-batches may have a shuffle."""
+        if not self.shuffles.has_none:
+            return None
+        return Reading(self.facts.sources, settings.divide_ordered, self.reads)
 
     def note_rescalable(self) -> None:
         """Note that the checkpoint was begun as one that can be re-partitioned."""

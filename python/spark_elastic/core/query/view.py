@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from attrs import define, frozen
 
 from spark_elastic.core.actions import Decision
+from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
@@ -31,7 +32,8 @@ class QueryView:
     `declared` are the requirements that were declared for it, `requirements` those in force, which a policy
     may have narrowed. `settings` are those that count for it, beside those of the `application`.
     `pace` and `points` are what was measured of its micro-batches; one that is `held` waits to be started.
-    `plan` is what a policy has said of it, None where its declared bounds alone count.
+    `plan` is what a policy has said of it, None where its declared bounds alone count. `reading` is how its
+    sources are read, None where its micro-batches may have a shuffle.
     """
 
     facts: QueryFacts
@@ -59,6 +61,7 @@ class QueryView:
     settings: CoreSettings
     application: CoreSettings
     plan: Plan | None = None
+    reading: Reading | None = None
 
     @property
     def own_settings(self) -> dict[str, str]:
@@ -79,6 +82,7 @@ class QueryView:
             needed=self.declared.needed,
             most=sum(group.upper for group in self.declared.groups.values()),
             held=self.held,
+            reading=self.reading,
         )
 
 
@@ -119,6 +123,7 @@ class Queries(Mapping[str, QueryView]):
             settings=record.settings or self._settings,
             application=self._settings,
             plan=self._planner.plan(query),
+            reading=record.reading(record.settings or self._settings),
         )
 
     def __iter__(self) -> Iterator[str]:

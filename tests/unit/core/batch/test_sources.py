@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.presets import PresetName
 from spark_elastic.core.batch.questions import (
     JoinPartitions,
     JoinPartitionsAnswer,
@@ -76,22 +78,10 @@ def test_without_slots_spark_splits_unless_the_preset_never_looks_at_them() -> N
     assert ask(300 * MIB, BatchSettings(preset="flink"), slots=0).tasks == 3
 
 
-@pytest.mark.parametrize("size", [0, -1, 1 << 62])
-def test_what_is_not_known_is_left_to_spark(size: int) -> None:
-    answer = ask(size)
-    assert (answer.tasks, answer.record.reason) == (None, "split_unknown")
-
-
-@pytest.mark.parametrize("size", [-1, 1 << 62])
-def test_what_is_not_known_gets_the_default_of_sources_where_there_is_one(size: int) -> None:
-    settings = BatchSettings(default_source_parallelism=6)
-    answer = ask(size, settings, slots=0)
-    assert (answer.tasks, answer.record.reason) == (6, "split_default")
-    assert ask(size, settings, most=4).tasks == 4
-
-
-def test_where_there_is_nothing_to_read_the_default_of_sources_is_too_much() -> None:
-    assert ask(0, BatchSettings(default_source_parallelism=6)).tasks is None
+@pytest.mark.parametrize("default", [None, 6])
+def test_where_there_is_nothing_to_read_it_is_left_to_spark(default: int | None) -> None:
+    answer = ask(0, BatchSettings(default_source_parallelism=default))
+    assert (answer.tasks, answer.record.reason) == (None, "split_nothing")
 
 
 @pytest.mark.parametrize("settings", [BatchSettings(enabled=False), BatchSettings(sources_enabled=False)])
@@ -141,11 +131,15 @@ def test_else_kafka_is_read_in_a_task_per_partition(
     assert (answer.tasks, answer.record.reason) == (None, reason)
 
 
+@pytest.mark.parametrize("preset", ["elastic", "flink"])
 @pytest.mark.parametrize(("default", "slots"), [(3, 8), (20, 8), (20, 0)])
-def test_kafka_is_read_in_the_default_number_of_tasks_where_there_is_one(default: int, slots: int) -> None:
-    answer = ask_offsets(BatchSettings(divide_ordered=True, default_source_parallelism=default), slots=slots)
+def test_kafka_is_read_in_the_default_number_of_tasks_where_there_is_one(
+    default: int, slots: int, preset: PresetName
+) -> None:
+    settings = BatchSettings(preset=preset, default_source_parallelism=default)
+    assert ask_offsets(settings).record.reason == "offsets_in_order"
+    answer = ask_offsets(evolve(settings, divide_ordered=True), slots=slots)
     assert (answer.tasks, answer.record.reason) == (default, "offsets_default")
-    assert ask_offsets(BatchSettings(default_source_parallelism=default)).record.reason == "offsets_in_order"
 
 
 def ask_join(planned: int, *, joinable: bool = True, **settings: Any) -> JoinPartitionsAnswer:

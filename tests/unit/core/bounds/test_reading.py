@@ -11,6 +11,7 @@ from attrs import evolve
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, BoundSources, Rescale, SourceBounds
 from spark_elastic.core.bounds.reading import BATCHES, ShuffleWatch
+from spark_elastic.core.load.demand import desired_slots
 from spark_elastic.core.source_read import SourceRead
 from spark_elastic.core.task_events import StageCompleted
 from tests.unit.core.builder import STATELESS, Scene, decisions, only, reasons
@@ -117,6 +118,19 @@ def test_files_that_cannot_be_split_are_named_once(scene: Scene) -> None:
         "Files of FileSource[/in] cannot be split, as is so with gzip, and each is"
     )
     assert reasons(second) == []
+
+
+def test_no_slots_are_desired_for_files_that_cannot_be_split(scene: Scene) -> None:
+    scene.running(2, evolve(FACTS, sources=(FILES,), trigger_ms=1_000))
+    desired = []
+    for slots in (4, 6, 8):
+        for _ in range(2 * BATCHES):
+            scene.now += 1_000
+            reads = (SourceRead(rows=9, tasks=1, whole=True),)
+            scene.batch(900, scene.query().partitions or 1, rows=9, sources=reads)
+        desired.append(desired_slots(scene.query().workload(), 0.75))
+        scene.executor(str(slots), 2)
+    assert desired == [1, 1, 1]
 
 
 def test_the_order_of_kafka_may_be_given_up(stage: Callable[..., Scene]) -> None:

@@ -9,7 +9,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.events import Trigger
+from spark_elastic.core.bounds.reading import Reading
+from spark_elastic.core.events import SourceFacts, Trigger
 from spark_elastic.core.load.demand import (
     Workload,
     busy,
@@ -40,10 +41,11 @@ def query(
     held: bool = False,
     needed: int = 1,
     most: int = 100,
+    reading: Reading | None = None,
 ) -> Workload:
     facts = evolve(STATEFUL, trigger=trigger, trigger_ms=interval)
     pace = Pace(run="r1", started=1, batches=batches, idle=idle)
-    return Workload(facts=facts, pace=pace, model=model, needed=needed, most=most, held=held)
+    return Workload(facts=facts, pace=pace, model=model, needed=needed, most=most, held=held, reading=reading)
 
 
 def test_load_is_batch_time_by_trigger_interval() -> None:
@@ -173,6 +175,31 @@ def test_one_slow_batch_asks_for_nothing() -> None:
 def test_bounds_hold() -> None:
     assert desired_slots(query(batch(900, 1_000), most=4), 0.75) == 4
     assert desired_slots(query(batch(100, 1_000), needed=3), 0.75) == 3
+
+
+def read(*, divisible: bool) -> Reading:
+    return Reading((SourceFacts(name="source", divisible=divisible),), divide_ordered=False, tasks=None)
+
+
+def test_without_a_shuffle_the_tasks_are_those_of_the_sources() -> None:
+    # The session's own number of partitions, 4, says nothing.
+    few = query(batch(900, 1_000, source_tasks=2), reading=read(divisible=True))
+    assert busy(few) == 0.9 * 2 / 4
+    # So two slots have done all the work.
+    assert desired_slots(few, 0.75) == 3
+    assert desired_slots(query(batch(900, 1_000)), 0.75) == 5
+    # Where it is not known in how many tasks they were read, the slots count, as before.
+    assert desired_slots(query(batch(900, 1_000), reading=read(divisible=True)), 0.75) == 5
+
+
+def test_no_more_slots_are_desired_than_sources_that_cannot_be_divided_have_tasks() -> None:
+    batches = (batch(900, 1_000, source_tasks=2), batch(900, 1_000, source_tasks=1))
+    assert desired_slots(query(*batches, reading=read(divisible=False)), 0.75) == 2
+    assert desired_slots(query(*batches, reading=read(divisible=False), needed=3), 0.75) == 3
+    assert desired_slots(query(*batches, reading=read(divisible=True)), 0.75) == 3
+    # Files that can't be split can be no more tasks, though their source can be divided.
+    packed = (*batches, batch(900, 1_000, source_tasks=1, whole=True))
+    assert desired_slots(query(*packed, reading=read(divisible=True)), 0.2) == 2
 
 
 def test_no_slots_tell_nothing() -> None:

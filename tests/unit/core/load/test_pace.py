@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from attrs import evolve
 
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.load.pace import BATCHES_KEPT, Pace
+from spark_elastic.core.source_read import SourceRead
 
 FIRST = QueryProgress(
     id="s1",
@@ -34,6 +36,25 @@ def test_nobody_knows_for_how_long_the_rows_of_the_first_batch_have_come() -> No
     assert first is not None
     assert (first.gap_ms, first.busy, first.input_rows_per_second) == (None, None, None)
     assert (first.duration_ms, first.partitions, first.slots) == (400, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("sources", "tasks", "whole"),
+    [
+        ((), None, False),
+        ((SourceRead(rows=4, tasks=3), SourceRead(rows=4, tasks=7)), 10, False),
+        # Who has read nothing need not say in how many tasks.
+        ((SourceRead(rows=4, tasks=3, whole=True), SourceRead(rows=0)), 3, True),
+        ((SourceRead(rows=4, tasks=3, whole=True), SourceRead(rows=4)), None, False),
+        ((SourceRead(rows=0, tasks=0, whole=True),), 0, False),
+    ],
+)
+def test_the_tasks_of_all_sources_are_added_up(
+    sources: tuple[SourceRead, ...], tasks: int | None, whole: bool
+) -> None:
+    latest = paced({"sources": sources}).latest
+    assert latest is not None
+    assert (latest.source_tasks, latest.whole) == (tasks, whole)
 
 
 def test_rates_go_by_the_time_between_the_beginnings() -> None:

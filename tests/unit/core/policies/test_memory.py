@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from spark_elastic.core import events as ev
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.policies.memory import QueryMemory
-from spark_elastic.core.source_read import SourceRead
 
 
 def told(memory: QueryMemory, number: int, *, run: str = "r1", slots: int = 4, **fields: Any) -> None:
@@ -28,10 +27,9 @@ def told(memory: QueryMemory, number: int, *, run: str = "r1", slots: int = 4, *
 
 def test_a_batch_says_what_its_progress_said() -> None:
     memory = QueryMemory()
-    sources = (SourceRead(rows=4, tasks=3), SourceRead(rows=4, tasks=7), SourceRead(rows=4))
-    told(memory, 1, records_behind=17, sources=sources)
+    told(memory, 1, records_behind=17)
     (sample,) = memory.samples
-    assert (sample.behind, sample.source_tasks, sample.started, sample.at) == (17, 7, 1_000, 1_400)
+    assert (sample.behind, sample.started, sample.at) == (17, 1_000, 1_400)
 
 
 def test_the_batch_of_a_change_and_the_first_after_it_belong_to_no_number_of_slots() -> None:

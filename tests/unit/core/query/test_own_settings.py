@@ -59,7 +59,7 @@ def test_a_query_that_is_off_starts_at_once_as_in_plain_spark_and_says_why(play:
     scene.start()  # no slots: any other query waits for them
     actions = scene.submit(sources=(ev.SourceFacts(name="kafka", divisible=True),))
     start = only(actions, StartQuery)
-    assert (start.partitions, start.rescalable) == (None, False)
+    assert (start.partitions, start.rescalable, start.stages) == (None, False, False)
     assert orders(actions) == [start]
     assert reasons(actions) == ["own_settings", "untouched_off"]
     assert "spark.elastic.schedulerMode is off" in decisions(actions)[0].message

@@ -43,8 +43,11 @@ def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck
 
 
 def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
-    """Find that a query without a shuffle that keeps state is read with fewer tasks than it had slots."""
-    if tasks is None or query.facts.stateful or any(source.divisible for source in query.facts.sources):
+    """Find that a query without state is read with fewer tasks than it had slots, and can't be with more."""
+    if tasks is None or query.facts.stateful:
+        return None
+    whole = bool(query.samples) and query.samples[-1].whole
+    if not whole and any(source.divisible for source in query.facts.sources):
         return None
     return Bottleneck(slots=max(1, tasks), reason="autoscale_source_tasks", numbers={"tasks": tasks})
 

@@ -46,6 +46,14 @@ def test_a_source_that_can_be_divided_limits_nothing() -> None:
     assert limit(evolve(divisible, facts=facts)) is None
 
 
+def test_files_that_cannot_be_split_are_no_source_that_can() -> None:
+    packed = query(batches(3, 1_000, 8, source_tasks=3, whole=True))
+    facts = evolve(packed.facts, sources=(SourceFacts(name="files", divisible=True),))
+    found = limit(evolve(packed, facts=facts))
+    assert found is not None
+    assert (found.slots, found.reason) == (3, "autoscale_source_tasks")
+
+
 def test_a_count_that_cannot_be_changed_limits_its_query() -> None:
     found = limit(query(batches(3, 1_000, 4), movable=False, partitions=4))
     assert found is not None

@@ -190,7 +190,8 @@ private[spark] case class StartQuery(
     query: String,
     run: String,
     partitions: Option[Int],
-    rescalable: Boolean)
+    rescalable: Boolean,
+    stages: Boolean)
     extends QueryOrder
 private[spark] case class HoldQuery(id: String, query: String, run: String, message: String, rescalable: Boolean)
     extends QueryOrder

@@ -93,6 +93,9 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
     Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
 
+  /** Whether the policy is asked about stages of a query's micro-batches. */
+  def asksAboutStages(id: String): Boolean = Option(queries.get(UUID.fromString(id))).forall(_.asksAboutStages)
+
   /** Warms an executor up beside a query, one with state if there is one. */
   def joined(executor: ExecutorInfo): Unit =
     if (isOn && warmUpMs > 0 && Linkage.has(Part.WarmUps)) {

@@ -29,12 +29,16 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var count: Option[Int] = None
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
   @volatile private var hasBoundary = false
+  @volatile private var stages = true
   private val copying = new ReentrantLock
   private val keptBounds = new KeptBounds(execution)
   private var isToldToWait = false // the stream thread's
 
   /** The session that its batches run in. */
   def session: SparkSession = StreamSession.of(execution)
+
+  /** Whether the policy is asked about stages of its batches. */
+  def asksAboutStages: Boolean = stages
 
   def partitions: Int = count.getOrElse(session.sessionState.conf.numShufflePartitions)
 
@@ -119,6 +123,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     phase = Running
     failure = None
     order.foreach(o => problem.fold(done(o, tookMs))(failed(o, _)))
+    order.foreach { case start: StartQuery => stages = start.stages; case _ => }
     control.events.offer(QueryStarted(query, run, partitions))
   }
 

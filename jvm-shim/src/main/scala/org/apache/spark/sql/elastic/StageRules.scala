@@ -234,18 +234,22 @@ private[elastic] object InitialCountRule {
  * After it ran: asks which ranges of partitions each task of the next stage is to read. Comes after Spark's own rule,
  * so that no answer leaves what that has decided.
  */
-private[elastic] final case class RangesRule(session: SparkSession, advice: StageAdvice) extends AQEShuffleReadRule {
+private[elastic] final case class RangesRule(session: SparkSession, advice: StageAdvice, control: Option[QueryControl])
+    extends AQEShuffleReadRule {
   import StageRules._
 
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Origins
 
-  override def apply(plan: SparkPlan): SparkPlan = advised(session, advice, plan) {
+  override def apply(plan: SparkPlan): SparkPlan = if (isLeftAlone) plan else advised(session, advice, plan) {
     val found = groups(plan).flatMap { group =>
       val stages = group.flatMap(written)
       if (stages.isEmpty || stages.size < group.size) Nil else ranges(stages, group.flatMap(leftToSpark).headOption)
     }.toMap
     if (found.isEmpty) plan else read(plan, found)
   }
+
+  private def isLeftAlone =
+    CurrentExecution.streamingQuery(session).exists(id => !control.forall(_.asksAboutStages(id)))
 
   /** A stage of a shuffle of Spark's own whose sizes are known, and whose number the application has not chosen. */
   private def written(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
@@ -308,5 +312,6 @@ private[elastic] object RangesRule {
   val MostPartitions = 1 << 16
 
   def inject(extensions: SparkSessionExtensions): Unit =
-    extensions.injectQueryStageOptimizerRule(session => RangesRule(classic(session), advice(session)))
+    extensions.injectQueryStageOptimizerRule(session =>
+      RangesRule(classic(session), advice(session), controlOf(session.sparkContext)))
 }

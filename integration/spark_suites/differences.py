@@ -29,20 +29,6 @@ _IGNORING: Mapping[str, Differences] = {
     f"{_STREAMING}StreamingDeduplicationSuite": {
         "Partition key extraction - Dedupe": "asserts one key of state for each partition that it has set",
     },
-    f"{_STREAMING}TransformWithStateUnsafeRowSuite": {
-        f"{test} (encoding = UnsafeRow) ({changelog} changelog checkpointing)": _OWN_NUMBER
-        for test in (
-            "state data source integration - value state supports time travel",
-            "transformWithState - verify that OperatorStateMetadataV2 file is being written correctly",
-            *(
-                "transformWithState - verify StateSchemaV3 writes correct SQL schema of key/value with"
-                f" useImplicits={implicits} (encoding = {encoding})"
-                for implicits in ("false", "true")
-                for encoding in ("avro", "unsaferow")
-            ),
-        )
-        for changelog in ("with", "without")
-    },
     "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSinkSuite": {
         "SPARK-52008: foreachBatch with show() should fail with appropriate error": _OWN_NUMBER,
     },

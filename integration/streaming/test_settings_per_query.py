@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.batch.plans import decisions
-from integration.spark_minor import SPARK_MINOR
+from integration.spark_minor import MOVES_STATE, SPARK_MINOR
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.http import Client
@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 # No number of partitions that the slots of local[2] would bring about.
 OWN_PARTITIONS = 5
+QUERIES = "/elastic/api/v1/queries"
 POLICY = """\
 version: 1
 queries:
@@ -57,6 +58,11 @@ def spark(jvm: Driver, policy: Path) -> Iterator[SparkSession]:
         "spark.elastic.journal.dir": str(policy.with_name("journal")),
         "spark.elastic.batch.decisionTimeout": "20s",
         "spark.elastic.query.old-*.schedulerMode": "off",
+        "spark.elastic.query.as-spark-has-it.stateStore": "unchanged",
+        "spark.elastic.query.narrow.maxParallelism": "1",
+        "spark.elastic.query.own-count.explicitParallelism": "fixed",
+        "spark.elastic.query.bounded.schedulerMode": "adaptive",
+        "spark.elastic.query.bounded.upperBound": "1",
     }
     with jvm.session(conf) as session:
         yield session
@@ -67,6 +73,12 @@ def start(spark: SparkSession, inbox: Inbox, name: str, sink: Flaky, folder: Pat
     totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
     writer = totals.writeStream.queryName(name).outputMode("update").foreachBatch(sink)
     return writer.option("checkpointLocation", str(folder / name)).start()
+
+
+def url_of(spark: SparkSession) -> str:
+    url = spark.sparkContext.uiWebUrl
+    assert url is not None
+    return str(url)
 
 
 def state_of(query: StreamingQuery) -> tuple[int, str]:
@@ -90,9 +102,7 @@ def test_a_query_that_is_off_runs_as_in_plain_spark_beside_one_that_does_not(
     assert state_of(queries["old-totals"]) == (OWN_PARTITIONS, "hdfs")
     assert state_of(queries["orders-eu"]) == (2, "rocksdb")
 
-    url = spark.sparkContext.uiWebUrl
-    assert url is not None
-    shown = {one["name"]: one for one in Client(url).get("/elastic/api/v1/queries").json["queries"]}
+    shown = {one["name"]: one for one in Client(url_of(spark)).get(QUERIES).json["queries"]}
     assert (shown["old-totals"]["mode"], shown["old-totals"]["settings"]) == ("off", {"schedulerMode": "off"})
     assert shown["old-totals"]["lastDecision"]["reason"] == "untouched_off"
     assert shown["orders-eu"]["mode"] == "reactive"
@@ -101,6 +111,26 @@ def test_a_query_that_is_off_runs_as_in_plain_spark_beside_one_that_does_not(
         "restartStrategy.fixedDelay.attempts": "2",
         "restartStrategy.fixedDelay.delay": "100ms",
     }
+
+
+@pytest.mark.skipif(not MOVES_STATE, reason="what a new query starts with is another count")
+def test_each_query_starts_as_its_own_settings_say(spark: SparkSession, inbox: Inbox, tmp_path: Path) -> None:
+    expected = {
+        # Its state is never moved, so it leaves room for more slots than two, up to the session's own count.
+        "as-spark-has-it": (OWN_PARTITIONS, "hdfs"),
+        "narrow": (1, "rocksdb"),
+        "own-count": (OWN_PARTITIONS, "rocksdb"),
+        "bounded": (1, "rocksdb"),
+    }
+    inbox.put(2)
+    sinks = {name: Flaky(failures=0) for name in expected}
+    queries = [start(spark, inbox, name, sink, tmp_path) for name, sink in sinks.items()]
+    for query in queries:
+        query.processAllAvailable()
+    assert {query.name: state_of(query) for query in queries} == expected
+    assert all(sink.result() == inbox.totals() for sink in sinks.values())
+    modes = {one["name"]: one["mode"] for one in Client(url_of(spark)).get(QUERIES).json["queries"]}
+    assert modes == {**dict.fromkeys(expected, "reactive"), "bounded": "adaptive"}
 
 
 @pytest.mark.skipif(SPARK_MINOR < (4, 1), reason="Spark plans no micro-batch again while it runs before 4.1")
@@ -154,15 +184,13 @@ def test_a_failure_ends_the_query_that_is_off_and_another_one_is_started_again(
     assert recovers.result() == inbox.totals()
 
     # More attempts, while it runs: the two of before are used up.
-    url = spark.sparkContext.uiWebUrl
-    assert url is not None
     allow(policy, attempts=4)
     eventually(
         lambda: (
             "4"
             in [
                 one["settings"].get("restartStrategy.fixedDelay.attempts")
-                for one in Client(url).get("/elastic/api/v1/queries").json["queries"]
+                for one in Client(url_of(spark)).get(QUERIES).json["queries"]
             ]
         ),
         "the new settings count",

@@ -1,4 +1,4 @@
-"""What the plugin's decision journal says of executors and of the parallelism in force."""
+"""What the plugin's decision journal says of executors, their warm-up and the parallelism in force."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spark_elastic.core.events import ExecutorAdded, QueryProgress
+from spark_elastic.core.task_events import ExecutorsUsed
 from spark_elastic.live.growing_file import GrowingFile
 from spark_elastic.runtime.entries import EventEntry, parse_line
 
@@ -21,6 +22,7 @@ class PolicyJournal:
         self._files: dict[Path, GrowingFile] = {}
         self._added: list[ExecutorAdded] = []
         self._progress: list[QueryProgress] = []
+        self._warm_ups: dict[str, int | None] = {}
 
     def executors_added(self) -> Sequence[ExecutorAdded]:
         """Return the executors that registered, in order."""
@@ -37,6 +39,11 @@ class PolicyJournal:
         )
         return next(started, None)
 
+    def warm_up_ms(self, executor: str) -> int | None:
+        """Return what the warm-up of an executor that is used took, None if it had none."""
+        self._read()
+        return self._warm_ups.get(executor)
+
     def _read(self) -> None:
         for path in sorted(self._folder.glob("*.jsonl")):
             lines = self._files.setdefault(path, GrowingFile(path)).new_lines()
@@ -48,3 +55,5 @@ class PolicyJournal:
                     self._added.append(entry.event)
                 elif isinstance(entry.event, QueryProgress):
                     self._progress.append(entry.event)
+                elif isinstance(entry.event, ExecutorsUsed):
+                    self._warm_ups.update((new.executor, new.warm_up_ms) for new in entry.event.executors)

@@ -28,7 +28,8 @@ class Round:
     """The moments of one round, in epoch ms; `grown` and `shrunk` are None if it did not come into force.
 
     It has `grown` when a task of a micro-batch with the new count begins on the new executor, and `shrunk`
-    when a micro-batch with the smaller count begins.
+    when a micro-batch with the smaller count begins. `warm_up_ms` is what kept the new executor out until it
+    was warm, None if nothing did.
     """
 
     registered: int
@@ -36,6 +37,7 @@ class Round:
     killed: int
     shrunk: int | None
     ended: int
+    warm_up_ms: int | None
 
 
 @attrs.frozen(kw_only=True)
@@ -61,6 +63,7 @@ class Rounds:
         return {
             "trigger_ms": TRIGGER_MS,
             "in_force_ms": p50_max(grown),
+            "warm_up_ms": p50_max(r.warm_up_ms for r in self.rounds if r.warm_up_ms is not None),
             "output_gap_ms": p50_max(output_gap_ms(self.batches, *window) for window in up),
             "missed_triggers": missed_up + missed_down,
             "rounds": len(self.rounds),
@@ -100,17 +103,23 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
 def _round(cluster: Cluster, application: Application, number: int, patience_s: float, part: float) -> Round:
     worker = cluster.add_worker()
     application.wait_for_executors(3)
-    if patience_s:
-        joined = _registration(application, number)
-        registered, grown = joined.at, _used(application, joined, patience_s)
-    else:
-        registered, grown = now_ms(), None
+    joined = _registration(application, number) if patience_s else None
+    registered = joined.at if joined else now_ms()
+    grown = _used(application, joined, patience_s) if joined else None
     _settle(application)
+    warm_up_ms = application.journal.warm_up_ms(joined.executor) if joined else None
     killed = _into_interval(part)
     cluster.kill_worker(worker)
     shrunk = _in_force(application, 2, killed, patience_s)
     _settle(application)
-    return Round(registered=registered, grown=grown, killed=killed, shrunk=shrunk, ended=now_ms())
+    return Round(
+        registered=registered,
+        grown=grown,
+        killed=killed,
+        shrunk=shrunk,
+        ended=now_ms(),
+        warm_up_ms=warm_up_ms,
+    )
 
 
 def _into_interval(part: float) -> int:

@@ -99,7 +99,7 @@ def _parts(parts: Iterable[Json]) -> Iterable[Check]:
         yield Check.warn(
             "parts",
             f"off: {part['name']}: {part['reason']}",
-            "the rest works without it; Apache's own build of this Spark may have it",
+            "the rest works without it; a newer Spark, or Apache's own build of this one, may have it",
         )
     if not on and not off:
         yield Check.ok("parts", "not told by this driver: its log names those that are off")

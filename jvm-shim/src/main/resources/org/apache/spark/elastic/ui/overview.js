@@ -20,8 +20,10 @@ export class Overview {
     this.executors = grid("Executors", [{ name: "Id" }, { name: "Host" }, { name: "Cores" }, { name: "State" }]);
     this.more = h("p", { class: "small text-body-secondary" });
     const executors = section("Executors", this.executors.node, this.more);
-    const parts = [this.queries, this.stages, this.decisions, executors].map(({ node }) => node);
-    this.node = h("div", {}, this.tiles, ...parts);
+    this.off = grid("Parts that are off", [{ name: "Part" }, { name: "Why" }]);
+    this.without = section("Parts That Are Off", this.off.node);
+    const sections = [this.queries, this.stages, this.decisions, executors, this.without];
+    this.node = h("div", {}, this.tiles, ...sections.map(({ node }) => node));
   }
 
   /** What the window is called besides Spark's name for it. */
@@ -45,6 +47,7 @@ export class Overview {
     text(this.stages.section.extra, left);
     this.decisions.show(decisions.decisions);
     this.#showExecutors(overview.executors);
+    this.#showOff(overview);
   }
 
   // An overview out of the event log of an older version has no custom policies.
@@ -80,6 +83,21 @@ export class Overview {
     });
     const more = executors.length - EXECUTORS_SHOWN;
     text(this.more, more > 0 ? `and ${number(more)} more` : "");
+  }
+
+  // An overview out of the event log of an older version does not tell its parts.
+  #showOff({ parts = [] }) {
+    const off = parts.filter(({ on }) => !on);
+    this.without.node.hidden = !off.length;
+    text(this.without.extra, "the rest works without them");
+    keyed(this.off.body, off, ({ name }) => name, () => {
+      const [name, why] = [h("th", { scope: "row", class: "fw-normal" }), h("td", { class: "elastic-said" })];
+      const update = (now) => {
+        text(name, now.name);
+        text(why, now.reason);
+      };
+      return { node: h("tr", {}, name, why), update };
+    });
   }
 }
 

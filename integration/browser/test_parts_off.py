@@ -1,0 +1,48 @@
+"""What this Spark has no way for stands on the tab with its reason, in a real browser."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from integration.browser.chromium import watched
+from integration.browser.stand_in import serve
+from spark_elastic.demo.cluster import spark_home
+from tests.unit.rest.world import world
+
+pytestmark = pytest.mark.timeout(180)
+
+NARROW = 400
+MOVES = "Spark 4.0.0 has no way for it"
+WARM_UP = "this build of Spark has no org.apache.spark.sql.<Warm>.allOperatorStateMetadata"
+PARTS = {"savepoints": "", "rescales of state": MOVES, "the warm-up of executors": WARM_UP}
+
+
+def style_of_spark() -> str:
+    """Return Spark's own style sheet, which the page that stands in has not; tables scroll by it."""
+    (jar,) = spark_home().glob("jars/spark-core_*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        return archive.read("org/apache/spark/ui/static/bootstrap.min.css").decode()
+
+
+@pytest.mark.parametrize("width", [1280, NARROW])
+def test_parts_that_are_off_are_listed_with_their_reason(browser: Browser, width: int) -> None:
+    with (
+        world(parts=PARTS) as policy,
+        serve(policy) as site,
+        watched(browser, site.url, width=width) as found,
+    ):
+        rows = found.page.get_by_role("table", name="Parts that are off").locator("tbody tr")
+        expect(rows).to_have_text([f"rescales of state{MOVES}", f"the warm-up of executors{WARM_UP}"])
+        found.page.add_style_tag(content=style_of_spark())
+        assert found.fits()
+
+
+@pytest.mark.parametrize("parts", [{"savepoints": ""}, {}], ids=["all on", "not told"])
+def test_where_all_are_on_there_is_no_such_list(browser: Browser, parts: dict[str, str]) -> None:
+    with world(parts=parts) as policy, serve(policy) as site, watched(browser, site.url) as found:
+        expect(found.page.get_by_role("heading", name="Executors")).to_be_visible()
+        heading = found.page.get_by_role("heading", name="Parts That Are Off", include_hidden=True)
+        expect(heading).to_be_hidden()

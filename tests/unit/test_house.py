@@ -13,6 +13,7 @@ import spark_elastic
 import spark_versions
 from spark_elastic.jar import JarNotFoundError, find_jar
 from spark_elastic.maven import jdk
+from tests.unit.shellcheck import complaints
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -130,3 +131,8 @@ def test_no_file_of_the_package_is_long() -> None:
     """Whoever needs more lines holds two things in one file."""
     files = (CHECKOUT / "python").rglob("*.py")
     assert [file.name for file in files if len(file.read_text(encoding="utf-8").splitlines()) > 400] == []
+
+
+@pytest.mark.parametrize("name", [".ci/run", "integration/cluster/rescale.sh"])
+def test_shellcheck_has_nothing_to_say_of_our_own_scripts(name: str) -> None:
+    assert complaints(CHECKOUT / name) == ""

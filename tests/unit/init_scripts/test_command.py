@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from spark_elastic.cli.main import cli
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.settings import load
 from tests.unit.init_scripts.laid_out import WHEEL, jar_name, write_wheel
+from tests.unit.shellcheck import complaints
 
 CONF = Path(__file__).parents[3] / "conf"
 SHOWN = {"databricks": CONF / "databricks" / "init.sh", "emr": CONF / "emr" / "bootstrap.sh"}
@@ -34,11 +34,23 @@ def test_the_script_in_conf_is_what_the_command_writes(platform: str) -> None:
     )
 
 
-@pytest.mark.parametrize("platform", SHOWN)
-def test_a_script_is_plain_bash(platform: str) -> None:
-    subprocess.run(["bash", "-n", str(SHOWN[platform])], check=True)
-    if shutil.which("shellcheck") is not None:
-        subprocess.run(["shellcheck", str(SHOWN[platform])], check=True)
+@pytest.mark.parametrize("more", [(), ("--strict", "--mode", "adaptive")], ids=["index", "place"])
+@pytest.mark.parametrize(("platform", "place"), [("databricks", "/Volumes/it's here"), ("emr", "s3://b/x")])
+def test_shellcheck_has_nothing_to_say(
+    platform: str, place: str, more: tuple[str, ...], tmp_path: Path
+) -> None:
+    if more:
+        write_wheel(tmp_path)
+        more = (*more, "--from", place, "--files", str(tmp_path))
+    file = tmp_path / "script.sh"
+    assert run(platform, *more, "--output", file).exit_code == 0
+    assert complaints(file) == ""
+
+
+def test_shellcheck_finds_what_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "script.sh"
+    file.write_text("#!/bin/bash\nrm -r $1\n")
+    assert "SC2086" in complaints(file)
 
 
 def test_a_script_can_be_written_to_a_file_and_run(tmp_path: Path) -> None:

@@ -41,6 +41,24 @@ def test_the_wheel_allows_the_spark_versions_of_the_list_and_no_others() -> None
     assert not pyspark.contains(".".join(map(str, min(minors))) + ".0.dev0")
 
 
+@pytest.mark.parametrize("extra", ["", "cli", "demo", "pyspark"])
+def test_what_users_install_is_bounded_on_both_sides(extra: str) -> None:
+    bounds = {r.name: {one.operator for one in r.specifier} for r in required(extra)}
+    assert bounds.pop("tzdata") == set()
+    assert {name: operators for name, operators in bounds.items() if operators != {">=", "<"}} == {}
+
+
+def required(extra: str) -> list[Requirement]:
+    """Return what is installed with an extra, or without any."""
+    lines = map(Requirement, metadata.requires("spark-elastic") or ())
+    return [r for r in lines if r.marker is None or r.marker.evaluate({"extra": extra})]
+
+
+def test_every_supported_spark_has_a_py4j_within_the_bounds() -> None:
+    (py4j,) = [r.specifier for r in required("") if r.name == "py4j"]
+    assert [row.py4j for row in spark_versions.supported() if row.py4j not in py4j] == []
+
+
 def test_the_list_names_the_py4j_of_the_installed_spark() -> None:
     spark = metadata.version("pyspark")
     (row,) = [row for row in spark_versions.supported() if row.pyspark == spark]

@@ -123,8 +123,9 @@ def accounted_for() -> str:
 
 def maven_built() -> str:
     """Build the Maven repository into dist/maven."""
-    write_maven(MAVEN, {})
-    return f"{len(maven_jars(MAVEN))} jars for Spark, each with sources, documentation and description"
+    said = write_maven(MAVEN, {})
+    found = f"{len(maven_jars(MAVEN))} jars for Spark, each with sources, documentation and description"
+    return "; ".join([found, *(line for line in said.splitlines() if line.startswith("Maven Central"))])
 
 
 def maven_same_again() -> str:
@@ -175,9 +176,9 @@ def check_carried(jar: Path, pinned: Mapping[str, str]) -> None:
             raise ReleaseError(f"{jar.name} has no licence of {package}: see what {home} has in its wheel")
 
 
-def write_maven(folder: Path, environment: Mapping[str, str]) -> None:
-    """Write a Maven repository into a folder. Raises ReleaseError if it cannot be built."""
-    run(ROOT / "jvm-shim" / "maven_repository.py", folder, environment=environment)
+def write_maven(folder: Path, environment: Mapping[str, str]) -> str:
+    """Write a Maven repository into a folder; return what is said of it. Raises ReleaseError."""
+    return run(ROOT / "jvm-shim" / "maven_repository.py", folder, environment=environment)
 
 
 def maven_jars(folder: Path) -> list[Path]:

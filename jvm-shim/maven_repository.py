@@ -31,6 +31,8 @@ from spark_versions import SparkVersion, supported
 # What Maven Central refuses a description without.
 WANTED = ("name", "description", "url", "licenses", "developers", "scm")
 _LICENCES = {"Apache-2.0": ("Apache License, Version 2.0", "https://www.apache.org/licenses/LICENSE-2.0.txt")}
+# The first two are what Maven Central demands; the others are those that a person can trust.
+_CHECKSUMS = ("md5", "sha1", "sha256", "sha512")
 _POM = "http://maven.apache.org/POM/4.0.0"
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -96,7 +98,7 @@ def _artefact(
     pack(home / f"{name}-{version}-javadoc.jar", _documentation())
     (home / f"{name}-{version}.pom").write_bytes(pom(row, version, about))
     for file in sorted(home.iterdir()):
-        for algorithm in ("md5", "sha1"):
+        for algorithm in _CHECKSUMS:
             digest = hashlib.new(algorithm, file.read_bytes()).hexdigest()
             file.with_name(f"{file.name}.{algorithm}").write_text(digest)
     return jar

@@ -43,11 +43,12 @@ def test_it_is_laid_out_as_maven_looks_for_it(written: Path) -> None:
     files = [path for path in written.rglob("*") if path.is_file()]
     assert {path.parent for path in files} == {written / HOME}
     kinds = (".jar", "-sources.jar", "-javadoc.jar", ".pom")
-    sums = ("", ".md5", ".sha1")
+    algorithms = ("md5", "sha1", "sha256", "sha512")
+    sums = ("", *(f".{algorithm}" for algorithm in algorithms))
     assert {path.name for path in files} == {
         f"spark-elastic_4.2_2.13-1.2.3{kind}{sum}" for kind in kinds for sum in sums
     }
-    for algorithm in ("md5", "sha1"):
+    for algorithm in algorithms:
         for file in written.rglob(f"*.{algorithm}"):
             assert file.read_text() == hashlib.new(algorithm, file.with_suffix("").read_bytes()).hexdigest()
 
@@ -114,7 +115,10 @@ def test_addresses_and_developers_are_those_of_the_python_package() -> None:
 def test_the_package_says_what_a_description_needs() -> None:
     about = About.installed()
     for row in supported():
-        assert f"<artifactId>{row.artefact}</artifactId>" in maven_repository.pom(row, "1", about).decode()
+        said = maven_repository.pom(row, "1", about)
+        assert f"<artifactId>{row.artefact}</artifactId>" in said.decode()
+        # The package names no address yet, so neither does the description.
+        assert set(maven_repository.missing(said)) <= {"url", "scm"}
 
 
 def test_the_docs_name_the_artefacts_as_they_are() -> None:

@@ -27,12 +27,14 @@ _DRIVER_COMMANDS = "tests/unit/cli/test_driver_commands.py"
 _GETTING_STARTED = "integration/docs/test_getting_started.py"
 _NO_INDEX = NotRun("installs the released wheel; the tests run the checkout's own")
 _BENCH = "measures for minutes to hours"
+_OBJECTS = "needs a Kubernetes cluster; tests/unit/test_kubernetes*.py check the objects and the settings"
 
 KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-elastic doctor --live": RunBy("tests/unit/cli/test_doctor_live.py", '"--live"'),
     r"spark-elastic doctor": RunBy(_GETTING_STARTED, "spark-elastic doctor"),
     r"spark-elastic conf --format defaults": RunBy(_GETTING_STARTED, "spark-elastic conf --format defaults"),
     r"spark-elastic conf --mode reactive": RunBy(_GETTING_STARTED, "spark-elastic conf --mode reactive"),
+    r"spark-elastic init-script .*": RunBy("tests/unit/init_scripts/test_command.py", '"init-script"'),
     r"spark-elastic jar": RunBy("tests/unit/cli/test_commands.py", 'run("jar"'),
     r"spark-elastic status( .*)?": RunBy("integration/streaming/test_cli.py", '"status"'),
     r"spark-elastic watch( .*)?": RunBy(_DRIVER_COMMANDS, '"watch"'),
@@ -50,6 +52,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-submit --master yarn .*": RunBy(
         "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'
     ),
+    r"spark-submit --master k8s.*|kubectl .*": NotRun(_OBJECTS),
     r"spark-submit SUBSTITUTED app.py": RunBy(_GETTING_STARTED, "spark-submit $("),
     r"spark-shell SUBSTITUTED": RunBy(_GETTING_STARTED, "spark-shell $("),
     r"\$SPARK_HOME/sbin/start-history-server.sh": RunBy(
@@ -66,5 +69,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
     r"make bench-(rescale|rest)": NotRun(f"{_BENCH} of a cluster"),
-    r"pip install .*": _NO_INDEX,
+    r"pip (install|download) .*": _NO_INDEX,
+    r"(databricks|aws) .*": NotRun("needs an account there"),
+    r"sudo dnf .*": NotRun("is for the machines of EMR; the tests of the script have Pythons as they have"),
 }

@@ -71,15 +71,13 @@ def read(path: str) -> Page:
 
 GUIDE = tuple(
     read(path.relative_to(CHECKOUT).as_posix())
-    for path in (CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md")))
+    for path in (
+        CHECKOUT / "README.md",
+        *sorted((CHECKOUT / "docs").glob("*.md")),
+        *sorted((CHECKOUT / "conf").glob("*/README.md")),
+    )
 )
 """What users read."""
 
-PAGES = (
-    *GUIDE,
-    *map(
-        read,
-        ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "conf/kubernetes/README.md"),
-    ),
-)
+PAGES = (*GUIDE, *map(read, ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")))
 """All pages whose links have to hold."""

@@ -27,7 +27,7 @@ INLINE = sorted(
         if code.startswith(("spark-elastic ", "make ")) and "…" not in code
     }
 )
-LANGUAGES = {"shell", "console", "text", "properties", "yaml", "python"}
+LANGUAGES = {"shell", "console", "text", "properties", "yaml", "json", "python"}
 
 
 def how(command: Command) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,13 +10,14 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from spark_elastic import __version__
 from spark_elastic.cli.main import cli
 from spark_elastic.policy_file import load_policy
 from spark_elastic.settings import load
 from spark_elastic.simulator.scenario_file import read_scenario
 from spark_elastic.spark_conf import PLUGIN, PLUGINS, read_properties
 from tests.unit.docs.known import KNOWN
-from tests.unit.docs.pages import GUIDE, Block
+from tests.unit.docs.pages import CHECKOUT, GUIDE, Block
 from tests.unit.docs.shell import commands
 
 _SIMULATED = next(pattern for pattern in KNOWN if pattern.endswith("simulate --load .*"))
@@ -52,7 +54,24 @@ def test_the_scenario_can_be_read() -> None:
 
 def test_every_yaml_is_one_of_those() -> None:
     for block in blocks("yaml"):
-        assert {"version", "queries", "groups"} & set(yaml.safe_load(block.text)), str(block)
+        known = {"version", "queries", "groups", "scrape_configs"}
+        assert known & set(yaml.safe_load(block.text)), str(block)
+
+
+def test_the_step_of_emr_calls_the_script_where_it_is() -> None:
+    (block,) = blocks("json")
+    (step,) = json.loads(block.text)
+    shell, script, command = step["Args"]
+    assert (step["Jar"], shell, command) == ("command-runner.jar", "bash", "configure")
+    text = (CHECKOUT / "conf/emr/bootstrap.sh").read_text(encoding="utf-8")
+    assert f"{script.replace('VERSION', __version__)},{command}]" in text
+
+
+def test_prometheus_asks_where_the_metrics_are_and_whom_the_service_names() -> None:
+    (job,) = yaml.safe_load(having("yaml", "scrape_configs")[0].text)["scrape_configs"]
+    assert job["metrics_path"] == "/elastic/metrics/"
+    service = yaml.safe_load((CHECKOUT / "conf/kubernetes/driver-ui.yaml").read_text(encoding="utf-8"))
+    assert job["relabel_configs"][0]["regex"] == service["metadata"]["name"]
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=str)

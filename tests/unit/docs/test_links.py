@@ -62,8 +62,8 @@ def test_a_link_that_leads_nowhere_is_found(link: str) -> None:
 
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.path)
 def test_lines_can_be_read(page: Page) -> None:
-    """Tables, pictures and generated parts aside, lines are short: in README up to 100 characters."""
-    most = 100 if page.path == "README.md" else 110
+    """Tables, pictures and generated parts aside, lines are short: outside of docs up to 100 characters."""
+    most = 110 if page.path.startswith("docs/") else 100
     by_hand = re.sub(r"(?s)<!-- (\S+) -->.*?<!-- /\1 -->", "", page.prose)
     by_hand = re.sub(r"(?s)## Compatibility\n.*?(?=\n## )", "", by_hand)  # says what was tested, at length
     lines = [line for line in by_hand.splitlines() if not line.lstrip().startswith(("|", "!["))]

@@ -14,7 +14,6 @@ from spark_elastic.core.reasons import REASONS
 from spark_elastic.rest.openapi import document
 from tests.unit.docs.pages import GUIDE, Page, read
 
-PAGES = (*GUIDE, read("conf/kubernetes/README.md"))
 _SETTING = re.compile(r"(?<!apache\.)spark\.elastic\.[A-Za-z0-9.*?…-]*[A-Za-z0-9*…]")
 _QUERY = re.compile(r"query\.[A-Za-z0-9*?-]+\.(.+)")
 _OF_A_QUERY = {"lowerBound", "upperBound", "priority", "weight", "slotSharingGroup", "savepoint", "KEY"}
@@ -67,12 +66,12 @@ def exists(path: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.path)
 def test_settings_exist(page: Page) -> None:
     assert [name for name in sorted(full_names(page) | short_names(page)) if not is_setting(name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.path)
 def test_rest_paths_exist(page: Page) -> None:
     assert [path for path in paths(page.text) if not exists(path)] == []
 
@@ -84,12 +83,12 @@ def test_metrics_exist() -> None:
         )
     )
     assert len(listed) > 20
-    named = {name for page in PAGES for name in _METRIC.findall(page.text) if "prometheus" not in name}
+    named = {name for page in GUIDE for name in _METRIC.findall(page.text) if "prometheus" not in name}
     assert {name for name in named if name not in listed} == set()
 
 
 def test_reasons_exist() -> None:
-    named = {code for page in PAGES for code in _CODE.findall(page.text)}
+    named = {code for page in GUIDE for code in _CODE.findall(page.text)}
     assert len(named) > 3
     assert named - set(REASONS) - set(STAGE_REASONS) == set()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,25 +22,32 @@ from spark_elastic.core.query.transitions import TRANSITIONS  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
 
 LACKS = {
-    (4, 2): "moving state to another partition count, and with it the default of checkpoint format 2",
-    (4, 1): "adaptive execution in streams, which is Spark's",
-    (4, 0): "bounds of file sources",
+    (4, 2): "Moving state to another partition count, and with it checkpoint format 2 by default. A new "
+    "stateful query begins with four times as many partitions as slots, since it keeps that count.",
+    (4, 1): "Adaptive execution in streams, which is Spark's.",
+    (4, 0): "A say in how many tasks read the files of a stream: neither its bounds nor the slots count.",
 }
-"""What versions before one of these cannot do."""
+"""What versions before one of these cannot do, numbered from 1 on in the table."""
+WIDTH = 100
 
 
 def versions_table() -> str:
-    """Return the supported versions as a markdown table, the default one first."""
+    """Return the supported versions as a markdown table, the default one first, and what some are without."""
     found = json.loads((ROOT / "docs" / "spark-versions.json").read_text(encoding="utf-8"))
     rows = ["| Spark | Scala | Java | tested with | without |", "|---|---|---|---|---|"]
     for row in spark_versions.supported():
         minor = tuple(int(number) for number in row.minor.split("."))
-        without = "; ".join(what for since, what in LACKS.items() if minor < since) or "-"
+        lacks = [str(number) for number, since in enumerate(LACKS, 1) if minor < since]
         counts = found.get(row.minor)
         tests = "not yet" if counts is None else f"{counts['passed']} core tests, {counts['failed']} failed"
         tested = f"{row.pyspark}: {'all tests' if row == spark_versions.supported()[0] else tests}"
-        rows.append(f"| {row.minor} | {row.scala_binary} | {row.java} or later | {tested} | {without} |")
-    return "\n".join(rows)
+        cells = (row.minor, row.scala_binary, f"{row.java} or later", tested, ", ".join(lacks) or "-")
+        rows.append(f"| {' | '.join(cells)} |")
+    notes = (
+        textwrap.fill(what, WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
+        for number, what in enumerate(LACKS.values(), 1)
+    )
+    return "\n".join([*rows, "", "The numbers stand for what a version is without:", "", *notes])
 
 
 def states_diagram() -> str:

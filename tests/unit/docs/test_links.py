@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 
+import generated_docs
+from spark_versions import supported
 from tests.unit.docs.pages import CHECKOUT, GUIDE, PAGES, Page, read
 
 _ELSEWHERE = ("https://", "http://", "mailto:")
@@ -65,6 +69,17 @@ def test_lines_can_be_read(page: Page) -> None:
     """Tables, pictures and generated parts aside, lines are short: outside of docs up to 100 characters."""
     most = 110 if page.path.startswith("docs/") else 100
     by_hand = re.sub(r"(?s)<!-- (\S+) -->.*?<!-- /\1 -->", "", page.prose)
-    by_hand = re.sub(r"(?s)## Compatibility\n.*?(?=\n## )", "", by_hand)  # says what was tested, at length
     lines = [line for line in by_hand.splitlines() if not line.lstrip().startswith(("|", "!["))]
     assert [line for line in lines if len(line) > most] == []
+
+
+def test_the_table_of_versions_can_be_read_whatever_the_tests_say(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = {row.minor: {"passed": 1_000, "failed": 100} for row in supported()}
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "spark-versions.json").write_text(json.dumps(found))
+    monkeypatch.setattr(generated_docs, "ROOT", tmp_path)
+    table = generated_docs.versions_table()
+    assert table.count("1000 core tests, 100 failed") == len(supported()) - 1
+    assert [line for line in table.splitlines() if len(line) > 100] == []

@@ -17,6 +17,7 @@ from spark_elastic.core.actions import (
     SetTimer,
     ordered_for,
 )
+from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
@@ -258,3 +259,9 @@ def matches(action: Action, kind: type[Action], **fields: Any) -> bool:
 
 Stage = Callable[..., Scene]
 """Gives a scene with settings of its own."""
+
+
+def adaptive(stage: Stage, upper: int = 4, lower: int = 1, **settings: Any) -> Scene:
+    """Make an adaptive application whose query "counts" has bounds, and starts without waiting for more."""
+    bounds = {"counts": WantedBounds(lower=lower, upper=upper)}
+    return stage(mode="adaptive", bounds=bounds, submission_stabilization_ms=0, **settings)

@@ -11,14 +11,9 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.cluster.executors import ExecutorDemand, ExecutorOrder
-from tests.unit.core.builder import STATEFUL, Scene, Stage, decisions, only, orders, reasons
+from tests.unit.core.builder import STATEFUL, Stage, adaptive, decisions, only, reasons
 
 IDLE_MS = 50_000
-
-
-def scene(stage: Stage, upper: int = 4, lower: int = 1, **settings: Any) -> Scene:
-    bounds = {"counts": WantedBounds(lower=lower, upper=upper)}
-    return stage(mode="adaptive", bounds=bounds, submission_stabilization_ms=0, **settings)
 
 
 def executor_orders(actions: tuple[ac.Action, ...]) -> list[ac.Action]:
@@ -32,7 +27,7 @@ def said(actions: tuple[ac.Action, ...], reason: str) -> list[str]:
 
 
 def test_what_is_missing_is_requested_once(stage: Stage) -> None:
-    world = scene(stage)
+    world = adaptive(stage)
     world.start(1)
     actions = world.submit()
     assert only(actions, ac.RequestExecutors).total == 4
@@ -42,20 +37,20 @@ def test_what_is_missing_is_requested_once(stage: Stage) -> None:
 
 
 def test_executors_with_several_slots_count_for_as_many(stage: Stage) -> None:
-    world = scene(stage, upper=7)
+    world = adaptive(stage, upper=7)
     world.start(2)
     assert only(world.submit(), ac.RequestExecutors).total == 4
 
 
 def test_an_executor_that_is_lost_is_replaced_by_the_standing_request(stage: Stage) -> None:
-    world = scene(stage)
+    world = adaptive(stage)
     world.start(1, 1, 1, 1)
     assert executor_orders(world.submit()) == []
     assert only(world.lose("0"), ac.RequestExecutors).total == 4
 
 
 def test_surplus_is_given_back_when_it_has_lasted(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1, spark_decommission_enabled="true")
     world.submit()
     world.started(2)
@@ -74,7 +69,7 @@ def test_surplus_is_given_back_when_it_has_lasted(stage: Stage) -> None:
 def test_what_a_surplus_holds_is_not_looked_at_before_it_has_lasted(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1)
     world.submit()
     world.started(2)
@@ -94,21 +89,21 @@ def test_what_a_surplus_holds_is_not_looked_at_before_it_has_lasted(
 
 
 def test_settings_are_read_whatever_their_case(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1, spark_decommission_enabled="TRUE")
     world.submit()
     assert only(world.advance(IDLE_MS), ac.DecommissionExecutors).executors == ("2",)
 
 
 def test_where_nothing_can_be_decommissioned_executors_are_killed(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1)
     world.submit()
     assert only(world.advance(IDLE_MS), ac.KillExecutors).executors == ("2",)
 
 
 def test_a_surplus_that_passes_costs_nothing(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1)
     world.submit()
     world.advance(IDLE_MS - 1)
@@ -117,7 +112,7 @@ def test_a_surplus_that_passes_costs_nothing(stage: Stage) -> None:
 
 
 def test_what_the_cluster_refused_is_asked_again_at_the_next_change(stage: Stage) -> None:
-    world = scene(stage)
+    world = adaptive(stage)
     world.start(1)
     request = only(world.submit(), ac.RequestExecutors)
     assert reasons(world.fail(request, "not now"))[0] == "executors_refused"
@@ -126,7 +121,7 @@ def test_what_the_cluster_refused_is_asked_again_at_the_next_change(stage: Stage
 
 
 def test_what_the_cluster_refused_is_asked_again_later_and_later(stage: Stage) -> None:
-    world = scene(stage)
+    world = adaptive(stage)
     world.start(1)
     request = only(world.submit(), ac.RequestExecutors)
     for wait_ms in (5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000):
@@ -139,7 +134,7 @@ def test_what_the_cluster_refused_is_asked_again_later_and_later(stage: Stage) -
 
 
 def test_a_refusal_after_a_success_is_the_first_again(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1)
     request = only(world.submit(), ac.RequestExecutors)
     world.fail(request)
@@ -152,7 +147,7 @@ def test_a_refusal_after_a_success_is_the_first_again(stage: Stage) -> None:
 
 
 def test_what_was_refused_and_is_not_missing_any_more_is_not_asked_again(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1)
     world.fail(only(world.submit(), ac.RequestExecutors))
     world.executor("7")
@@ -160,7 +155,7 @@ def test_what_was_refused_and_is_not_missing_any_more_is_not_asked_again(stage: 
 
 
 def test_a_retry_is_not_late_because_of_a_later_timer(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1)
     world.submit()
     world.lose("0")
@@ -172,7 +167,7 @@ def test_a_retry_is_not_late_because_of_a_later_timer(stage: Stage) -> None:
 
 
 def test_an_excluded_executor_is_replaced(stage: Stage) -> None:
-    world = scene(stage, upper=3)
+    world = adaptive(stage, upper=3)
     world.start(1, 1, 1)
     world.submit()
     request = only(world.send(ev.ExecutorExcluded, executor="0"), ac.RequestExecutors)
@@ -189,7 +184,7 @@ def test_an_excluded_executor_is_replaced(stage: Stage) -> None:
 
 
 def test_an_excluded_executor_that_ends_is_not_asked_for_any_more(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1)
     world.submit()
     world.send(ev.ExecutorExcluded, executor="0")
@@ -198,7 +193,7 @@ def test_an_excluded_executor_that_ends_is_not_asked_for_any_more(stage: Stage) 
 
 
 def test_an_executor_that_is_decommissioned_counts_for_nobody(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1)
     world.submit()
     world.send(ev.ExecutorExcluded, executor="0")
@@ -208,7 +203,7 @@ def test_an_executor_that_is_decommissioned_counts_for_nobody(stage: Stage) -> N
 
 
 def test_for_one_that_somebody_decommissions_another_one_is_asked_for_before_it_is_gone(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1)
     world.submit()
     actions = world.send(ev.ExecutorDecommissioning, executor="0")
@@ -225,7 +220,7 @@ def test_for_one_that_somebody_decommissions_another_one_is_asked_for_before_it_
 
 
 def test_one_that_goes_before_its_successor_has_come_is_not_replaced_twice(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1)
     world.submit()
     world.send(ev.ExecutorDecommissioning, executor="0")
@@ -235,7 +230,7 @@ def test_one_that_goes_before_its_successor_has_come_is_not_replaced_twice(stage
 
 
 def test_a_standalone_master_replaces_what_it_decommissions_by_itself(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, spark_master="spark://m:7077")
     world.submit()
     actions = world.send(ev.ExecutorDecommissioning, executor="0")
@@ -246,7 +241,7 @@ def test_a_standalone_master_replaces_what_it_decommissions_by_itself(stage: Sta
 
 
 def test_no_more_than_there_may_be_are_asked_for_before_one_is_gone(stage: Stage) -> None:
-    world = scene(stage, upper=2, max_executors=2)
+    world = adaptive(stage, upper=2, max_executors=2)
     world.start(1, 1)
     world.submit()
     assert only(world.send(ev.ExecutorDecommissioning, executor="0"), ac.RequestExecutors).total == 2
@@ -254,7 +249,7 @@ def test_no_more_than_there_may_be_are_asked_for_before_one_is_gone(stage: Stage
 
 
 def test_one_that_nobody_needs_is_not_replaced_when_it_is_decommissioned(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1)
     world.submit()
     assert executor_orders(world.send(ev.ExecutorDecommissioning, executor="0")) == []
@@ -265,7 +260,7 @@ def test_one_that_nobody_needs_is_not_replaced_when_it_is_decommissioned(stage: 
 def test_a_release_that_was_refused_is_tried_again_when_the_surplus_has_lasted_once_more(
     stage: Stage,
 ) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1, 1)
     world.submit()
     kill = only(world.advance(IDLE_MS), ac.KillExecutors)
@@ -275,7 +270,7 @@ def test_a_release_that_was_refused_is_tried_again_when_the_surplus_has_lasted_o
 
 
 def test_queries_add_up_and_leave_what_they_no_longer_need(stage: Stage) -> None:
-    world = scene(stage, upper=2)
+    world = adaptive(stage, upper=2)
     world.start(1, 1)
     world.submit()
     world.started(2)
@@ -288,7 +283,7 @@ def test_queries_add_up_and_leave_what_they_no_longer_need(stage: Stage) -> None
 
 
 def test_for_a_query_without_a_bound_nothing_is_requested_or_released(stage: Stage) -> None:
-    world = scene(stage, upper=1)
+    world = adaptive(stage, upper=1)
     world.start(1, 1)
     actions = world.submit(evolve(STATEFUL, query="q2", name="unbounded"))
     actions += world.submit()
@@ -297,7 +292,7 @@ def test_for_a_query_without_a_bound_nothing_is_requested_or_released(stage: Sta
 
 def test_what_was_asked_for_is_taken_back_for_a_query_without_a_bound(stage: Stage) -> None:
     """A Standalone master gives an application all its workers, unless it has asked for a number."""
-    world = scene(stage, upper=1)
+    world = adaptive(stage, upper=1)
     world.start(1, 1, spark_master="spark://master:7077")
     world.submit()
     assert only(world.advance(IDLE_MS), ac.RequestExecutors).total == 1
@@ -313,7 +308,7 @@ def test_what_was_asked_for_is_taken_back_for_a_query_without_a_bound(stage: Sta
 
 
 def test_where_nobody_has_asked_for_a_number_none_is_asked_for(stage: Stage) -> None:
-    world = scene(stage, upper=4)
+    world = adaptive(stage, upper=4)
     world.start(1, spark_master="spark://master:7077")
     assert executor_orders(world.submit(evolve(STATEFUL, query="free", name="free"))) == []
     assert executor_orders(world.submit()) == []
@@ -342,7 +337,7 @@ def test_in_reactive_mode_it_is_said_that_spark_removes_executors(stage: Stage) 
 
 
 def test_a_release_that_is_only_advised_is_said_once_and_leaves_all_executors(stage: Stage) -> None:
-    world = scene(stage, upper=2, advise_only=True)
+    world = adaptive(stage, upper=2, advise_only=True)
     world.start(1, 1, 1, 1)
     world.submit()
     world.started(2)
@@ -355,129 +350,3 @@ def test_a_release_that_is_only_advised_is_said_once_and_leaves_all_executors(st
     bounds = {"shuffle": (1, 4)}
     asked = world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
     assert "executors_requested" not in reasons(asked)
-
-
-class TestBounds:
-    """Bounds that change while queries run."""
-
-    def change(self, world: Scene, lower: int, upper: int) -> tuple[ac.Action, ...]:
-        bounds = {"shuffle": (lower, upper)}
-        return world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
-
-    def running(self, stage: Stage, **settings: Any) -> Scene:
-        world = scene(stage, cooldown_ms=0, executing_stabilization_ms=0, **settings)
-        world.start(1, 1, 1, 1)
-        world.submit()
-        world.started(4)
-        world.batches(900, 300, 300, partitions=4)
-        return world
-
-    def test_above_its_upper_bound_a_query_shrinks_whether_that_pays_or_not(self, stage: Stage) -> None:
-        world = self.running(stage)
-        assert "awaiting_batch" in reasons(self.change(world, 1, 3))
-        world.now += 500
-        actions = world.batch(300, 4)
-        assert "rescale_into_bounds" in reasons(actions)
-        assert world.query().target == 3
-        assert only(actions, ac.Rescale).partitions == 3
-        world.rescaled()
-        assert world.query().partitions == 3
-        assert world.query().history[0].cause == "update_requirement"
-
-    def test_slots_that_it_could_not_use_are_no_news_to_it(self, stage: Stage) -> None:
-        world = scene(stage, upper=2)
-        world.start(1, 1, 1)
-        world.submit()
-        world.started(2)
-        world.batches(300, partitions=2)
-        known = world.query()
-        world.executor("7")
-        world.lose("0")
-        assert world.query().last_decision == known.last_decision
-        assert world.query().history == known.history
-        # Now one of those that it uses is gone.
-        assert "counts" in [decision.query for decision in decisions(world.lose("1") + world.lose("2"))]
-
-    def test_a_lower_bound_that_cannot_be_met_stops_no_running_query(self, stage: Stage) -> None:
-        world = self.running(stage)
-        assert "below_lower_bounds" in reasons(self.change(world, 8, 8))
-        assert orders(world.batches(300, 300, partitions=4)) == []
-        assert world.query().state == "Executing"
-
-    def rescaling(self, stage: Stage, **settings: Any) -> Scene:
-        """Bring a query to where its rescale from 4 to 3 is ordered."""
-        world = self.running(stage, rescale_policy="always", **settings)
-        world.lose("3")
-        world.batches(300, 300, partitions=4)
-        assert (world.query().state, world.query().target) == ("Restarting", 3)
-        return world
-
-    def test_bounds_that_change_before_the_boundary_begin_a_record_of_the_rescale(self, stage: Stage) -> None:
-        world = self.rescaling(stage)
-        assert not [order for order in self.change(world, 1, 8) if isinstance(order, ac.Rescale)]
-        world.now += 500
-        world.rescaled(took_ms=2_000)
-        new, old = world.query().history[:2]
-        assert (new.cause, new.status, new.paused_ms) == ("update_requirement", "completed", 2_000)
-        assert (old.status, old.reason) == ("ignored", "resource_requirements_updated")
-        assert [d.numbers["took_ms"] for d in decisions(world.actions) if d.reason == "rescaled"] == [2_000]
-
-    def test_bounds_that_change_before_a_start_begin_a_record_of_it(self, stage: Stage) -> None:
-        world = scene(stage, lower=1)
-        world.start(1, 1)
-        world.submit()
-        assert world.query().state == "CreatingExecutionGraph"
-        self.change(world, 1, 8)
-        world.now += 2_000
-        world.started(2)
-        new, old = world.query().history[:2]
-        assert (new.cause, new.status, new.paused_ms) == ("initial_schedule", "completed", 0)
-        assert (old.status, old.reason) == ("ignored", "resource_requirements_updated")
-
-    def test_bounds_that_let_a_waiting_query_start_begin_a_record_of_that(self, stage: Stage) -> None:
-        world = scene(stage, lower=3)
-        world.start(1, 1)
-        world.submit()
-        self.change(world, 1, 8)
-        world.started(2)
-        new, old = world.query().history
-        assert (new.cause, new.status, new.paused_ms) == ("initial_schedule", "completed", 0)
-        assert (old.cause, old.reason) == ("initial_schedule", "resource_requirements_updated")
-
-    def test_slots_below_its_lower_bound_call_a_rescale_off_and_keep_it_from_nothing(
-        self, stage: Stage
-    ) -> None:
-        world = self.rescaling(stage, lower=2, resource_wait_ms=60_000)
-        assert only(world.lose("2"), ac.Rescale).partitions == 2
-        actions = world.lose("1")
-        assert reasons(actions)[-1] == "rescale_called_off"
-        assert only(actions, ac.Rescale).partitions == 4
-        world.rescaled(took_ms=0)
-        assert world.query().state == "Executing"
-        assert world.query().history[0].reason == "no_resources_or_parallelisms_change"
-        assert [order for order in orders(world.advance(600_000)) if isinstance(order, ac.FailQuery)] == []
-        assert world.query().state == "Executing"
-
-    def test_the_policy_file_counts_more_than_the_settings(self, stage: Stage) -> None:
-        world = self.running(stage)
-        file = {"counts": {"shuffle": WantedBounds(lower=1, upper=2)}}
-        actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
-        assert "policy_file_read" in reasons(actions)
-        world.now += 500
-        world.batch(300, 4)
-        assert world.query().target == 2
-
-    def test_bounds_for_a_vertex_that_is_not_there_are_said_and_left_out(self, stage: Stage) -> None:
-        world = self.running(stage)
-        file = {"counts": {"source-9": WantedBounds(upper=2)}}
-        actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
-        assert "bounds_refused" in reasons(actions)
-        # What somebody asks for another query is no reason to say it again.
-        asked = {"query": "other", "bounds": {"shuffle": (1, 3)}, "by": "somebody"}
-        assert reasons(world.send(ev.RequirementsRequested, **asked)) == ["bounds_requested"]
-
-    def test_a_file_that_is_refused_changes_nothing(self, stage: Stage) -> None:
-        world = self.running(stage)
-        actions = world.send(ev.PolicyFileRefused, path="p.yaml", errors=("line 3: no",))
-        assert reasons(actions) == ["policy_file_refused"]
-        assert orders(actions) == []

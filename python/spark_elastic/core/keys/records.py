@@ -55,5 +55,5 @@ ADVISE_ONLY = Key(
     "adviseOnly",
     BOOL,
     False,
-    "Decide and report as usual, but change nothing.",
+    "Dry run: decide and report as usual, but change nothing.",
 )

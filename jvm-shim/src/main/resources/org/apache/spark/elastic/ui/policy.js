@@ -33,11 +33,11 @@ export class Policy {
     const limited = allowedSlots === wantedSlots ? "" : `, limits allow ${number(allowedSlots)}`;
     const granted = grantedSlots === null ? "none granted: advice only" : `${number(grantedSlots)} granted`;
     const slots = tile("Slots wanted", number(wantedSlots), granted + limited);
-    content(this.tiles, slots, ...(objective ? this.#figures(policy) : []));
+    content(this.tiles, slots, ...(objective ? this.#metrics(policy) : []));
     content(this.picture, model ? line(model, limit(objective)) : null);
   }
 
-  #figures({ objective, load, rowsPerSecond, model, backlog }) {
+  #metrics({ objective, load, rowsPerSecond, model, backlog }) {
     const aim = `${percent(objective.load)} aimed at, ± ${percent(objective.loadBand)}`;
     const lag = objective.maxLagMs === null ? "no lag set" : `at most ${duration(objective.maxLagMs)} behind`;
     const takes = `${duration(model.fixedMs)} + ${number(model.rowUs)} µs`;

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _STREAMING = "org.apache.spark.sql.streaming."
+_EXECUTION = "org.apache.spark.sql.execution."
 _OWN_NUMBER = "asserts the number of partitions that it has set"
+_OF_OWN_NUMBER = "asserts what Spark makes of the number of partitions that it has set"
 _COALESCED = (
     "SPARK-21977: coalesce(1) with aggregation should still be repartitioned when it has non-empty "
     "grouping keys"
@@ -29,8 +31,17 @@ _IGNORING: Mapping[str, Differences] = {
     f"{_STREAMING}StreamingDeduplicationSuite": {
         "Partition key extraction - Dedupe": "asserts one key of state for each partition that it has set",
     },
-    "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSinkSuite": {
+    f"{_EXECUTION}streaming.sources.ForeachBatchSinkSuite": {
         "SPARK-52008: foreachBatch with show() should fail with appropriate error": _OWN_NUMBER,
+    },
+    f"{_EXECUTION}adaptive.AdaptiveQueryExecSuite": {
+        "SPARK-31220, SPARK-32056: repartition by expression with AQE": _OWN_NUMBER,
+        "SPARK-31220, SPARK-32056: repartition using sql and hint with AQE": _OWN_NUMBER,
+        "SPARK-29544: adaptive skew join with different join types": _OF_OWN_NUMBER,
+        "metrics of the shuffle read": _OF_OWN_NUMBER,
+    },
+    f"{_EXECUTION}CoalesceShufflePartitionsSuite": {
+        "determining the number of reducers: complex query 2": _OF_OWN_NUMBER,
     },
 }
 
@@ -48,7 +59,7 @@ _RESCALABLE: Mapping[str, Differences] = {
         for what in ("current_date", "current_time or localtimestamp")
         for version in (1, 2)
     },
-    "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSinkSuite": {
+    f"{_EXECUTION}streaming.sources.ForeachBatchSinkSuite": {
         f"StateStore commit validation with {what}": _OTHER_MESSAGE
         for what in (
             "AvailableNow trigger",

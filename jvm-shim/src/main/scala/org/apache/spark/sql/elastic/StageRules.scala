@@ -240,7 +240,10 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
 
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Origins
 
-  override def apply(plan: SparkPlan): SparkPlan = if (isLeftAlone) plan else advised(session, advice, plan) {
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (isLeftAlone) plan else advised(session, advice, plan)(sharedOut(plan))
+
+  private def sharedOut(plan: SparkPlan): SparkPlan = {
     val found = groups(plan).flatMap { group =>
       val stages = group.flatMap(written)
       if (stages.isEmpty || stages.size < group.size) Nil else ranges(stages, group.flatMap(leftToSpark).headOption)

@@ -1,6 +1,6 @@
 """Flink's own REST client, of Flink's own jars, reads the bounds of a query and sets others.
 
-Between it and the API is a plain HTTP server: no Spark is started for this.
+Between it and the API is a plain HTTP server where answers are compared, and a driver's own UI for the rest.
 """
 
 from __future__ import annotations
@@ -13,6 +13,13 @@ import pytest
 from attrs import evolve
 
 from integration.flink.jars import class_path
+from integration.spark_minor import MOVES_STATE
+from integration.streaming.driver import driver as start_driver
+from integration.streaming.files import Inbox
+from integration.streaming.http import Client
+from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
+from integration.streaming.waiting import eventually
+from integration.streaming.world import Totals, totals
 from spark_elastic.core.events import SourceFacts
 from spark_elastic.maven.jdk import find_java
 from tests.unit.cli.served import Served, served
@@ -31,15 +38,19 @@ def driver() -> Iterator[Served]:
         yield running
 
 
-def bounds(driver: Served, *change: object, job: str = JOB) -> list[str]:
+def client(url: str, job: str, *change: object) -> list[str]:
     """Return the lines that the client prints: vertex, lower and upper bound, or a refusal."""
-    root = f"{driver.url}{API.removesuffix('/v1')}"  # the client adds the version
+    root = f"{url}{API.removesuffix('/v1')}"  # the client adds the version
     command = [find_java(), "-XX:TieredStopAtLevel=1", "-cp", class_path(), str(PROGRAM), root, job]
     done = subprocess.run(
         [*command, *map(str, change)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def bounds(driver: Served, *change: object, job: str = JOB) -> list[str]:
+    return client(driver.url, job, *change)
 
 
 def vertex_ids(driver: Served) -> dict[str, str]:
@@ -73,3 +84,37 @@ def test_it_reads_why_it_is_refused(driver: Served) -> None:
     assert said.startswith("404 ")
     assert "no query has the id" in said
     assert driver.world.bounds() == (1, MOST)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MOVES_STATE, reason="the count of its stateful query cannot be changed")
+def test_a_query_of_a_real_driver_is_rescaled_by_it(tmp_path: Path) -> None:
+    conf = {
+        **WITH_PLUGIN,
+        **AT_ONCE,
+        "spark.ui.enabled": "true",
+        "spark.elastic.schedulerMode": "adaptive",
+        "spark.elastic.query.counted.upperBound": "1",
+        "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
+    }
+    inbox, sink = Inbox(tmp_path / "in"), Totals()
+    with start_driver(tmp_path / "driver") as jvm, jvm.session(conf) as spark:
+        writer = totals(spark, inbox).writeStream.queryName("counted").outputMode("update").foreachBatch(sink)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        url = str(spark.sparkContext.uiWebUrl)
+
+        def partitions() -> int:
+            """Return the partitions of the state, after one more micro-batch."""
+            inbox.put()
+            query.processAllAvailable()
+            assert query.lastProgress is not None
+            return int(query.lastProgress["stateOperators"][0]["numShufflePartitions"])
+
+        assert partitions() == 1
+        job = query.id.replace("-", "")
+        shuffle = Client(url).get(f"{API}/queries/{query.id}").json["vertexIds"]["shuffle"]
+        assert f"{shuffle} 1 1" in client(url, job)
+        assert f"{shuffle} 1 2" in client(url, job, shuffle, 1, 2)
+        eventually(lambda: partitions() == 2, "the bounds are in force")
+        assert sink.now == inbox.totals()
+        query.stop()

@@ -65,7 +65,15 @@ def wait_until_settled(app: Application, autoscaler: Autoscaler, least: int, mos
         keeps_up = now is not None and now < 1 and app.story.slots.total == last.after
         return last.after if keeps_up else 0
 
-    return eventually(look, f"{least} to {most} workers that keep up", timeout_s=SETTLED_S, every_s=0.5)
+    try:
+        return eventually(look, f"{least} to {most} workers that keep up", timeout_s=SETTLED_S, every_s=0.5)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; {steps(autoscaler)}, load {shown(app, 'query_load_ratio')}") from None
+
+
+def steps(autoscaler: Autoscaler) -> list[tuple[float | None, int, int]]:
+    """Return what the autoscaler has read, and how many workers there were before and after that."""
+    return [(look.value, look.before, look.after) for look in autoscaler.looks]
 
 
 def test_a_query_that_waits_for_slots_brings_the_first_worker_and_its_load_the_next(
@@ -97,9 +105,9 @@ def test_half_the_load_lets_workers_go_without_a_failed_task(
 
 
 def test_it_does_not_flap(autoscaler: Autoscaler) -> None:
-    steps = [look.after - look.before for look in autoscaler.looks if look.after != look.before]
-    turns = sum((a > 0) != (b > 0) for a, b in pairwise(steps))
-    assert turns <= 3, [(look.value, look.before, look.after) for look in autoscaler.looks]
+    changes = [after - before for _, before, after in steps(autoscaler) if after != before]
+    turns = sum((a > 0) != (b > 0) for a, b in pairwise(changes))
+    assert turns <= 3, steps(autoscaler)
 
 
 def test_every_row_is_there_once(app: Application, lines: Lines) -> None:

@@ -18,7 +18,7 @@ from spark_elastic.demo.cluster import isolated_environment, spark_home
 from spark_elastic.jar import jar_path
 
 PLUGIN = {"spark.plugins": "org.apache.spark.elastic.ElasticPlugin"}
-_LOG4J = """\
+LOG4J = """\
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 appender.file.type = File
@@ -42,11 +42,14 @@ def policies_of(jvm: int) -> list[psutil.Process]:
 class Driver:
     """The JVM of a PySpark application; `conf` of a context is what its application would have been given.
 
-    `jar` is the shim's, that of this package if none is named.
+    `jar` is the shim's, that of this package if none is named; `options` are more of them for the JVM.
     """
 
-    def __init__(self, folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None, options: str = ""
+    ) -> None:
         self.folder = folder
+        self._options = options
         self._class_path = (jar or jar_path(), *class_path)
         self.log = folder / "driver.log"
         self.output = folder / "output.log"
@@ -109,8 +112,9 @@ class Driver:
         self.temporary.mkdir(parents=True)
         conf = self.folder / "conf"
         conf.mkdir()
-        (conf / "log4j2.properties").write_text(_LOG4J.format(log=self.log))
+        (conf / "log4j2.properties").write_text(LOG4J.format(log=self.log))
         options = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.temporary}"
+        options = f"{options} {self._options}".strip()
         class_path = os.pathsep.join(map(str, self._class_path))
         arguments = ["--driver-class-path", class_path, "--driver-java-options", f"'{options}'"]
         kept = dict(os.environ)
@@ -139,9 +143,11 @@ class Driver:
 
 
 @contextmanager
-def driver(folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None) -> Iterator[Driver]:
+def driver(
+    folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None, options: str = ""
+) -> Iterator[Driver]:
     """Give a driver without a context yet, with jars beside Spark's and ours; its JVM ends with the block."""
-    started = Driver(folder, class_path, jar)
+    started = Driver(folder, class_path, jar, options)
     started.start()
     try:
         yield started

@@ -2,9 +2,10 @@
 
 Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
-    orders.json   {"every": n, "now": m, "counts": [c, ...], "hold": bool}: each query is rescaled after every
-                  n-th progress report (0: never), or once with each new `now` (0: never), to these counts by
-                  turns; with `hold`, a new query has to wait for its first micro-batch until `hold` is false
+    orders.json   {"every": n, "now": m, "counts": [c, ...], "hold": bool, "executors": e}: each
+                  query is rescaled after every n-th progress report (0: never), or once with each new `now`
+                  (0: never), to these counts by turns; with `hold`, a new query has to wait for its first
+                  micro-batch until `hold` is false; each new number of executors is requested (0: none)
     seen.jsonl    what it has seen, ordered and sent, a JSON object a line
 
 Of the package it has the way to the driver alone: what is tested is the shim.
@@ -34,6 +35,7 @@ class Script:
         self.held: list[str] = []
         self.ordered = 0
         self.rescaled_now = 0
+        self.requested = 0
 
     def order(self, kind: str, **fields: Any) -> None:
         self.ordered += 1
@@ -59,6 +61,9 @@ class Script:
             for query in self.facts:
                 self.rescale(query, now["counts"])
         self.rescaled_now = now["now"]
+        if now["executors"] not in (0, self.requested):
+            self.order("RequestExecutors", total=now["executors"])
+        self.requested = now["executors"]
         while self.held and not now["hold"]:
             self.start(self.held.pop(0))
 

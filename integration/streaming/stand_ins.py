@@ -37,14 +37,22 @@ class ScriptedPolicy:
         self.python = program(folder / "policy", our_script("scripted_policy.py", str(folder)))
 
     def order(
-        self, *, every: int = 0, now: int = 0, counts: Sequence[int] = (3, 2), hold: bool = False
+        self,
+        *,
+        every: int = 0,
+        now: int = 0,
+        counts: Sequence[int] = (3, 2),
+        hold: bool = False,
+        executors: int = 0,
     ) -> None:
         """Rescale each query after every so many progress reports (0: never), or once with each new `now`.
 
-        It goes to these `counts` by turns. `hold` lets new queries wait.
+        It goes to these `counts` by turns. `hold` lets new queries wait. So many `executors` are requested,
+        once (0: none).
         """
         fresh = self._orders.with_suffix(".new")
-        fresh.write_text(json.dumps({"every": every, "now": now, "counts": counts, "hold": hold}))
+        orders = {"every": every, "now": now, "counts": counts, "hold": hold, "executors": executors}
+        fresh.write_text(json.dumps(orders))
         os.replace(fresh, self._orders)
 
     def seen(self, kind: str, query: str) -> list[dict[str, Any]]:

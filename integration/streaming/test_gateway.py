@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -15,6 +16,8 @@ import pytest
 from attrs import evolve
 
 from integration.streaming.bare_jvm import bare_jvm
+from integration.streaming.driver import LOG4J
+from integration.streaming.native_threads import LARGE_STACKS, no_thread_more
 from integration.streaming.waiting import eventually
 from spark_elastic import __version__
 from spark_elastic.gateway.client import Py4JGateway
@@ -291,6 +294,27 @@ def test_where_no_file_descriptor_is_left_it_goes_on_when_there_is_one(gateway: 
         finally:
             process.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
     assert exchanges(handshake)
+
+
+def test_where_no_thread_is_left_it_says_so_and_goes_on_when_there_is_one(tmp_path: Path) -> None:
+    log, settings = tmp_path / "log", tmp_path / "log4j2.properties"
+    settings.write_text(LOG4J.format(log=log))
+    with (
+        bare_jvm(LARGE_STACKS, f"-Dlog4j2.configurationFile={settings}") as jvm,
+        running(jvm) as gateway,
+    ):
+        for times in (1, 2):
+            handshake = gateway.handshake()
+            assert exchanges(handshake)
+            eventually(lambda: gateway.threads() == ["elastic-gateway"], "no thread more", timeout_s=SLACK_S)
+            with no_thread_more(jvm):
+                for _ in range(2):
+                    with pytest.raises(GatewayError):
+                        exchanges(handshake)
+            lines = [line for line in log.read_text().splitlines() if "no connection can be taken" in line]
+            assert len(lines) == times
+            assert all("OutOfMemoryError: unable to create native thread" in line for line in lines)
+        assert exchanges(handshake)
 
 
 def test_100_reconnections_leave_nothing_behind(gateway: Gateway) -> None:

@@ -11,6 +11,7 @@ import javax.crypto.spec.SecretKeySpec
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
@@ -67,9 +68,9 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
         if (another) accept()
       }
     } catch {
-      // Most likely no file descriptor is left; nobody else would go on when there is one.
+      // Most likely no file descriptor or thread is left; nobody else would go on when there is one.
       case e: Throwable =>
-        if (!warned && server.isOpen) logWarning(s"spark-elastic: no connection can be accepted, tried again: $e")
+        if (!warned && server.isOpen) logWarning(s"spark-elastic: no connection can be taken, tried again: $e")
         warned = true
         Thread.sleep(PauseMs)
     }
@@ -116,8 +117,13 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
           channel.configureBlocking(true)
           trusted.filterInPlace(_.isOpen) += channel
           handOn(channel.socket)
+          warned = false
         }
-      } catch { case _: Throwable => channel.close() }
+      } catch {
+        case e: Throwable =>
+          channel.close()
+          if (!NonFatal(e)) throw e // nothing that the other end has done
+      }
   }
 }
 

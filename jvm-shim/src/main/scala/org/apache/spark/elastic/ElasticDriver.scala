@@ -1,8 +1,10 @@
 package org.apache.spark.elastic
 
 import java.util.{Collections, Map => JMap}
-import java.util.concurrent.{Executors, RejectedExecutionException, ScheduledExecutorService, TimeUnit}
+import java.util.concurrent.{Executors, RejectedExecutionException, ThreadFactory, TimeUnit}
 import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.collection.mutable
 
 import com.codahale.metrics.MetricRegistry
 
@@ -72,11 +74,12 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         sc.conf.getTimeAsMs("spark.elastic.policyRetryInterval", "10min"),
         turnOff,
         () => turnOn())
-    private val ticker = executor("elastic-tick")
+    private val ticker = Executors.newSingleThreadScheduledExecutor(threads("elastic-tick"))
     private var ticks = 0L
+    private val failing = mutable.Set.empty[String] // of what the ticker does
     private val hasApi =
       !Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false"))
-    private val clusterCalls = executor("elastic-executors")
+    private val clusterCalls = Executors.newSingleThreadExecutor(threads("elastic-executors"))
     private val lossesSeen = new AtomicBoolean(true)
 
     def start(): Unit = {
@@ -86,25 +89,42 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       gateway.start()
       attach()
       policy.start()
-      val tick: Runnable = () =>
-        try {
-          listener.checkDecommissioning()
-          queries.tick()
-          ticks += 1
-          if (ticks % TicksPerSecond == 0) batch.changed(listener.executors).foreach(events.offer(_))
-          if (ticks % TicksPerLook == 0) {
-            if (Linkage.has(Part.Audit)) audit.look()
-            if (Linkage.has(Part.Executors)) executors.changedUsage(batch.written).foreach(events.offer(_))
-          }
-        } catch { case e: Throwable => logDebug("spark-elastic: tick failed", e) } // there would be no other one
-      ticker.scheduleWithFixedDelay(tick, TickMs, TickMs, TimeUnit.MILLISECONDS)
+      val again: Runnable = () =>
+        try tick()
+        catch { case _: Throwable => } // not even a word could be said: there is another tick, and it tries to
+      ticker.scheduleWithFixedDelay(again, TickMs, TickMs, TimeUnit.MILLISECONDS)
     }
+
+    private def tick(): Unit = {
+      regularly("the look for decommissioned executors")(listener.checkDecommissioning())
+      regularly("the look at queries")(queries.tick())
+      ticks += 1
+      if (ticks % TicksPerSecond == 0)
+        regularly("the count of batch stages")(batch.changed(listener.executors).foreach(events.offer(_)))
+      if (ticks % TicksPerLook == 0) {
+        if (Linkage.has(Part.Audit)) regularly("the audit of executors")(audit.look())
+        if (Linkage.has(Part.Executors))
+          regularly("the look at what executors hold")(executors.changedUsage(batch.written).foreach(events.offer(_)))
+      }
+    }
+
+    /** Does a part of what the ticker does, which keeps it from nothing else. What fails is said once, until it works. */
+    private def regularly(what: String)(body: => Unit): Unit =
+      try {
+        body
+        failing -= what
+      } catch {
+        case e: Throwable =>
+          if (!failing(what) && !sc.isStopped)
+            logWarning(s"spark-elastic: $what has failed and is tried again: $e")
+          failing += what
+      }
 
     /** Several losses at once are looked at once. */
     private def afterLoss(): Unit = if (lossesSeen.compareAndSet(true, false)) {
       val look: Runnable = () => {
         lossesSeen.set(true)
-        queries.leaveLost(listener.usable)
+        regularly("the leaving of lost executors")(queries.leaveLost(listener.usable))
       }
       try ticker.execute(look)
       catch { case _: RejectedExecutionException => } // the application is ending
@@ -193,11 +213,15 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         try {
           Linkage.need(Part.Executors)
           timed(action)(body)
-        } catch { case Harmless(e) => events.offer(action.failed(String.valueOf(e.getMessage))) }
+        } catch {
+          case Harmless(e) => events.offer(action.failed(String.valueOf(e.getMessage)))
+          case e: Throwable =>
+            events.offer(action.failed(e.toString))
+            throw e // its thread tells of it, and is replaced
+        }
       }
 
-    private def executor(name: String): ScheduledExecutorService =
-      Executors.newSingleThreadScheduledExecutor(work => Daemon(name)(work.run()))
+    private def threads(name: String): ThreadFactory = work => Daemon(name)(work.run())
   }
 
   private val TickMs = 250L

@@ -94,7 +94,10 @@ private[spark] final class PolicyProcess(
       case _: InterruptedException => // the application ends
       // Nobody is left to start it again, so nobody may wait for it.
       case e: Throwable => off(s"nobody keeps the policy process any more: $e")
-    } finally process.foreach(_.destroyForcibly())
+    } finally {
+      process.foreach(_.destroyForcibly())
+      gateway.ended()
+    }
   }
 
   private def spawn(): Process = {
@@ -163,7 +166,12 @@ private[spark] final class PolicyProcess(
           lastLine = line
           logInfo(s"spark-elastic policy: $line")
         }
-      } catch { case NonFatal(_) => } // the stream of a killed process
+      } catch {
+        case NonFatal(_) => // the stream of a killed process
+        case e: Throwable =>
+          started.destroyForcibly() // it would wait for somebody to read on
+          throw e
+      }
     }
   }
 }

@@ -17,7 +17,7 @@ private[elastic] final class NewExecutors(first: FirstTasks) {
         catch {
           case e: Throwable =>
             giveUp()
-            throw e // its thread's end is told by the JVM
+            throw e // its thread tells of it
         }
       }
       working = true

@@ -194,7 +194,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
           case Harmless(e) => failed(order, why(e))
           case e: Throwable =>
             failed(order, e.toString)
-            throw e // its thread's end is told by the JVM
+            throw e // its thread tells of it
         }
       }
     catch { case e: Throwable => failed(order, e.toString) }

@@ -4,6 +4,7 @@ import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, LinkOption, Paths, Path => LocalPath}
 import java.util.UUID
+import java.util.concurrent.ExecutionException
 
 import scala.util.Using
 
@@ -191,7 +192,11 @@ private[elastic] object Savepoint extends Logging {
           try {
             FileUtil.copy(source, file, target, new Path(to, relative(file, from, conf)), false, true, conf)
             file.getLen
-          } catch { case _: FileNotFoundException => 0L }
+          } catch {
+            case _: FileNotFoundException => 0L
+            case e: Error =>
+              throw new ExecutionException(e) // a future that ends with an error never ends for who waits
+          }
         }
         .sum
     catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ from integration.streaming.world import Totals, World, own_world, stream
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
+HOUR_S = 3_600
+MINUTE_MS = 60_000
+TRIED = re.compile(r"tries its checkpoint again in \d+ ms, and for another (\d+) s: ")
 STORAGE = {"spark.hadoop.fs.away.impl": "AwayStorage"}
 
 
@@ -81,7 +85,7 @@ def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> Streamin
 def test_a_rescale_waits_for_the_storage_and_the_query_goes_on(
     jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
 ) -> None:
-    policy, sink = ScriptedPolicy(tmp_path / "policy"), Totals()
+    policy, sink, said = ScriptedPolicy(tmp_path / "policy"), Totals(), len(jvm.said())
     conf = {**PLUGIN, **STORAGE, "spark.elastic.python": policy.python}
     with jvm.session(conf) as spark:
         world = World(jvm, spark, policy)
@@ -93,6 +97,8 @@ def test_a_rescale_waits_for_the_storage_and_the_query_goes_on(
             policy.order(now=1)
         outcomes = eventually(lambda: policy.all("ActionFailed") or policy.rescales(query.id), "an outcome")
         assert outcomes
+        tried = [found for line in jvm.said()[said:] if (found := TRIED.search(line))]
+        assert 2 * HOUR_S >= int(tried[0][1]) >= HOUR_S
         assert query.isActive
         assert query.exception() is None
         query.stop()
@@ -102,6 +108,30 @@ def test_a_rescale_waits_for_the_storage_and_the_query_goes_on(
         eventually(lambda: sink.now == inbox.totals(), "what it has read in all")
         assert len(sink.batches) == len(set(sink.batches))
         again.stop()
+
+
+@pytest.mark.parametrize(
+    ("until_trigger", "interval", "patience"),
+    [
+        (0, 0, 10),
+        (-3, 1, 10),
+        (2, 8, 10),
+        (4, 8, 12),
+        (50, 60, 110),
+        (0, 60, 60),
+        (1 << 46, 1 << 46, 1 << 47),
+    ],
+)
+def test_a_checkpoint_is_tried_for_ten_minutes_or_until_the_trigger_after_the_next(
+    jvm: Driver, until_trigger: int, interval: int, patience: int
+) -> None:
+    rule = jvm.jvm.org.apache.spark.sql.elastic.Boundary.patienceMs
+    assert rule(until_trigger * MINUTE_MS, interval * MINUTE_MS) == patience * MINUTE_MS
+
+
+def test_a_trigger_that_never_comes_is_waited_for(jvm: Driver) -> None:
+    longest = (1 << 63) - 1
+    assert jvm.jvm.org.apache.spark.sql.elastic.Boundary.patienceMs(longest - 1, longest) == longest
 
 
 def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(

@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 
 import Moved._
 
@@ -27,6 +28,7 @@ private[elastic] final class Boundary(
   /** The next micro-batch. */
   @volatile var next: Batch = _
 
+  private var dueAt = 0L // when the next trigger comes, in ms since 1970
   private val inRun = new InRun(execution, query)
   // Asynchronous progress tracking writes its logs beside this thread: what is read from them may be old.
   private val canRetry = execution.getClass == classOf[MicroBatchExecution] && Linkage.has(Part.Retries)
@@ -86,6 +88,7 @@ private[elastic] final class Boundary(
 
   /** Waits for the next trigger, and carries out what is ordered meanwhile. */
   def waitTill(target: Long): Unit = {
+    dueAt = target
     def left = target - System.currentTimeMillis()
     while (left > 0 && !isToEnd && failure.isEmpty)
       carryOut(math.min(left, if (rescale.isEmpty) PollMs else WarmUpPollMs))
@@ -170,18 +173,21 @@ private[elastic] final class Boundary(
       case NonFatal(_) if query.isStopped => throw new InterruptedException // the next start ends what was begun
       case Harmless(e) =>
         logWarning(s"spark-elastic: query ${execution.id} was not moved to $partitions partitions", e)
-        failure = bringBack(System.nanoTime(), FirstPauseMs)
+        failure = bringBack(System.nanoTime(), patienceMs(dueAt - System.currentTimeMillis(), intervalMs), FirstPauseMs)
         hasMoved = query.partitions == partitions // it could be ended after all
         Option.when(query.partitions != partitions)(String.valueOf(e.getMessage))
     }
   }
 
-  /**
-   * What we have begun, we end or take back, and try it for a while: plain Spark would run. Returns what was wrong to the
-   * last.
-   */
+  /** What lies between two triggers; 0 where they come one after another. */
+  private def intervalMs: Long = execution.trigger match {
+    case ProcessingTimeTrigger(ms) => ms
+    case _ => 0L
+  }
+
+  /** What we have begun, we end or take back, and try it for so long. Returns what was wrong to the last. */
   @tailrec
-  private def bringBack(since: Long, pauseMs: Long): Option[Throwable] = {
+  private def bringBack(since: Long, patienceMs: Long, pauseMs: Long): Option[Throwable] = {
     val problem =
       try {
         inRun.recover()
@@ -190,11 +196,14 @@ private[elastic] final class Boundary(
         case NonFatal(_) if query.isStopped => throw new InterruptedException
         case Harmless(e) => Some(e)
       }
-    if (problem.isEmpty || millisSince(since) >= BringBackMs) problem
+    val leftMs = patienceMs - millisSince(since)
+    if (problem.isEmpty || leftMs <= 0) problem
     else {
-      logWarning(s"spark-elastic: query ${execution.id} tries its checkpoint again in $pauseMs ms: ${problem.get}")
+      logWarning(
+        s"spark-elastic: query ${execution.id} tries its checkpoint again in $pauseMs ms, and for another " +
+          s"${leftMs / 1000} s: ${problem.get}")
       Thread.sleep(pauseMs)
-      bringBack(since, math.min(2 * pauseMs, LastPauseMs))
+      bringBack(since, patienceMs, math.min(2 * pauseMs, LastPauseMs))
     }
   }
 
@@ -217,8 +226,16 @@ private[elastic] object Boundary {
   private val FirstPauseMs = 500L
   private val LastPauseMs = 30000L
 
-  /** After that the checkpoint's exception is the query's, as it would have been in plain Spark with its next batch. */
-  private val BringBackMs = 600000L
+  private val LeastPatienceMs = 600000L
+
+  /**
+   * How long a checkpoint is tried to be brought back; after that its exception is the query's. Plain Spark would meet it
+   * with the next trigger, or with a later one if that finds nothing to read: so until the one after it has come.
+   */
+  def patienceMs(untilTriggerMs: Long, intervalMs: Long): Long = {
+    val untilSecond = math.max(0L, untilTriggerMs) + intervalMs
+    if (untilSecond < 0) Long.MaxValue else math.max(LeastPatienceMs, untilSecond)
+  }
 
   private val Refused = "refused by the scheduler"
 }

@@ -41,6 +41,40 @@ def test_what_stages_take_is_told_apart_from_what_the_driver_takes(world: World,
     assert 0 < stages[1]["duration_ms"] <= took_ms[1] - DRIVER_S * 1_000
 
 
+def test_words_of_the_application_make_no_job_one_of_ours(world: World, inbox: Inbox) -> None:
+    def write(batch: DataFrame, number: int) -> None:
+        batch.sparkSession.sparkContext.setJobDescription("spark-elastic: what this application is about")
+        batch.collect()
+
+    query = totals(world.spark, inbox).writeStream.foreachBatch(write).outputMode("update").start()
+    inbox.put()
+    query.processAllAvailable()
+    eventually(lambda: world.policy.seen("StageCompleted", query.id), "its stages are told")
+
+
+def test_the_jobs_of_a_move_are_no_stages_of_a_batch(world: World, inbox: Inbox) -> None:
+    marks: list[str | None] = []
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.collect()
+        marks.append(batch.sparkSession.sparkContext.getLocalProperty("spark.elastic.own"))
+
+    def told() -> list[int]:
+        return [stage["batch"] for stage in world.policy.seen("StageCompleted", query.id)]
+
+    query = totals(world.spark, inbox).writeStream.foreachBatch(write).outputMode("update").start()
+    inbox.put()
+    query.processAllAvailable()
+    world.policy.order(now=1)
+    eventually(lambda: world.policy.rescales(query.id) == 1, "its state is moved")
+    inbox.put()
+    query.processAllAvailable()
+    # The move itself has taken number 1.
+    assert eventually(lambda: told()[1:], "the stages after the move are told") == [2]
+    assert told() == [0, 2]
+    assert marks == [None, None]
+
+
 def test_it_is_told_what_the_tasks_took_and_which_was_far_longer(world: World, inbox: Inbox) -> None:
     sleep = f"CASE WHEN id = 0 THEN reflect('java.lang.Thread', 'sleep', {LONG_MS}L) END"
 

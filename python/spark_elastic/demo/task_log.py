@@ -10,6 +10,9 @@ import attrs
 
 from spark_elastic.live.growing_file import GrowingFile
 
+#: The property that jobs of the plugin's have, as its `CurrentExecution.scala` has it.
+_OURS = "spark.elastic.own"
+
 
 def event_log_conf(folder: Path) -> dict[str, str]:
     """Return the settings that make Spark write its event log below `folder`, to one plain file."""
@@ -62,9 +65,8 @@ class TaskLog:
 
     def _job(self, event: dict[str, Any]) -> None:
         properties = event["Properties"]
-        # What the plugin does between two micro-batches has the properties of the former, and its own name.
-        ours = properties.get("spark.job.description", "").startswith("spark-elastic:")
-        if "streaming.sql.batchId" in properties and not ours:
+        # What the plugin does between two micro-batches has the properties of the former, and its own mark.
+        if "streaming.sql.batchId" in properties and _OURS not in properties:
             self._stages |= dict.fromkeys(event["Stage IDs"], properties["sql.streaming.queryId"])
 
     def _task(self, event: dict[str, Any]) -> None:

@@ -11,9 +11,9 @@ def _write(path: Path, *events: dict[str, object]) -> None:
         file.writelines(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
 
 
-def _job(stage: int, query: str | None, description: str = "") -> dict[str, object]:
+def _job(stage: int, query: str | None, **more: str) -> dict[str, object]:
     batch = {} if query is None else {"streaming.sql.batchId": "7", "sql.streaming.queryId": query}
-    properties = {**batch, "spark.job.description": description}
+    properties = {**batch, **more}
     return {"Event": "SparkListenerJobStart", "Stage IDs": [stage], "Properties": properties}
 
 
@@ -36,6 +36,12 @@ def test_the_first_task_of_a_query_on_an_executor_is_found_as_the_log_grows(tmp_
 
 
 def test_batch_jobs_and_what_runs_between_two_micro_batches_do_not_count(tmp_path: Path) -> None:
-    jobs = (_job(1, None), _job(2, "a", "spark-elastic: warms executors up"))
+    jobs = (_job(1, None), _job(2, "a", **{"spark.elastic.own": ""}))
     _write(tmp_path / "app-1", *jobs, _task(1, "1", 100), _task(2, "1", 120))
     assert TaskLog(tmp_path).first_on("1", 0) is None
+
+
+def test_words_of_the_application_make_its_job_none_of_the_plugin(tmp_path: Path) -> None:
+    job = _job(1, "a", **{"spark.job.description": "spark-elastic: what this application is about"})
+    _write(tmp_path / "app-1", job, _task(1, "1", 100))
+    assert TaskLog(tmp_path).first_on("1", 0, "a") == 100

@@ -1,7 +1,5 @@
 package org.apache.spark.elastic
 
-import java.util.Properties
-
 import scala.collection.mutable
 
 import org.apache.spark.SparkContext
@@ -100,15 +98,11 @@ private[spark] final class ClusterListener(
 
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
     for {
-      properties <- Option(submitted.properties) if !isOurs(properties)
+      properties <- Option(submitted.properties) if properties.getProperty(CurrentExecution.OwnKey) == null
       query <- Option(properties.getProperty(CurrentExecution.QueryIdKey))
       batch <- Option(properties.getProperty(CurrentExecution.BatchIdKey))
     } running(submitted.stageInfo.stageId) =
       new RunningStage(query, batch.toLong, readsShuffle = submitted.stageInfo.parentIds.nonEmpty)
-
-  /** What is done between two micro-batches has the properties of the former. */
-  private def isOurs(properties: Properties): Boolean =
-    Option(properties.getProperty(SparkContext.SPARK_JOB_DESCRIPTION)).exists(_.startsWith("spark-elastic: "))
 
   override def onTaskStart(started: SparkListenerTaskStart): Unit =
     for (stage <- running.get(started.stageId))

@@ -23,9 +23,9 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   /** Moves the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
   def repartition(from: Int, partitions: Int): Unit = {
     Linkage.need(Part.StateMoves)
-    // After a failure there is still that of the micro-batch that has failed.
-    session.sparkContext.setJobDescription(s"spark-elastic: the state in $root is moved to $partitions partitions")
-    StateMove.run(session, root, from, partitions)
+    CurrentExecution.asOurs(session.sparkContext, s"the state in $root is moved to $partitions partitions") {
+      StateMove.run(session, root, from, partitions)
+    }
     closeSinkGap()
   }
 

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.elastic
 
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.SQLExecution
 
 import Moved.SparkSession
@@ -9,10 +10,19 @@ private[spark] object CurrentExecution {
 
   /** The local properties that name a micro-batch to its jobs. */
   final val QueryIdKey = "sql.streaming.queryId"
-
-  /** What jobs of ours have. */
-  final val OwnKey = "spark.elastic.own"
   final val BatchIdKey = "streaming.sql.batchId"
+
+  /** The local property by which jobs of ours are known. Those between two micro-batches have the former's as well. */
+  final val OwnKey = "spark.elastic.own"
+
+  /** Runs what has jobs of ours; Spark's UI says `what` of them. */
+  private[elastic] def asOurs[T](sc: SparkContext, what: String)(body: => T): T = {
+    val before = Seq(OwnKey, SparkContext.SPARK_JOB_DESCRIPTION).map(key => key -> sc.getLocalProperty(key))
+    sc.setLocalProperty(OwnKey, "")
+    sc.setJobDescription(s"spark-elastic: $what")
+    try body
+    finally before.foreach { case (key, value) => sc.setLocalProperty(key, value) }
+  }
 
   /** A name for a part of a query, as far as anything tells the query from others. */
   private[elastic] def named(session: SparkSession, part: String): String = s"${id(session).getOrElse("")}:$part"

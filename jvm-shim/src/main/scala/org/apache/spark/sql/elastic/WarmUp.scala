@@ -25,12 +25,12 @@ private[elastic] object WarmUp extends Logging {
     val from = System.nanoTime()
     val failure =
       try {
-        session.sparkContext.setLocalProperty(CurrentExecution.OwnKey, "") // no batch job of the application's
-        session.sparkContext.setJobDescription("spark-elastic: new executors are warmed up")
         val cpus = session.sparkContext.conf.get(CPUS_PER_TASK)
-        session.withActive { // parts of plans look for it
-          runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, (e.cores / cpus).toInt))(place(e))))
-          checkpoint.foreach(root => DryRun(session, root, at(session, executors.map(place), _)))
+        CurrentExecution.asOurs(session.sparkContext, "new executors are warmed up") {
+          session.withActive { // parts of plans look for it
+            runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, (e.cores / cpus).toInt))(place(e))))
+            checkpoint.foreach(root => DryRun(session, root, at(session, executors.map(place), _)))
+          }
         }
         None
       } catch { case Harmless(e) => Some(e.getMessage) }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from integration.batch.plans import PATIENT
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import REPARTITIONABLE
+from spark_elastic.cli import checks
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SLOTS = 2
+TIP = re.compile(r"without the plugin it starts from it with (\S+)=(\S+) alone")
 # Enough to make re-partitioning pay; Spark's default of 200 does no more, for a minute.
 MANY = 50
 
@@ -79,6 +82,24 @@ def test_one_that_we_began_is_read_without_the_policy(
     with jvm.session({}) as spark, pytest.raises(StreamingQueryException):
         Totals(inbox, kept).run(spark)
     with jvm.session({**PLUGIN, **conf}) as spark:
+        assert totals.run(spark) == partitions
+    assert totals.now == inbox.totals()
+
+
+def test_the_log_says_once_what_one_that_we_began_needs_in_plain_spark(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    totals = Totals(inbox, tmp_path / "checkpoint")
+    said = len(jvm.said())
+    for _ in range(2):
+        inbox.put()
+        with jvm.session({**PLUGIN, **PATIENT}) as spark:
+            partitions = totals.run(spark)
+    (tip,) = filter(None, map(TIP.search, jvm.said()[said:]))
+    # `spark-elastic doctor` says the same.
+    assert checks.checkpoints({}).found.endswith(f" {tip[1]}={tip[2]}")
+    inbox.put()
+    with jvm.session({tip[1]: tip[2]}) as spark:
         assert totals.run(spark) == partitions
     assert totals.now == inbox.totals()
 

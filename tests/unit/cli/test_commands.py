@@ -203,6 +203,25 @@ def test_doctor_warns_of_others_that_scale(tmp_path: Path, installation: Path) -
     assert "set spark.dynamicAllocation.enabled to false" in said
 
 
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        ("rescalable", "need spark.sql.streaming.stateStore.checkpointFormatVersion=2"),
+        ("unchanged", "in the format that each application chooses"),
+        ("round", "not looked at"),
+    ],
+)
+def test_doctor_says_what_checkpoints_need_without_the_plugin(
+    tmp_path: Path, installation: Path, store: str, words: str
+) -> None:
+    conf = good(installation, **{"spark.elastic.stateStore": store})
+    file = properties(tmp_path, **conf)
+    _, states, _ = doctor("--properties-file", file)
+    assert states["checkpoints"] == ["ok"]
+    (line,) = (line for line in run("doctor", "--properties-file", file).output.splitlines() if words in line)
+    assert "checkpoints" in line
+
+
 def test_doctor_finds_a_plugin_without_a_jar(tmp_path: Path, installation: Path) -> None:
     file = properties(tmp_path, **{PLUGINS: PLUGIN, "spark.elastic.python": sys.executable})
     code, states, said = doctor("--properties-file", file)

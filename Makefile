@@ -28,6 +28,8 @@ machine: ## check that this machine has what is needed
 venv: .venv/installed ## make .venv with the package (editable) and all that tests and lint need
 
 .venv/installed: pyproject.toml spark-versions.txt | machine
+	@echo "spark-elastic: installing PySpark $(SPARK) and the packages for tests, lint and docs into .venv;" \
+	  "the first time they are fetched (600 MB), and it takes 2 to 5 minutes"
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyspark==$(SPARK)' -e '.[cli,demo,dev,docs]'
 	touch $@
@@ -46,6 +48,7 @@ maven: venv machine ## write dist/maven, a Maven repository whose jars carry the
 	@$(BIN)/python jvm-shim/maven_repository.py
 
 release-check: jars ## build wheel, source distribution and Maven repository, and tell whether they can be released (needs pip's index)
+	@echo "spark-elastic: installing what checks releases, some seconds; the checks build everything twice, some minutes"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
 	$(BIN)/python .ci/release_check.py
 

@@ -3,13 +3,15 @@
 usage: .venv/bin/python jvm-shim/build_jar.py [--all]
 
 `make jar` builds the one for the Spark that is installed beside this Python, `make jars` those for all
-supported versions. A jar whose sources have not changed since it was built is left alone.
+supported versions. A jar whose sources have not changed since it was built is left alone, and one that was
+built from the same sources in another checkout is taken from the cache of downloads.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -20,12 +22,15 @@ from pathlib import Path
 from pyspark_jars import jars_of_pyspark
 from sbt import run_sbt
 from spark_elastic.maven.artifacts import FetchError
+from spark_elastic.maven.downloads import locked
 from spark_elastic.maven.jdk import NoJavaError
 from spark_versions import SparkVersion, minor, supported
 
 CHECKOUT = Path(__file__).parent.parent
 JARS = CHECKOUT / "python" / "spark_elastic" / "jars"
 SOURCES = CHECKOUT / "jvm-shim" / "src" / "main"
+# So many builds of each jar are kept in the cache, 2 MB each.
+KEPT = 8
 
 
 def project_version() -> str:
@@ -57,23 +62,54 @@ def fingerprint(row: SparkVersion, version: str) -> str:
 def build(row: SparkVersion, version: str) -> Path:
     """Return the jar for one Spark version, compiled if its sources have changed."""
     jar = JARS / row.jar_name(version)
-    built = CHECKOUT / "jvm-shim" / "target" / f"spark-{row.minor}" / jar.name
-    stamp = built.with_suffix(".sha256")
+    stamp = _built(jar, row).with_suffix(".sha256")
     current = fingerprint(row, version)
     if jar.is_file() and stamp.is_file() and stamp.read_text() == current:
         return jar
-    print(f"compiling the shim for Spark {row.spark}, Scala {row.scala}", flush=True)
+    JARS.mkdir(exist_ok=True)
+    # Written beside and renamed: a running application never maps half a jar.
+    part = jar.with_suffix(".part")
+    with locked(f"jar-{row.minor}") as cache:
+        kept = cache / "jars" / jar.stem / f"{current}.jar"
+        if kept.is_file():
+            shutil.copyfile(kept, part)
+            print(f"took {jar.name} from {kept.parent}: its sources are the same", flush=True)
+        else:
+            _compile(row, jar, part)
+            _keep(part, kept)
+    part.rename(jar)
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(current)
+    return jar
+
+
+def _built(jar: Path, row: SparkVersion) -> Path:
+    """Return where sbt puts this jar."""
+    return CHECKOUT / "jvm-shim" / "target" / f"spark-{row.minor}" / jar.name
+
+
+def _compile(row: SparkVersion, jar: Path, to: Path) -> None:
+    print(
+        f"compiling the shim for Spark {row.spark} with Scala {row.scala}: about a minute on two idle cores; "
+        "the first time the compiler and Spark's jars are fetched before (300 MB)",
+        flush=True,
+    )
     begin = time.monotonic()
     folder = {"spark.jars": str(jars_of_pyspark(row.pyspark))} if row.jars == "pyspark" else {}
     run_sbt(CHECKOUT, {"spark": row.spark, **folder}, "jvm-shim/package")
-    JARS.mkdir(exist_ok=True)
-    # Copied beside and renamed: a running application never maps half a jar.
-    part = jar.with_suffix(".part")
-    _store(built, part)
-    part.rename(jar)
-    stamp.write_text(current)
-    print(f"built {jar.relative_to(CHECKOUT)} in {time.monotonic() - begin:.0f} s", flush=True)
-    return jar
+    _store(_built(jar, row), to)
+    print(f"built {jar.name} in {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def _keep(jar: Path, as_file: Path) -> None:
+    """Copy a jar into the cache, and remove the oldest ones there beyond KEPT."""
+    as_file.parent.mkdir(parents=True, exist_ok=True)
+    part = as_file.with_suffix(".part")
+    shutil.copyfile(jar, part)
+    part.rename(as_file)
+    others = sorted(as_file.parent.glob("*.jar"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for old in others[KEPT:]:
+        old.unlink()
 
 
 def _store(jar: Path, to: Path) -> None:

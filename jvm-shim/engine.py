@@ -60,6 +60,7 @@ def download() -> list[Path]:
         if not folder.is_dir():
             folder.parent.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix="part-") as part:
+                print("fetching what the policy engine needs from pip's index (2 MB)", flush=True)
                 _pip(Path(part) / "wheels")
                 # Renamed when complete, so that a folder that exists can be trusted.
                 (Path(part) / "wheels").rename(folder)

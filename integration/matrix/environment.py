@@ -21,7 +21,7 @@ def environment(checkout: Path, row: SparkVersion) -> Path:
     stamp = home / "installed"
     wanted = hashlib.sha256((checkout / "pyproject.toml").read_bytes()).hexdigest()
     if not stamp.is_file() or stamp.read_text() != wanted:
-        print(f"making an environment with pyspark {row.pyspark}", flush=True)
+        print(f"making an environment with pyspark {row.pyspark}: some minutes, 400 MB to fetch", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
         packages = [f"pyspark=={row.pyspark}", "-e", f"{checkout}[cli,demo,dev]"]
         if row.minor.startswith("3."):

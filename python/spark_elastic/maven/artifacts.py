@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -28,11 +29,21 @@ def fetch(*coordinates: str, transitive: bool) -> list[Path]:
         folder = cache / "artifacts" / hashlib.sha256(wanted.encode()).hexdigest()[:16]
         if not folder.is_dir():
             folder.parent.mkdir(exist_ok=True)
+            # Into the log: what is printed may be for a program.
+            print(f"spark-elastic: {_told(coordinates, transitive)}", file=sys.stderr, flush=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix="part-") as part:
                 jars = _retrieve(coordinates, transitive, cache / "ivy", Path(part))
                 # Renamed when complete, so that a folder that exists can be trusted.
                 jars.rename(folder)
     return sorted(folder.glob("*.jar"))
+
+
+def _told(coordinates: tuple[str, ...], transitive: bool) -> str:
+    """Say what is fetched: it can take minutes."""
+    first, *others = (coordinate.split(":", 1)[1] for coordinate in coordinates)
+    more = f" and {len(others)} more" if others else ""
+    needs = ", and what it needs" if transitive else ""
+    return f"fetching {first}{more} from Maven Central{needs}; once, seconds to a few minutes"
 
 
 def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, part: Path) -> Path:

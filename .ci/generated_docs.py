@@ -23,7 +23,7 @@ from spark_elastic.settings import markdown_table  # noqa: E402
 
 LACKS = {
     (4, 2): "Moving state to another partition count, and with it checkpoint format 2 by default. A new "
-    "stateful query begins with four times as many partitions as slots, since it keeps that count.",
+    "stateful query keeps its count, and so begins with up to four times as many partitions as slots.",
     (4, 1): "Adaptive execution in streams, which is Spark's.",
     (4, 0): "A say in how many tasks read the files of a stream: neither its bounds nor the slots count.",
 }

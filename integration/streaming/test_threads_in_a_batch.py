@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from pyspark import inheritable_thread_target
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,15 +26,18 @@ CHECKED = {"spark.sql.streaming.stateStore.commitValidation.enabled": "true"}
 class Merge:
     """Joins each batch with a table of the application's, each thread a share of the keys."""
 
-    def __init__(self, spark: SparkSession, *, inherits: bool) -> None:
+    def __init__(self, spark: SparkSession, *, inherits: bool, cached: bool) -> None:
         self._spark = spark
         self._inherits = inherits
+        self._cached = cached
         self._names = spark.createDataFrame([(key, f"name {key}") for key in range(7)], ["key", "name"])
         self.now: dict[int, tuple[int, int]] = {}
         self.names: dict[int, str] = {}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         source = self._in_the_applications_session(batch)
+        if self._cached:
+            source.persist()
 
         def share(n: int) -> list[Any]:
             return source.where(F.col("key") % THREADS == n).join(self._names, "key").collect()
@@ -45,6 +47,7 @@ class Merge:
             work = inheritable_thread_target(self._spark)(share)
         with ThreadPoolExecutor(THREADS) as pool:
             found = [row for rows in pool.map(work, range(THREADS)) for row in rows]
+        source.unpersist()
         self.now.update({row.key: (row.n, row.total) for row in found})
         self.names.update({row.key: row.name for row in found})
 
@@ -57,18 +60,16 @@ class Merge:
 
 # A task tells which state it has written if its job's local properties say format 2. The query's own session
 # does, and the application's does not.
-FORGETS = pytest.mark.xfail(raises=StreamingQueryException, reason="Spark forgets which state was written")
-
-
 @pytest.mark.parametrize(
-    "inherits", [True, pytest.param(False, marks=FORGETS)], ids=["with its properties", "without"]
+    "cached", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["read", "cached"]
 )
+@pytest.mark.parametrize("inherits", [True, False], ids=["with its properties", "without"])
 def test_it_goes_on_with_the_format_that_can_be_rescaled(
-    jvm: Driver, inbox: Inbox, tmp_path: Path, inherits: bool
+    jvm: Driver, inbox: Inbox, tmp_path: Path, inherits: bool, cached: bool
 ) -> None:
     checkpoint = tmp_path / "checkpoint"
     with own_world(jvm, tmp_path, **CHECKED) as world:
-        merge = Merge(world.spark, inherits=inherits)
+        merge = Merge(world.spark, inherits=inherits, cached=cached)
         world.policy.order(every=2)
         inbox.put(2)
         writer = totals(world.spark, inbox).writeStream.outputMode("update").foreachBatch(merge)

@@ -21,6 +21,7 @@ private[spark] object Part {
   val LostState = part("moving stores off lost executors", "StateLocations")(Queries, Boundaries)
   val WarmUps = part("the warm-up of executors", "WarmUp")(Queries, Boundaries)
   val SourceBounds = part("bounds of sources", "SourceBoundsRule")(Queries, Boundaries)
+  val BatchFormats = part("foreachBatch with threads and sessions of its own", "BatchFormatRule")(Queries)
   val Counts = part("partition counts of batch shuffles", "InitialCountRule", "MarkExplicitNumbers")()
   val Ranges = part("ranges of batch shuffles", "RangesRule")()
   val Scans = part("task counts of batch scans", "ScanRule")()
@@ -41,6 +42,7 @@ private[spark] object Part {
     LostState,
     WarmUps,
     SourceBounds,
+    BatchFormats,
     Counts,
     Ranges,
     Scans,

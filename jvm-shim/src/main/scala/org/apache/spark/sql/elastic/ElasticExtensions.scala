@@ -22,6 +22,7 @@ private[spark] final class ElasticExtensions extends (SparkSessionExtensions => 
     if (Linkage.has(Part.KafkaReads)) KafkaRelationsRule.inject(extensions)
     if (Linkage.has(Part.Scans)) ScanRule.inject(extensions)
     if (Linkage.has(Part.SourceBounds)) SourceBoundsRule.inject(extensions)
+    if (Linkage.has(Part.BatchFormats)) BatchFormatRule.inject(extensions)
   }
 }
 

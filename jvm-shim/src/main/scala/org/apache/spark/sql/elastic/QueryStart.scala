@@ -50,8 +50,10 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     else {
       val found =
         CheckpointFacts.of(execution).map(facts => if (facts.batch.isDefined) facts else withFirstFormat(facts))
-      // Spark does not restore the format: a run with another one could not read its state.
-      for (facts <- found; key <- CheckpointFormat.Key) conf.set(key, facts.format.toString)
+      // Spark does not restore the format: a run with another one could not read its state. A new query says its own,
+      // too, since the thread that starts it may have that of another one (BatchFormatRule).
+      val format = found.fold(CheckpointFormat.asked(asked))(_.format)
+      CheckpointFormat.Key.foreach(conf.set(_, format.toString))
       if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
     }
 

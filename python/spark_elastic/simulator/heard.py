@@ -56,7 +56,11 @@ class Heard:
     startups_ms: list[int] = field(factory=list)
     lost: int = 0
     _executors: dict[str, int] = field(factory=dict)
+    # Those that are decommissioned take no more tasks.
+    _leaving: set[str] = field(factory=set)
     _rescales: dict[str, ac.Rescale] = field(factory=dict)
+    # When the executors that take tasks became others (epoch ms).
+    _changed: int = 0
     _given_back: set[str] = field(factory=set)
     _asked: int | None = None
     _begun: bool = False
@@ -77,11 +81,17 @@ class Heard:
         """The time since the begin (ms)."""
         return self.end - self.begin
 
+    @property
+    def _staying(self) -> list[int]:
+        """The cores of the executors that take tasks."""
+        return [cores for executor, cores in self._executors.items() if executor not in self._leaving]
+
     def _event(self, event: ev.Event) -> None:
         first, self._begun = not self._begun, True
         if first:
             self.begin = event.at
         self.end = max(self.end, event.at)
+        before = self._staying
         match event:
             case ev.Snapshot():
                 self.task = TaskSize.of(event.conf)
@@ -94,7 +104,10 @@ class Heard:
                 self.cores[event.cores] += 1
                 if self._asked is not None:
                     self.startups_ms.append(event.at - self._asked)
+            case ev.ExecutorDecommissioning(executor=executor):
+                self._leaving.add(executor)
             case ev.ExecutorRemoved(executor=executor):
+                self._leaving.discard(executor)
                 self.lost += (
                     self._executors.pop(executor, None) is not None and executor not in self._given_back
                 )
@@ -109,8 +122,10 @@ class Heard:
             case ev.ActionDone(action=action, took_ms=took_ms) if action in self._rescales:
                 self._rescaled(self._rescales.pop(action), took_ms)
         if first:
-            self.initial = len(self._executors)
-        self.there.note(self.now, len(self._executors))
+            self.initial = len(self._staying)
+        if self._staying != before:
+            self._changed = event.at
+        self.there.note(self.now, len(self._staying))
 
     def _action(self, action: ac.Action) -> None:
         match action:
@@ -150,9 +165,10 @@ class Heard:
                 gap_ms=None if before is None else event.started - before.started,
                 input_rows=event.input_rows,
                 partitions=event.partitions if query.shuffles else tasks or event.partitions,
-                slots=sum(self.task.slots(cores) for cores in self._executors.values()),
+                slots=sum(self.task.slots(cores) for cores in self._staying),
                 batches=1 + event.merged,
                 behind=event.records_behind,
                 source_tasks=tasks,
+                steady=self._changed <= event.started,
             )
         )

@@ -205,11 +205,13 @@ class SimulatedQuery:
             self.notes.rescales.append(Rescaled(self.clock.now, before, partitions, pause))
 
     def _wait(self, *, found_nothing: bool = False) -> None:
-        """Begin the next micro-batch at its trigger; where nothing is there, at the first with a row."""
-        now, interval = self.clock.now, self.spec.trigger_ms
-        overran = self._last is None or now - self._last >= interval
-        step = max(1, interval)
-        due: float = now if overran and not found_nothing else (now // step + 1) * step
+        """Begin the next micro-batch at its trigger; where nothing is there, at the first with a row.
+
+        As in Spark, the trigger of the next one is the first after the begin of the last one, or has passed.
+        """
+        now, step = self.clock.now, max(1, self.spec.trigger_ms)
+        last = now if found_nothing else self._last
+        due: float = now if last is None else max(now, (last // step + 1) * step)
         row = self.source.next_unread
         if row > due and row < math.inf:
             due = -(-row // step) * step

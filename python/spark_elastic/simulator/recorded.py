@@ -21,6 +21,7 @@ from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.heard import Heard, HeardQuery
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.query import QuerySpec
+from spark_elastic.simulator.recorded_cost import measured_cost
 from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.source import SourceSpec
 
@@ -71,9 +72,9 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
 
 def _spec(query: HeardQuery, others: Sequence[Sequence[Sample]], begin: int, end: int) -> QuerySpec:
     facts, samples = query.facts, query.samples
-    fitted = fit(_with_own_slots(samples, others))
-    assert fitted is not None
-    row_us = fitted.row_ms * 1_000
+    cost = measured_cost(_with_own_slots(samples, others))
+    assert cost is not None
+    row_us = cost.row_ms * 1_000
     tasks = max((sample.source_tasks or 0 for sample in samples), default=0)
     return QuerySpec(
         name=query.name,
@@ -84,11 +85,11 @@ def _spec(query: HeardQuery, others: Sequence[Sequence[Sample]], begin: int, end
         state_mb=query.state_bytes / 1e6,
         source=SourceSpec(**({"partitions": tasks} if tasks else {})),
         cost=BatchCost(
-            fixed_ms=fitted.fixed_ms,
+            fixed_ms=cost.fixed_ms,
             task_ms=0,
             read_us=0 if query.shuffles else row_us,
             work_us=row_us if query.shuffles else 0,
-            jitter=min(_MOST_JITTER, fitted.error),
+            jitter=min(_MOST_JITTER, cost.jitter),
         ),
         **({"move_s": median(query.pauses_ms) / 1_000} if facts.stateful and query.pauses_ms else {}),
     )

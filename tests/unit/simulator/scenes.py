@@ -6,6 +6,7 @@ from typing import Any
 
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.cluster import ClusterSpec
+from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.query import QuerySpec
 from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.simulation import Result, simulate
@@ -17,7 +18,7 @@ PLAIN = BatchCost(fixed_ms=0, task_ms=0, read_us=0, work_us=1_000, jitter=0)
 CLUSTER = ClusterSpec(cores=1, initial=4, startup_s=20, startup_spread=0, decommission_s=0)
 
 
-def query(name: str = "counts", load: str = "constant:rate=1000", **fields: Any) -> QuerySpec:
+def query(name: str = "counts", load: str | Load = "constant:rate=1000", **fields: Any) -> QuerySpec:
     """A query with a trigger of 10 s, the rows of which could be read in one go."""
     return QuerySpec(
         **{"name": name, "load": load, "cost": PLAIN, "source": SourceSpec(partitions=100), **fields}

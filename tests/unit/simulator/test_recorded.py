@@ -5,42 +5,16 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from spark_elastic import __version__
-from spark_elastic.core import events as ev
-from spark_elastic.core.actions import Action
-from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
-from spark_elastic.settings import load
-from spark_elastic.simulator.driver import Driver
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
 from spark_elastic.simulator.recorded_run import recorded_run
-from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.simulation import simulate
 from spark_elastic.simulator.source import SourceSpec
 from tests.unit.simulator.rivals_views import sample
 from tests.unit.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
+from tests.unit.simulator.written import recorded
 
 SETTINGS = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "6"}
-HEADER = Header(version=__version__, application="app-1", part=0, settings=SETTINGS)
-
-
-class Writing(Scheduler):
-    """A scheduler of which all is written down."""
-
-    def handle(self, event: ev.Event) -> tuple[Action, ...]:
-        actions = super().handle(event)
-        WRITTEN.extend([EventEntry(event=event), ActionsEntry(actions=actions)])
-        return actions
-
-
-WRITTEN: list[Entry] = []
-
-
-def recorded(what: Scenario) -> list[Entry]:
-    WRITTEN[:] = [evolve(HEADER, settings=what.settings)]
-    Driver(what, Writing(load(what.settings).core()), what.loads()).run()
-    return list(WRITTEN)
 
 
 def test_a_simulation_that_was_written_down_is_read_again() -> None:
@@ -108,7 +82,7 @@ def test_a_limit_on_what_is_read_hides_no_load() -> None:
 
 def test_nothing_recorded_is_no_scenario() -> None:
     with pytest.raises(NothingRecordedError, match="no micro-batch with rows"):
-        heard([HEADER])
+        heard(recorded(scenario())[:1])
     short = scenario(hours=0.01)
     with pytest.raises(NothingRecordedError, match="shorter than a minute"):
         heard(recorded(short))
@@ -134,6 +108,19 @@ def test_what_was_recorded_has_the_metrics_that_it_had() -> None:
     assert again.outside_percent == pytest.approx(before.outside_percent, rel=0.1)
     # What is paid for before it is there is not known.
     assert 0.95 * before.executor_hours < again.executor_hours < before.executor_hours
+
+
+def test_executors_that_are_decommissioned_take_no_more_tasks() -> None:
+    was = scenario(
+        query(load="step:before=4000,after=1000,at=20"),
+        cluster=evolve(CLUSTER, initial=6, decommission_s=30),
+        settings={"spark.elastic.schedulerMode": "adaptive", "spark.elastic.policy": "autoscale"},
+    )
+    there = only(was).notes.there
+    assert there.values[-1] < there.values[0]
+    found = heard(recorded(was))
+    assert (found.there.times, found.there.values) == (there.times, there.values)
+    assert found.queries["counts"].samples[-1].slots == there.values[-1]
 
 
 def test_a_stateless_query_that_shuffles_does_its_work_there() -> None:

@@ -7,6 +7,7 @@ from attrs import evolve
 
 from spark_elastic.settings import SettingsError
 from spark_elastic.simulator.cluster import ClusterSpec
+from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.simulation import simulate
 from spark_elastic.simulator.source import SourceSpec
 from spark_elastic.simulator.table import as_data
@@ -49,6 +50,14 @@ def test_a_micro_batch_is_committed_at_each_trigger() -> None:
     assert len(commits) == 361
     assert [commit.at for commit in commits[2:5]] == [22_500, 32_500, 42_500]
     assert [commit.after for commit in commits[2:5]] == [2_500] * 3
+
+
+def test_a_trigger_that_has_passed_since_a_micro_batch_began_is_not_waited_for() -> None:
+    rates = [1_000.0] * 60
+    rates[15], rates[25] = 51_000, 14_000
+    commits = only(scenario(query(load=Load(rates)), settings=REACTIVE)).notes.queries["counts"].commits
+    # From 20 s to 35 s, on to 42 s, and, as 40 s have passed, on; then there is time to wait for 50 s.
+    assert [commit.at for commit in commits[2:6]] == [35_000, 42_000, 43_750, 52_000]
 
 
 def test_a_stateful_query_pauses_for_other_partitions_and_a_stateless_one_does_not() -> None:

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from attrs import evolve
@@ -48,7 +48,9 @@ def main() -> int:
         found[name] = {result.policy: result.metrics for result in results}
         details[name] = {"tuned": LOADS[name].tuned, **as_data(results)}
         print(f"{time.strftime('%H:%M:%S')} {name}\n{table(results)}\n", file=sys.stderr, flush=True)
-    result = {**summary(found), "loads": details}
+    policies = overall(found)
+    print(f"all loads\n{_table(policies)}", file=sys.stderr, flush=True)
+    result = {**summary(found), "policies": policies, "loads": details}
     if not quick:
         _RESULT.parent.mkdir(exist_ok=True)
         _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -86,6 +88,45 @@ def summary(found: Mapping[str, Mapping[str, RunMetrics]]) -> dict[str, Any]:
             "beaten_by": not any(beaten_by.values()),
         },
     }
+
+
+def overall(found: Mapping[str, Mapping[str, RunMetrics]]) -> dict[str, dict[str, float]]:
+    """Put together what each policy comes to on all loads.
+
+    Executor-hours are in the geometric mean so many times those of the oracle. Time outside of the objective
+    is the mean of the loads (percent) and the most of one, `drain_s` the longest stretch of it. The rest adds
+    up.
+    """
+    return {
+        policy: {
+            "executor_hours_by_oracle": round(
+                geometric_mean(
+                    metrics[policy].executor_hours / metrics[_ORACLE].executor_hours
+                    for metrics in found.values()
+                ),
+                2,
+            ),
+            "outside_percent": round(fmean(metrics[policy].outside_percent for metrics in found.values()), 2),
+            "most_outside_percent": round(
+                max(metrics[policy].outside_percent for metrics in found.values()), 1
+            ),
+            "drain_s": round(max(metrics[policy].drain_s for metrics in found.values())),
+            "moves": sum(metrics[policy].rescales for metrics in found.values()),
+            "steps": sum(metrics[policy].steps for metrics in found.values()),
+            "oscillations": sum(metrics[policy].oscillations for metrics in found.values()),
+        }
+        for policy in next(iter(found.values()))
+    }
+
+
+def _table(policies: Mapping[str, Mapping[str, float]]) -> str:
+    """Lay out a line for each policy."""
+    rows = [["policy", *next(iter(policies.values()))]]
+    rows += [[policy, *map(str, of_policy.values())] for policy, of_policy in policies.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    )
 
 
 def _beats(rival: RunMetrics, mine: RunMetrics) -> bool:

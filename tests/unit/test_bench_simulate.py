@@ -39,6 +39,8 @@ def test_a_quick_run_prints_its_metrics(
     assert set(result["loads"]) == {"cosine", "step"}
     assert set(result["loads"]["step"]["policies"]) > {"autoscale", "flink", "dynamic-allocation", "oracle"}
     assert set(result["goals_met"]) == set(judged())
+    assert result["policies"]["oracle"]["executor_hours_by_oracle"] == 1
+    assert set(result["policies"]) == set(result["loads"]["step"]["policies"])
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,21 @@ def test_a_quick_run_prints_its_metrics(
 def test_each_goal_can_be_missed(ours: dict[str, float], goal: str) -> None:
     assert all(judged().values())
     assert not judged(**ours)[goal]
+
+
+def test_what_a_policy_comes_to_on_all_loads() -> None:
+    oracle = evolve(USUAL, executor_hours=5)
+    one = {"flink": USUAL, "oracle": oracle}
+    other = {"flink": evolve(USUAL, executor_hours=40, outside_percent=2, drain_s=80), "oracle": oracle}
+    assert simulate.overall({"cosine": one, "step": other})["flink"] == {
+        "executor_hours_by_oracle": 4,
+        "outside_percent": 1.25,
+        "most_outside_percent": 2,
+        "drain_s": 80,
+        "moves": 8,
+        "steps": 6,
+        "oscillations": 0,
+    }
 
 
 def test_every_shape_is_among_the_loads_and_half_of_them_are_for_tuning() -> None:

@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars wheel maven release-check test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate chaos clean
+.PHONY: help machine venv jar jars wheel maven release-check test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ bench-core: venv ## measure the scheduler alone, on one core (BENCH=--quick: sec
 
 bench-simulate: venv ## compare policies on simulated days, ours and others' (BENCH=--quick: seconds)
 	$(BIN)/python -m integration.bench.simulate $(BENCH)
+
+bench-autoscale: jar ## hold the simulator against a real cluster, 12 min (BENCH=--quick: half the time)
+	$(BIN)/python -m integration.bench.autoscale $(BENCH)
 
 bench-rest: jar ## measure what reads of the REST API cost a running query (BENCH=--quick: few rounds)
 	$(BIN)/python -m integration.bench.rest_load $(BENCH)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from attrs import define, field
@@ -16,6 +18,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from integration.cluster.application import Application
 from integration.cluster.queries import Places, Start
 from integration.streaming.waiting import eventually
+from spark_elastic.simulator.loads.load import Load
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Long against what a micro-batch takes without any rows, on few cores.
 TRIGGER_S = 4.0
@@ -55,7 +61,7 @@ class Lines:
     _ending: threading.Event = field(factory=threading.Event)
     _thread: threading.Thread = field(init=False)
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> Self:
         self.folder.mkdir()
         self._thread = threading.Thread(target=self._run, name="lines", daemon=True)
         self._thread.start()
@@ -68,15 +74,49 @@ class Lines:
     def _run(self) -> None:
         due = time.monotonic()
         while not self._ending.wait(max(0.0, due - time.monotonic())):
-            self._write()
+            self._write(self.rows_per_s)
             due = max(due + 1.0, time.monotonic())
 
-    def _write(self) -> None:
-        numbers = range(self.written, self.written + self.rows_per_s)
+    def _write(self, rows: int) -> None:
+        numbers = range(self.written, self.written + rows)
         hidden = self.folder / f".{self.written}"
         hidden.write_text("".join(f"{number}\n" for number in numbers))
         hidden.rename(self.folder / f"{self.written}.txt")
         self.written = numbers.stop
+
+
+# From the begin of a second to when its rows are written: in the mean they come as late as one by one.
+_IN_A_SECOND = 0.5
+
+
+def written_by(second: float, load: Load) -> int:
+    """Return how many rows of a load `LinesOfLoad` has written so many seconds after its begin."""
+    return int(load.arrived(math.floor(second + 1 - _IN_A_SECOND)))
+
+
+@define(kw_only=True)
+class LinesOfLoad(Lines):
+    """Writes what comes in under a load from a moment on (epoch s), until the load is over.
+
+    The rows of each second are written in its middle, none before they are due; a late file changes nothing
+    about those after it.
+    """
+
+    load: Load
+    begin: float
+
+    @property
+    def over(self) -> bool:
+        """Whether all has been written, and the last second has passed."""
+        return time.time() >= self.begin + len(self.load.rates)
+
+    def _run(self) -> None:
+        for second in range(len(self.load.rates)):
+            if self._ending.wait(max(0.0, self.begin + second + _IN_A_SECOND - time.time())):
+                return
+            rows = written_by(second + _IN_A_SECOND, self.load) - self.written
+            if rows:
+                self._write(rows)
 
 
 @pytest.fixture(scope="module")

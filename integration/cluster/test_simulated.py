@@ -5,28 +5,30 @@ Each row keeps its task waiting for a while and needs no processor: so more slot
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import fmean
 
 import pytest
 
+from integration.bench.apart import Span, apart, course
 from integration.cluster.application import Application, application
-from integration.cluster.lines import Lines, autoscaled, start_slow
+from integration.cluster.lines import ROWS_PER_S, autoscaled
+from integration.cluster.loaded import heard_of, run_load
 from integration.streaming.driver import Driver
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
-from spark_elastic.runtime.entries import read_journal
-from spark_elastic.simulator.recorded import heard, scenario_of
+from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.recorded import scenario_of
 from spark_elastic.simulator.recorded_run import recorded_run
 from spark_elastic.simulator.simulation import Result, simulate
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 WORKERS = 6
-# Rows by the usual rate, and for how long: a day with its peak, in minutes.
-PHASES = ((1.0, 180.0), (2.0, 240.0), (0.5, 240.0))
+# Rows by the usual rate, and for how many seconds: a day with its peak, in minutes.
+PHASES = ((1.0, 180), (2.0, 240), (0.5, 240))
+DAY = Load([ROWS_PER_S * share for share, seconds in PHASES for _ in range(seconds)])
 MOST_OFF = 0.15
 
 
@@ -42,28 +44,17 @@ def app(
 @pytest.fixture(scope="module")
 def runs(app: Application) -> tuple[Result, Result]:
     """Give a run on the cluster, and its simulation."""
-    with Lines(app.places.output.with_name("lines")) as lines:
-        usual = lines.rows_per_s
-        app.have_workers(WORKERS)
-        app.start("slow", start_slow(lines))
-        for share, seconds in PHASES:
-            lines.rows_per_s = int(usual * share)
-            time.sleep(seconds)
-            app.check_alive()
-    app.queries["slow"].stop()
-    told = heard(entry for _, entry in read_journal(app.journal))
+    told = heard_of(app.journal, DAY, run_load(app, "slow", DAY, WORKERS))
     scenario = scenario_of(told)
     (simulated,) = simulate(scenario, ["as-set"])
     return recorded_run(told, scenario), simulated
 
 
 def test_executors_are_as_many_over_time(runs: tuple[Result, Result]) -> None:
-    was, would = runs
-    seconds = range(0, was.scenario.end_ms, 1_000)
-    there = [was.notes.there.at(now) for now in seconds]
-    off = fmean(abs(was.notes.there.at(now) - would.notes.there.at(now)) for now in seconds) / fmean(there)
-    assert max(there) > min(there), "nothing was scaled"
-    assert off <= MOST_OFF, f"{off:.0%} off: {was.metrics} and {would.metrics}"
+    was, would = (course(run.notes, "slow", Span(0, len(DAY.rates))) for run in runs)
+    off = apart(was, would)["executors"]
+    assert max(was.executors) > min(was.executors), "nothing was scaled"
+    assert off <= MOST_OFF, f"{off:.0%} off: {runs[0].metrics} and {runs[1].metrics}"
 
 
 def test_micro_batches_take_as_long(runs: tuple[Result, Result]) -> None:

@@ -52,33 +52,38 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
     """Make a scenario of a journal, with the settings of its last run; queries without rows are left out."""
     read = [query for query in found.queries.values() if fit(query.samples) is not None]
     cores = found.cores.most_common(1)[0][0] if found.cores else 1
+    cluster = ClusterSpec(
+        # A simulated executor has a slot for each core.
+        cores=max(1, found.task.slots(cores)),
+        initial=found.initial,
+        quota=max(64, *found.there.values),
+        startup_s=median(found.startups_ms) / 1_000 if found.startups_ms else ClusterSpec().startup_s,
+    )
     return Scenario(
         queries=tuple(
-            _spec(query, [other.samples for other in read if other is not query], found.begin, found.end)
+            _spec(query, [other.samples for other in read if other is not query], found, cluster)
             for query in read
         ),
-        cluster=ClusterSpec(
-            # A simulated executor has a slot for each core.
-            cores=max(1, found.task.slots(cores)),
-            initial=found.initial,
-            quota=max(64, *found.there.values),
-            startup_s=median(found.startups_ms) / 1_000 if found.startups_ms else ClusterSpec().startup_s,
-        ),
+        cluster=cluster,
         settings=found.settings,
         hours=found.now / 3_600_000,
         seed=seed,
     )
 
 
-def _spec(query: HeardQuery, others: Sequence[Sequence[Sample]], begin: int, end: int) -> QuerySpec:
+def _spec(
+    query: HeardQuery, others: Sequence[Sequence[Sample]], found: Heard, cluster: ClusterSpec
+) -> QuerySpec:
     facts, samples = query.facts, query.samples
     cost = measured_cost(_with_own_slots(samples, others))
     assert cost is not None
     row_us = cost.row_ms * 1_000
     tasks = max((sample.source_tasks or 0 for sample in samples), default=0)
+    if any(source.divisible and not source.ordered for source in facts.sources):
+        tasks = cluster.quota * cluster.cores  # it is divided into as many as there are slots
     return QuerySpec(
         name=query.name,
-        load=load_of_samples(samples, begin, end),
+        load=load_of_samples(samples, found.begin, found.end),
         trigger_s=facts.trigger_ms / 1_000,
         stateful=facts.stateful,
         partitions=facts.checkpoint_partitions or facts.session_partitions,

@@ -65,7 +65,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"curl -s .*": RunBy("integration/cluster/rescale.sh", "resource-requirements"),
     r"jq -r? ?.*|sed -i .*|cat bounds.json": NotRun("only shows or edits what the command before it gave"),
     r"make demo|spark-elastic demo": NotRun("takes two minutes; tests/unit/demo tests its parts"),
-    r"make bench-(core|simulate|batch|planning)( .*)?": NotRun(
+    r"make bench-(core|simulate|autoscale|batch|planning)( .*)?": NotRun(
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
     r"make bench-(rescale|rest)": NotRun(f"{_BENCH} of a cluster"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from spark_elastic.core.events import SourceFacts
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
 from spark_elastic.simulator.recorded_run import recorded_run
@@ -14,6 +15,7 @@ from tests.unit.simulator.rivals_views import sample
 from tests.unit.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
 from tests.unit.simulator.written import recorded
 
+ORDERED = {"divisible": True, "ordered": True}
 SETTINGS = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "6"}
 
 
@@ -121,6 +123,17 @@ def test_executors_that_are_decommissioned_take_no_more_tasks() -> None:
     found = heard(recorded(was))
     assert (found.there.times, found.there.values) == (there.times, there.values)
     assert found.queries["counts"].samples[-1].slots == there.values[-1]
+
+
+@pytest.mark.parametrize(("source", "tasks"), [({}, 7), ({"divisible": True}, 64), (ORDERED, 7)])
+def test_a_source_that_is_divided_as_slots_need_it_is_not_short_of_tasks(
+    source: dict[str, bool], tasks: int
+) -> None:
+    was = scenario(query(source=SourceSpec(partitions=7)), settings=SETTINGS)
+    found = heard(recorded(was))
+    heard_of = found.queries["counts"]
+    heard_of.facts = evolve(heard_of.facts, sources=(SourceFacts(name="files", **source),))
+    assert scenario_of(found).queries[0].source.partitions == tasks
 
 
 def test_a_stateless_query_that_shuffles_does_its_work_there() -> None:

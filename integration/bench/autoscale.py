@@ -1,0 +1,237 @@
+"""Hold the simulator against a cluster: two loads under the policy `autoscale`, on both.
+
+usage: python -m integration.bench.autoscale [--quick] [--again]
+The last line printed is one JSON object. A whole run also writes it to results/autoscale.json, with the
+journals beside it; `--again` simulates these anew, without a cluster.
+
+On the cluster, of six executors with one slot each at the most, a row waits for 5 ms after a shuffle: so more
+slots make a micro-batch shorter on any machine. The simulator is given the load by its text, the settings,
+and how many executors there are when it begins. What a micro-batch costs and how long an executor takes to
+come are measured on the run under the other load. So a simulation knows nothing of the run that it is held
+against, as one that is made before a load has come. What is left to chance in it (how long a micro-batch
+takes, and an executor to come) is drawn for 20 simulations, and their mean is held against the run.
+
+Each load begins with its first rate for 90 s, in both. Those are not compared: code on the cluster is cold.
+After that three errors are shares of what was on the cluster; the goal for each is 15 %.
+executors: the integral of |real - simulated| executors, by the integral of the real ones.
+lag: the same of how long the oldest row waits that is not through, averaged over each 15 s.
+rescales: |real - simulated| by real, of how often the query went to another number of partitions.
+
+`chance_percent` is how far the simulations are from their own mean (the median). However true the simulator
+is, a run can be expected to be no nearer to it than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from attrs import evolve, frozen
+
+from integration.bench.apart import Course, Span, apart, course, mean
+from integration.cluster.application import application
+from integration.cluster.lines import autoscaled
+from integration.cluster.loaded import heard_of, run_load
+from integration.streaming.driver import driver
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import generate
+from spark_elastic.simulator.heard import Heard
+from spark_elastic.simulator.loads.load import Load
+from spark_elastic.simulator.loads.text import load_of
+from spark_elastic.simulator.recorded import scenario_of
+from spark_elastic.simulator.recorded_run import recorded_run
+from spark_elastic.simulator.scenario import Scenario
+from spark_elastic.simulator.simulation import simulate
+
+_RESULTS = Path(__file__).parent / "results"
+_RESULT = _RESULTS / "autoscale.json"
+_GOAL_PERCENT = 15
+_WORKERS = 6
+# Longer than the outage, as it is with the defaults: the query is not to be idle for all of it.
+_WINDOW_S = 45
+_SETTLE_S = 90
+_SEED = "1"
+_SIMULATIONS = 20
+_QUERY = "slow"
+
+
+@frozen
+class BenchLoad:
+    """A load for so many seconds, after those for which its first rate is held."""
+
+    text: str
+    seconds: int
+
+    @property
+    def load(self) -> Load:
+        """All that comes in."""
+        rates = load_of(self.text, self.seconds, _SEED).rates
+        return Load([*[rates[0]] * _SETTLE_S, *rates])
+
+    @property
+    def compared(self) -> Span:
+        """The seconds in which the cluster and the simulator are compared."""
+        return Span(_SETTLE_S, _SETTLE_S + self.seconds)
+
+
+LOADS = {
+    "ramp": BenchLoad("ramp:start=100,slope=130", 195),
+    "outage": BenchLoad("outage:rate=250,at=0.5,length=0.3,release=0.2", 195),
+}
+_QUICK = {
+    "ramp": BenchLoad("ramp:start=100,slope=260", 90),
+    "outage": BenchLoad("outage:rate=250,at=0.25,length=0.3,release=0.2", 90),
+}
+
+
+def main() -> int:
+    """Run the loads, simulate them, write and print the result."""
+    arguments = _arguments()
+    # As at Ctrl-C: what was started is to end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    loads = _QUICK if arguments.quick else LOADS
+    if arguments.again:
+        runs = dict(_kept(loads))
+    else:
+        with tempfile.TemporaryDirectory(prefix="bench-") as name:
+            runs = dict(_run(Path(name), loads, keep=not arguments.quick))
+    result = summary(runs, loads)
+    if not arguments.quick:
+        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result))
+    return 0
+
+
+def summary(runs: Mapping[str, Heard], loads: Mapping[str, BenchLoad]) -> dict[str, Any]:
+    """Simulate each of two loads with what was measured under the other, and say how far off that is."""
+    found = {}
+    for name, other in zip(runs, reversed([*runs]), strict=True):
+        run, load = runs[name], loads[name]
+        scenario = _scenario(scenario_of(runs[other]), load, run.initial)
+        was = course(recorded_run(run, scenario).notes, _QUERY, load.compared)
+        found[name] = {
+            "load": load.text,
+            "begin": run.begin,
+            "given": _given(scenario),
+            **_compared(was, _simulated(scenario, load.compared)),
+        }
+    errors = {name: one["error_percent"] for name, one in found.items()}
+    return {
+        "error_percent": errors,
+        "goal_percent": _GOAL_PERCENT,
+        "goals_met": {
+            kind: all(of_load[kind] <= _GOAL_PERCENT for of_load in errors.values())
+            for kind in ("executors", "lag", "rescales")
+        },
+        "loads": found,
+    }
+
+
+def _scenario(measured: Scenario, load: BenchLoad, initial: int) -> Scenario:
+    """Return what is to be simulated, with the costs and start-up times of a scenario that was measured."""
+    (query,) = measured.queries
+    return evolve(
+        measured,
+        queries=(evolve(query, load=load.load),),
+        cluster=evolve(measured.cluster, initial=initial),
+        hours=load.compared.until / 3_600,
+    )
+
+
+def _simulated(scenario: Scenario, span: Span) -> list[Course]:
+    """Simulate a scenario again and again, each time with other chances."""
+    return [
+        course(result.notes, _QUERY, span)
+        for seed in range(_SIMULATIONS)
+        for result in simulate(evolve(scenario, seed=seed), ["as-set"])
+    ]
+
+
+def _given(scenario: Scenario) -> dict[str, float]:
+    (query,) = scenario.queries
+    return {
+        "fixed_ms": round(query.cost.fixed_ms),
+        "row_us": round(query.cost.read_us + query.cost.work_us),
+        "jitter": round(query.cost.jitter, 3),
+        "startup_s": round(scenario.cluster.startup_s, 1),
+        "executors": scenario.cluster.initial,
+    }
+
+
+def _compared(was: Course, simulated: Sequence[Course]) -> dict[str, Any]:
+    would = mean(simulated)
+    chance = [apart(would, one) for one in simulated]
+    return {
+        "error_percent": _percent(apart(was, would)),
+        "chance_percent": _percent({kind: median(one[kind] for one in chance) for kind in chance[0]}),
+        "real": _figures(was),
+        "simulated": _figures(would),
+    }
+
+
+def _percent(shares: Mapping[str, float]) -> dict[str, float]:
+    return {kind: round(100 * share, 1) for kind, share in shares.items()}
+
+
+def _figures(what: Course) -> dict[str, Any]:
+    """Return a course with the executors in the middle of each window of its lag."""
+    windows = len(what.lag_s)
+    each = len(what.executors) // max(1, windows)
+    return {
+        "executors": [round(what.executors[each * place + each // 2], 1) for place in range(windows)],
+        "lag_s": [round(lag, 1) for lag in what.lag_s],
+        "rescales": round(what.rescales, 1),
+        "requests": round(what.requests, 1),
+    }
+
+
+def _run(folder: Path, loads: Mapping[str, BenchLoad], *, keep: bool) -> Iterator[tuple[str, Heard]]:
+    """Run each load on the cluster, in an application of its own."""
+    tables = generate(folder / "tables", scale=0.01, parts=1)
+    conf = autoscaled(_WORKERS, _WINDOW_S)
+    with Cluster(folder / "cluster") as cluster, driver(folder / "driver") as jvm:
+        for name, load in loads.items():
+            (folder / name).mkdir()
+            with application(cluster, jvm, tables, folder / name, conf) as app:
+                begin = run_load(app, _QUERY, load.load, _WORKERS)
+            print(
+                f"{time.strftime('%H:%M:%S')} {name} is over, begun at {begin}", file=sys.stderr, flush=True
+            )
+            if keep:
+                _RESULTS.mkdir(exist_ok=True)
+                shutil.copy(app.journal, _journal(name))
+            yield name, heard_of(app.journal, load.load, begin)
+
+
+def _kept(loads: Mapping[str, BenchLoad]) -> Iterator[tuple[str, Heard]]:
+    """Read the journals of the last whole run."""
+    before = json.loads(_RESULT.read_text(encoding="utf-8"))
+    for name, one in before["loads"].items():
+        yield name, heard_of(_journal(name), loads[name].load, one["begin"])
+
+
+def _journal(load: str) -> Path:
+    return _RESULTS / f"autoscale-{load}.jsonl"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.bench.autoscale",
+        description="Hold the simulator against a cluster.",
+    )
+    parser.add_argument("--quick", action="store_true", help="half the time; the result is printed only")
+    parser.add_argument("--again", action="store_true", help="simulate the last whole run, without a cluster")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

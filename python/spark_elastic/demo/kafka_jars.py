@@ -5,13 +5,15 @@ from __future__ import annotations
 from importlib import metadata
 from pathlib import Path
 
+from spark_elastic.demo.cluster import spark_home
 from spark_elastic.maven.artifacts import FetchError, fetch
 
 _BROKER = "org.apache.kafka:kafka_2.13:4.2.0"
 # What comes beside the broker in Kafka's own distribution: its command line, and where its log goes.
 _BESIDE_BROKER = ("org.apache.kafka:kafka-tools:4.2.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3")
-# What the source needs beyond Spark's own jars, in the versions that the source of Spark 4.2 asks for.
+# What the source needs beyond Spark's own jars, in the versions that it asks for.
 _BESIDE_SOURCE = ("org.apache.kafka:kafka-clients:3.9.1", "org.apache.commons:commons-pool2:2.12.1")
+_BESIDE_SOURCE_BEFORE_4 = ("org.apache.kafka:kafka-clients:3.4.1", "org.apache.commons:commons-pool2:2.11.1")
 
 
 def broker_jars() -> list[Path]:
@@ -25,12 +27,24 @@ def source_jars(token_provider: Path | None = None) -> list[Path]:
     `token_provider` stands in for spark-token-provider-kafka where that can't be fetched. Raises FetchError.
     """
     spark = metadata.version("pyspark")
-    source = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"
-    jars = fetch(source, *_BESIDE_SOURCE, transitive=False)
+    scala = scala_of(spark_home() / "jars")
+    beside = _BESIDE_SOURCE_BEFORE_4 if spark.startswith("3.") else _BESIDE_SOURCE
+    jars = fetch(f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}", *beside, transitive=False)
+    token_provider_name = f"org.apache.spark:spark-token-provider-kafka-0-10_{scala}:{spark}"
     try:
-        provider = fetch(f"org.apache.spark:spark-token-provider-kafka-0-10_2.13:{spark}", transitive=False)
+        provider = fetch(token_provider_name, transitive=False)
     except FetchError:
         if token_provider is None:
             raise
         provider = [token_provider]
     return [*jars, *provider]
+
+
+def scala_of(jars: Path) -> str:
+    """Return the Scala version, such as "2.13", for which the Spark was built whose jars are in a folder.
+
+    Raises FetchError if there is none.
+    """
+    for jar in jars.glob("spark-core_*.jar"):
+        return jar.name.removeprefix("spark-core_").partition("-")[0]
+    raise FetchError(f"{jars} has no spark-core_*.jar, so the Scala of this Spark is not known")

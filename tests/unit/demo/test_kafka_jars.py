@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_elastic.demo import kafka_jars
+from spark_elastic.maven.artifacts import FetchError
+
+PROVIDER = "spark-token-provider-kafka-0-10"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is to be fetched; nothing is."""
+    coordinates: list[str] = []
+
+    def fetch(*wanted: str, transitive: bool) -> list[Path]:
+        coordinates.extend(wanted)
+        return []
+
+    monkeypatch.setattr(kafka_jars, "fetch", fetch)
+    return coordinates
+
+
+@pytest.mark.parametrize(
+    ("spark", "scala", "clients"), [("3.5.9", "2.12", "3.4.1"), ("4.2.0", "2.13", "3.9.1")]
+)
+def test_the_source_is_that_of_the_installed_spark_and_of_its_scala(
+    spark: str, scala: str, clients: str, asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / f"spark-core_{scala}-{spark}.jar").touch()
+    monkeypatch.setattr(kafka_jars, "spark_home", lambda: tmp_path)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: spark)
+    kafka_jars.source_jars()
+    assert asked[0] == f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
+    assert asked[1] == f"org.apache.kafka:kafka-clients:{clients}"
+    assert asked[-1] == f"org.apache.spark:{PROVIDER}_{scala}:{spark}"
+
+
+def test_a_spark_without_jars_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FetchError, match="no spark-core"):
+        kafka_jars.scala_of(tmp_path)

@@ -87,7 +87,7 @@ docs: venv ## build the site of docs/ into target/site; a broken link is an erro
 pictures: jar ## take the docs' pictures of the Elastic tab anew, from a real run (needs Chromium)
 	SPARK_ELASTIC_PICTURES=docs/images $(BIN)/pytest integration/browser/test_page.py
 
-demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive)
+demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive or autoscale)
 	$(BIN)/spark-elastic demo $(if $(SOURCE),--source $(SOURCE)) $(if $(MODE),--mode $(MODE)) $(if $(KEEP),--keep) \
 	  $(if $(filter kafka,$(SOURCE)),$$($(BIN)/python -m integration.kafka.token_provider))
 

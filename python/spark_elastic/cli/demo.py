@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from spark_elastic.demo.data import DataFailure
+from spark_elastic.demo.plays import Mode
 from spark_elastic.demo.prerequisites import fetch_problem, problems
 from spark_elastic.demo.processes import ProcessFailure
 from spark_elastic.demo.source import FileSource, KafkaSource, Source
@@ -22,6 +23,21 @@ _WIDTH_OF_A_LOG = 160
 _EXIT_FAILED = 1
 _EXIT_CANNOT = 2
 _EXIT_INTERRUPTED = 130
+
+
+_MODES = [mode.value for mode in Mode]
+
+
+def _mode(context: click.Context, option: click.Parameter, value: str) -> Mode:
+    """Return the mode of a name; for another word it is said what can be typed."""
+    if value not in _MODES:
+        known = ", ".join(_MODES)
+        raise click.BadParameter(f"there is no mode '{value}', only {known}: type --mode {_MODES[-1]}, say")
+    return Mode(value)
+
+
+def _complete_mode(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    return [mode for mode in _MODES if mode.startswith(begun)]
 
 
 @click.command()
@@ -40,10 +56,12 @@ _EXIT_INTERRUPTED = 130
 )
 @click.option(
     "--mode",
-    type=click.Choice(["reactive", "adaptive"]),
-    default="reactive",
+    metavar=f"[{'|'.join(_MODES)}]",
+    callback=_mode,
+    shell_complete=_complete_mode,
+    default=Mode.REACTIVE.value,
     show_default=True,
-    help="Workers come and go, or bounds in a policy file change.",
+    help="Workers come and go, bounds in a policy file change, or the load does.",
 )
 @click.option("--keep", is_flag=True, help="Leave everything running after the scenario, until Ctrl-C.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the summary to this file.")
@@ -51,17 +69,18 @@ _EXIT_INTERRUPTED = 130
 def demo(
     source_name: str,
     token_provider: Path | None,
-    mode: str,
+    mode: Mode,
     keep: bool,
     json_file: Path | None,
     plain: bool,
 ) -> None:
     """Watch a plain streaming application follow a real Spark cluster that grows and shrinks.
 
-    In adaptive mode it follows the bounds in a policy file instead, and so does the cluster.
+    With --mode adaptive it follows the bounds in a policy file instead, and so does the cluster. With --mode
+    autoscale the load doubles and falls, and the policy of that name has executors come and go.
 
-    Takes about two minutes. The exit code is 0 only if every check holds, 1 if one does not, 2 if something
-    is missing on this machine.
+    Takes about two minutes, with --mode autoscale four. The exit code is 0 only if every check holds, 1 if
+    one does not, 2 if something is missing on this machine.
     """
     missing = problems()
     for problem in missing:
@@ -73,7 +92,7 @@ def demo(
     folder = Path(tempfile.mkdtemp(prefix="spark-elastic-demo-"))
     try:
         source = KafkaSource(folder, token_provider) if source_name == "kafka" else FileSource(folder)
-        code = _run(folder, source, adaptive=mode == "adaptive", keep=keep, json_file=json_file, plain=plain)
+        code = _run(folder, source, mode=mode, keep=keep, json_file=json_file, plain=plain)
     except FetchError as error:
         click.echo(f"spark-elastic demo: {fetch_problem(error)}", err=True)
         code = _EXIT_CANNOT
@@ -87,9 +106,7 @@ def demo(
     sys.exit(code)
 
 
-def _run(
-    folder: Path, source: Source, *, adaptive: bool, keep: bool, json_file: Path | None, plain: bool
-) -> int:
+def _run(folder: Path, source: Source, *, mode: Mode, keep: bool, json_file: Path | None, plain: bool) -> int:
     # pyspark and rich take a moment to load, and the prerequisites say more clearly what is missing.
     from spark_elastic.demo.report import draw_summary
     from spark_elastic.demo.run import Demo, Places
@@ -100,7 +117,7 @@ def _run(
         console.width = _WIDTH_OF_A_LOG
     try:
         with Stage(console) as stage:
-            summary = Demo(Places(folder), source, stage, keep, adaptive).run()
+            summary = Demo(Places(folder), source, stage, keep, mode).run()
     except (ProcessFailure, DataFailure) as error:
         click.echo(f"spark-elastic demo: {error}", err=True)
         return _EXIT_FAILED

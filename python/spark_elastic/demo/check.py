@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.scenario import Deed, Outcome, Step
+from spark_elastic.demo.chronicle import Chronicle, QueryChronicle
+from spark_elastic.demo.steps import Deed, Outcome, Step, Trend
 from spark_elastic.live.narrate import brief
+
+_NEVER_FOLLOWS = {"start_for_growth", "no_repartition_spark"}
+"""Reasons that say that a partition count can never be changed, or not on this Spark."""
 
 
 @frozen(kw_only=True)
@@ -26,21 +29,48 @@ def check_application(exit_code: int | None) -> Check:
     return Check(name="the application ended by itself", ok=exit_code == 0, found=found)
 
 
-def check_steps(steps: Iterable[Step], outcomes: Iterable[Outcome]) -> list[Check]:
-    """Check that each step led to its number of slots, and every query used exactly so many."""
+def check_steps(steps: Iterable[Step], outcomes: Iterable[Outcome], chronicle: Chronicle) -> list[Check]:
+    """Check that each step led to its number of slots, and that every query whose count can follow has it.
+
+    Where a step leads to a trend, executors must have come or gone that way.
+    """
     by_step = {outcome.step.title: outcome for outcome in outcomes}
-    return [_check_step(step, by_step.get(step.title)) for step in steps]
+    following = [query.name for query in chronicle.queries.values() if query.follows_slots]
+    who = "every query" if len(following) == len(chronicle.queries) else " and ".join(following)
+    return [_check_step(step, by_step.get(step.title), who) for step in steps]
 
 
-def _check_step(step: Step, outcome: Outcome | None) -> Check:
-    name = f"{step.title}: every query runs with {step.slots}"
+def _check_step(step: Step, outcome: Outcome | None, who: str) -> Check:
+    trend = step.slots if isinstance(step.slots, Trend) else None
+    aim = f"{who} runs with {step.slots}" if trend is None else f"{trend.value} executors by themselves"
+    name = f"{step.title}: {aim}"
     if outcome is None:
         return Check(name=name, ok=False, found="never begun")
+    count = "" if trend is None else f"{outcome.before} before, {outcome.after} now"
     if outcome.settled is not None:
-        return Check(name=name, ok=True, found=f"after {(outcome.settled - outcome.acted) / 1000:.1f} s")
+        took = f"after {(outcome.settled - outcome.acted) / 1000:.1f} s"
+        return Check(name=name, ok=True, found=f"{count}, {took}" if count else took)
+    if count:
+        return Check(name=name, ok=False, found=f"{count}, which is not what was waited for, or did not last")
     waits = outcome.executor is None and step.deed is not Deed.BOUND
     missing = "executor" if waits else "parallelism"
     return Check(name=name, ok=False, found=f"no change of {missing} seen")
+
+
+def check_kept(chronicle: Chronicle) -> list[Check]:
+    """Check that a query whose count can never follow keeps the one that it began with, and says why."""
+    return [_check_kept(query) for query in chronicle.queries.values() if not query.follows_slots]
+
+
+def _check_kept(query: QueryChronicle) -> Check:
+    counts = sorted({batch.partitions for batch in query.batches})
+    said = sorted(query.reasons & _NEVER_FOLLOWS)
+    partitions = " and ".join(map(str, counts)) or "no"
+    return Check(
+        name=f"{query.name}: keeps the count that it began with, and says why",
+        ok=len(counts) == 1 and bool(said),
+        found=f"{partitions} partitions in {len(query.batches)} batches; {', '.join(said) or 'no reason'}",
+    )
 
 
 def check_rows(queries: Iterable[str], comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:

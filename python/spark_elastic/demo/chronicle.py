@@ -6,7 +6,14 @@ from collections import deque
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.actions import Action, Report
+from spark_elastic.core.actions import (
+    Action,
+    Decision,
+    DecommissionExecutors,
+    KillExecutors,
+    Report,
+    RequestExecutors,
+)
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.events import (
@@ -21,6 +28,7 @@ from spark_elastic.core.events import (
     QueryTerminated,
     Snapshot,
 )
+from spark_elastic.core.policies.reasons import POLICY_REASONS
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry
 
 # Enough for an hour of half-second triggers; a demonstration may be kept running for days.
@@ -47,17 +55,37 @@ class ExecutorChange:
     at: int
 
 
+@frozen(kw_only=True)
+class Ordered:
+    """So many executors in `total` were requested, or these `executors` given back, for a `reason`.
+
+    `why` is the reason for which a policy wanted other slots for a query the last time, "" if none has.
+    """
+
+    at: int
+    total: int | None = None
+    executors: tuple[str, ...] = ()
+    reason: str
+    why: str
+
+
 @define
 class QueryChronicle:
-    """The past of one query."""
+    """The past of one query.
+
+    `follows_slots` says that its partition count can be changed while it runs, `reasons` has those of all
+    decisions about it.
+    """
 
     query: str
     name: str
     stateful: bool
     trigger_ms: int
+    follows_slots: bool = True
     most_behind: int | None = None
     rescales: int = 0
     error: str | None = None
+    reasons: set[str] = field(factory=set)
     batches: deque[Batch] = field(factory=lambda: deque(maxlen=_BATCHES_KEPT))
 
     def progress(self, event: QueryProgress) -> None:
@@ -74,10 +102,19 @@ class QueryChronicle:
             )
         )
 
-    def in_force_since(self, partitions: int, after: int) -> int | None:
-        """Return when the first batch with `partitions` began, not before `after`; None if none did."""
+    @property
+    def is_in_time(self) -> bool:
+        """Whether the last micro-batch took no longer than the trigger interval."""
+        return bool(self.batches) and self.batches[-1].ended - self.batches[-1].started <= self.trigger_ms
+
+    def in_force_since(self, partitions: int | None, after: int) -> int | None:
+        """Return when the first batch with `partitions` (None: any number) began, not before `after`.
+
+        None if none did.
+        """
         return next(
-            (b.started for b in self.batches if b.started >= after and b.partitions == partitions), None
+            (b.started for b in self.batches if b.started >= after and partitions in (None, b.partitions)),
+            None,
         )
 
 
@@ -90,7 +127,10 @@ class Chronicle:
     slots: SlotPool = field(factory=SlotPool)
     queries: dict[str, QueryChronicle] = field(factory=dict)
     changes: list[ExecutorChange] = field(factory=list)
+    ordered: list[Ordered] = field(factory=list)
     decided: int = 0
+    _last: Decision | None = None
+    _why: str = ""
 
     def read(self, entry: Entry) -> None:
         """Follow one entry of a journal."""
@@ -111,11 +151,32 @@ class Chronicle:
 
     def order(self, action: Action) -> None:
         """Follow what the policy ordered."""
-        if isinstance(action, Report):
-            self.decided += 1
-            query = self.queries.get(action.decision.query or "")
-            if query is not None and action.decision.reason in ("rescaled", "rescaled_unheard"):
-                query.rescales += 1
+        match action:
+            case Report(decision=decision):
+                self._decided(decision)
+            case RequestExecutors(total=total):
+                self._order_executors(total=total)
+            case DecommissionExecutors(executors=executors) | KillExecutors(executors=executors):
+                self._order_executors(executors=executors)
+
+    def _decided(self, decision: Decision) -> None:
+        self.decided += 1
+        self._last = decision
+        query = self.queries.get(decision.query or "")
+        if query is None:
+            return
+        query.reasons.add(decision.reason)
+        query.rescales += decision.reason in ("rescaled", "rescaled_unheard")
+        if decision.reason in POLICY_REASONS and decision.before != decision.after:
+            self._why = decision.reason
+
+    def _order_executors(self, total: int | None = None, executors: tuple[str, ...] = ()) -> None:
+        """Note an order with the decision before it, which says why."""
+        if self._last is not None:
+            said = self._last
+            self.ordered.append(
+                Ordered(at=said.at, total=total, executors=executors, reason=said.reason, why=self._why)
+            )
 
     def _take_over(self, event: Snapshot) -> None:
         self.application = event.application_name
@@ -131,7 +192,11 @@ class Chronicle:
     def _adopt(self, facts: QueryFacts) -> None:
         if facts.query not in self.queries:
             self.queries[facts.query] = QueryChronicle(
-                facts.query, facts.name or facts.query[:8], facts.stateful, facts.trigger_ms
+                facts.query,
+                facts.name or facts.query[:8],
+                facts.stateful,
+                facts.trigger_ms,
+                follows_slots=facts.moves_state if facts.stateful else facts.in_place,
             )
 
     def _follow_executors(self, event: Event) -> None:

@@ -24,6 +24,10 @@ class Steady(ABC):
         """Begin to deliver; the first time at once."""
         self._thread.start()
 
+    def pace(self, interval_s: float) -> None:
+        """Deliver each `interval_s` seconds from the next one on."""
+        self._interval_s = interval_s
+
     def stop(self) -> None:
         """Deliver nothing more; returns once all has arrived, and leaves no sign of an end."""
         self._ended.set()

@@ -22,11 +22,15 @@ from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.cluster import Cluster, Worker
 from spark_elastic.demo.data import Tables
 from spark_elastic.demo.delivery import Delivery
+from spark_elastic.demo.orders import check_orders
 from spark_elastic.demo.output import commits
-from spark_elastic.demo.plugin import demo_conf
+from spark_elastic.demo.plays import PLAYS, Mode, Play
+from spark_elastic.demo.plugin import SLOT_SHARING_GROUP, demo_conf
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
-from spark_elastic.demo.scenario import ADAPTIVE_STEPS, STEPS, Deed, Scenario, Step
-from spark_elastic.demo.source import SCALE, Source
+from spark_elastic.demo.replayed import check_replay
+from spark_elastic.demo.scenario import Scenario
+from spark_elastic.demo.source import Source
+from spark_elastic.demo.steps import Deed, Step
 from spark_elastic.demo.summary import Summary, summarize
 from spark_elastic.demo.task_log import TaskLog, event_log_conf
 from spark_elastic.live.look import Look
@@ -36,6 +40,8 @@ from spark_elastic.runtime.view import DECISIONS_KEPT
 
 _TICK_S = 0.1
 _QUERIES = ("enrichment", "totals")
+# Of a worker, for the executor on each of its cores.
+_MEMORY_MB = 768
 _START_TIMEOUT_S = 120.0
 _END_TIMEOUT_S = 120.0
 _COMPARE_TIMEOUT_S = 300.0
@@ -75,36 +81,42 @@ class Places:
 
 @define
 class Demo:
-    """One run; `keep` leaves cluster and application running after the scenario until Ctrl-C.
-
-    In adaptive mode all workers are there from the start, and the policy file says how many are used.
-    """
+    """One run of a `mode`; `keep` leaves all running after the scenario until Ctrl-C."""
 
     places: Places
     source: Source
     stage: Stage
     keep: bool
-    adaptive: bool = False
+    mode: Mode = Mode.REACTIVE
     chronicle: Chronicle = field(factory=Chronicle)
     recorded: Recorded = field(factory=Recorded)
+    play: Play = field(init=False)
     scenario: Scenario = field(init=False)
     _look: Look = field(init=False)
     _workers: list[Worker] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        steps = ADAPTIVE_STEPS if self.adaptive else STEPS
-        self.scenario = Scenario(len(_QUERIES), TaskLog(self.places.events), steps)
+        self.play = PLAYS[self.mode]
+        self.scenario = Scenario(
+            queries=len(_QUERIES),
+            tasks=TaskLog(self.places.events),
+            steps=self.play.steps,
+            end_s=self.play.end_s,
+            timeout_s=self.play.timeout_s,
+        )
         self._look = Look(self.recorded, past=DECISIONS_KEPT)
 
     def run(self) -> Summary:
         """Run everything; raises ProcessFailure or DataFailure if it cannot even begin."""
         with closing(self.source):
-            self.stage.say(f"making TPC-H lineitem and orders at scale {SCALE}")
-            tables, feed = self.source.open()
+            self.stage.say(f"making TPC-H lineitem and orders at scale {self.play.scale:g}")
+            tables, feed = self.source.open(
+                scale=self.play.scale, parts=self.play.parts, interval_s=self.play.interval_s
+            )
             self.stage.say(f"lineitem will arrive in {self.source.incoming}")
             with Cluster(self.places.cluster) as cluster:
                 self.stage.say(f"master at {cluster.master_url}, UI at {cluster.master_ui}")
-                exit_code, ended = self._run_on(cluster, tables, feed)
+                exit_code, ended, journal = self._run_on(cluster, tables, feed)
             left = cluster.left_over()
             self.stage.say("comparing with a batch job over the same input")
             comparison = self._compare(tables)
@@ -117,29 +129,33 @@ class Demo:
             ended=ended,
             comparison=comparison,
             checks=[
-                *check.check_steps(self.scenario.steps, self.scenario.outcomes),
+                *check.check_steps(self.scenario.steps, self.scenario.outcomes, self.chronicle),
+                *check.check_kept(self.chronicle),
+                *([check_orders(self.chronicle)] if self.mode is Mode.AUTOSCALE else []),
                 check.check_application(exit_code),
                 check.check_queries(self.chronicle),
                 *check.check_rows(_QUERIES, comparison),
                 *self.source.checks(self.chronicle, comparison),
+                check_replay(journal),
                 check.check_processes(left),
             ],
         )
 
-    def _run_on(self, cluster: Cluster, tables: Tables, feed: Delivery) -> tuple[int | None, int]:
-        """Return the application's exit code and the end of the scenario (epoch ms)."""
-        if self.adaptive:
-            self._bound(self.scenario.steps[0].slots)
-        most = max(step.slots for step in self.scenario.steps)
-        self._workers = [cluster.add_worker() for _ in range(most if self.adaptive else 1)]
+    def _run_on(self, cluster: Cluster, tables: Tables, feed: Delivery) -> tuple[int | None, int, Path]:
+        """Return the application's exit code, the end of the scenario (epoch ms) and the journal."""
+        if self.mode is Mode.ADAPTIVE:
+            self._bound(self.play.steps[0])
+        self._workers = [cluster.add_worker(cores, cores * _MEMORY_MB) for cores in self.play.workers]
         driver = self._submit(cluster, tables)
         address = driver.wait_for_line(r"UI: (http\S+)", _START_TIMEOUT_S)[1]
         self.stage.say(f"application's UI at {address}")
-        tail = JournalTail(self._wait_for_journal(driver))
+        journal = self._wait_for_journal(driver)
+        tail = JournalTail(journal)
         try:
             feed.start()
             self._wait_for_queries(driver, tail)
-            self._play(cluster, driver, tail)
+            self._say_what_stays()
+            self._play(cluster, driver, tail, feed)
             if self.keep and driver.running:
                 self._stay(driver, tail, address)
             ended = _now()
@@ -153,18 +169,19 @@ class Demo:
         self._follow(tail, 1.0, "the end")
         if driver.exit_code != 0:
             self.stage.say(f"the application's last words:\n{driver.log_tail()}")
-        return driver.exit_code, ended
+        return driver.exit_code, ended, journal
 
     def _submit(self, cluster: Cluster, tables: Tables) -> LoggedProcess:
         application = Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))
-        arguments = [self.source.incoming, str(tables.orders), str(self.places.output)]
+        places = [self.source.incoming, str(tables.orders), str(self.places.output)]
+        policy_file = self.places.policy if self.mode is Mode.ADAPTIVE else None
         self.places.events.mkdir(parents=True)
         conf = {
             **event_log_conf(self.places.events),
-            **demo_conf(self.places.journal, self.places.policy if self.adaptive else None),
+            **demo_conf(self.places.journal, self.mode, policy_file),
         }
         flags = ["--jars", ",".join(map(str, self.source.jars))] if self.source.jars else []
-        return cluster.submit(application, arguments, conf=conf, flags=flags)
+        return cluster.submit(application, [*places, *self.play.options], conf=conf, flags=flags)
 
     def _wait_for_journal(self, driver: LoggedProcess) -> Path:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -184,10 +201,17 @@ class Demo:
             self._follow(tail, 0.0, "the first batches")
             time.sleep(_TICK_S)
 
+    def _say_what_stays(self) -> None:
+        """Say of which queries this Spark cannot change the count, so that nobody waits for it."""
+        for query in self.chronicle.queries.values():
+            if not query.follows_slots:
+                spark = f"Spark {self.chronicle.spark_version} cannot move its state"
+                self.stage.say(f"{query.name} keeps its partition count, whatever the slots: {spark}")
+
     def _all_run(self) -> bool:
         return sum(bool(query.batches) for query in self.chronicle.queries.values()) >= len(_QUERIES)
 
-    def _play(self, cluster: Cluster, driver: LoggedProcess, tail: JournalTail) -> None:
+    def _play(self, cluster: Cluster, driver: LoggedProcess, tail: JournalTail, feed: Delivery) -> None:
         while driver.running and not self.scenario.ended(_now()):
             coming = self.scenario.next_step
             title = coming.title if coming is not None else "the end"
@@ -196,7 +220,7 @@ class Demo:
             step = self.scenario.begin_next(_now())
             if step is not None:
                 self.stage.say(f"scenario: {step.title}")
-                self._do(cluster, step)
+                self._do(cluster, feed, step)
             time.sleep(_TICK_S)
 
     def _follow(self, tail: JournalTail, done: float, coming: str) -> None:
@@ -205,7 +229,7 @@ class Demo:
         with suppress(Busy):  # before the first event there is nothing to show
             self.stage.show(self._look.take(), done, coming)
 
-    def _do(self, cluster: Cluster, step: Step) -> None:
+    def _do(self, cluster: Cluster, feed: Delivery, step: Step) -> None:
         match step.deed:
             case Deed.START:
                 pass
@@ -216,21 +240,22 @@ class Demo:
             case Deed.DECOMMISSION:
                 cluster.decommission_worker(self._workers.pop(0))
             case Deed.BOUND:
-                self._bound(step.slots)
+                self._bound(step)
+            case Deed.LOAD:
+                assert step.interval_s is not None
+                feed.pace(step.interval_s)
 
-    def _bound(self, upper: int) -> None:
-        """Write the policy file; whoever reads meanwhile sees the old one or the new one.
-
-        The queries share their slots, so that each can have as many as its bound says.
-        """
+    def _bound(self, step: Step) -> None:
+        """Write the policy file; whoever reads meanwhile sees the old one or the new one."""
         new = self.places.policy.with_suffix(".new")
-        new.write_text(f"version: 1\ndefaults:\n  upperBound: {upper}\n  slotSharingGroup: demo\n")
+        defaults = f"  upperBound: {step.slots}\n  slotSharingGroup: {SLOT_SHARING_GROUP}\n"
+        new.write_text(f"version: 1\ndefaults:\n{defaults}")
         new.replace(self.places.policy)
 
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
         """Go on until Ctrl-C, which only ends the waiting."""
         self.stage.say(f"the scenario is over, all runs on: UI at {address}; Ctrl-C ends it")
-        commands = ["status", "explain", *(["rescale totals --up"] if self.adaptive else [])]
+        commands = ["status", "explain", *(["rescale totals --up"] if self.mode is Mode.ADAPTIVE else [])]
         for command in commands:
             self.stage.say(f"in another terminal: spark-elastic {command} --url {address}")
         self.stage.say(f"or: curl -s {address}{API}/queries")

@@ -16,8 +16,6 @@ from spark_elastic.demo.feed import Feed
 from spark_elastic.demo.kafka_jars import source_jars
 from spark_elastic.demo.topic_feed import TopicFeed
 
-SCALE = 0.05
-_PARTS = 200
 _FILE_INTERVAL_S = 0.5
 # Lines of CSV take more of a small machine than columns do.
 _RECORDS_INTERVAL_S = 1.0
@@ -35,10 +33,11 @@ class Source(ABC):
     jars: Sequence[Path] = ()
 
     @abstractmethod
-    def open(self) -> tuple[Tables, Delivery]:
+    def open(self, *, scale: float, parts: int, interval_s: float | None) -> tuple[Tables, Delivery]:
         """Return the tables, and who delivers lineitem, not started yet.
 
-        Raises ProcessFailure or DataFailure.
+        lineitem at `scale` is delivered in so many `parts`, each `interval_s` seconds one; None: as fast as
+        suits this source. Raises ProcessFailure or DataFailure.
         """
 
     @abstractmethod
@@ -62,10 +61,10 @@ class FileSource(Source):
         self._feed: Feed | None = None
         self.incoming = str(root / "incoming")
 
-    def open(self) -> tuple[Tables, Delivery]:
+    def open(self, *, scale: float, parts: int, interval_s: float | None) -> tuple[Tables, Delivery]:
         """Return the tables, lineitem in files, and who copies those."""
-        tables = generate(self._root / "tables", scale=SCALE, parts=_PARTS)
-        self._feed = Feed(tables.lineitem, Path(self.incoming), interval_s=_FILE_INTERVAL_S)
+        tables = generate(self._root / "tables", scale=scale, parts=parts)
+        self._feed = Feed(tables.lineitem, Path(self.incoming), interval_s=interval_s or _FILE_INTERVAL_S)
         return tables, self._feed
 
     def close(self) -> None:
@@ -88,13 +87,13 @@ class KafkaSource(Source):
         self._feed: TopicFeed | None = None
         self.incoming = f"kafka:{self._broker.servers}/{_TOPIC}"
 
-    def open(self) -> tuple[Tables, Delivery]:
+    def open(self, *, scale: float, parts: int, interval_s: float | None) -> tuple[Tables, Delivery]:
         """Start a broker and a producer; return the tables, and who sends lineitem."""
-        tables = generate(self._root / "tables", scale=SCALE, parts=_PARTS, lineitem_as="csv")
+        tables = generate(self._root / "tables", scale=scale, parts=parts, lineitem_as="csv")
         self._broker.open()
         self._broker.create_topic(_TOPIC, _PARTITIONS)
         connect = partial(self._broker.producer, _TOPIC)
-        self._feed = TopicFeed(tables.lineitem, connect, interval_s=_RECORDS_INTERVAL_S)
+        self._feed = TopicFeed(tables.lineitem, connect, interval_s=interval_s or _RECORDS_INTERVAL_S)
         return tables, self._feed
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from attrs import frozen
 from spark_elastic.demo.check import Check
 from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.output import longest_gap
-from spark_elastic.demo.scenario import Deed, Outcome
+from spark_elastic.demo.steps import Deed, Outcome, Trend
 
 
 @frozen(kw_only=True)
@@ -25,7 +25,10 @@ class StepEffect:
 
 @frozen(kw_only=True)
 class StepSummary:
-    """One step: `at_ms` since the first step, `executor_ms` from the deed to the executor's change."""
+    """One step: `at_ms` since the first step, `executor_ms` from the deed to the executor's change.
+
+    `slots` are those that it was to lead to; where that was a trend, those that it has led to.
+    """
 
     title: str
     slots: int
@@ -97,10 +100,11 @@ def _step(outcome: Outcome, first: int, end: int, outputs: Mapping[str, Sequence
     bound = outcome.step.deed is Deed.BOUND
     change = outcome.acted if bound else outcome.executor_at
     # The time from the first executor to the first batch is the application's own start.
-    measured = change is not None and outcome.step.deed is not Deed.START
+    trend = isinstance(outcome.step.slots, Trend)
+    measured = change is not None and (trend or outcome.step.deed is not Deed.START)
     return StepSummary(
         title=outcome.step.title,
-        slots=outcome.step.slots,
+        slots=(outcome.after or 0) if isinstance(outcome.step.slots, Trend) else outcome.step.slots,
         at_ms=outcome.acted - first,
         executor=outcome.executor,
         executor_ms=change - outcome.acted if change is not None and measured and not bound else None,

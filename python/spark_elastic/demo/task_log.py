@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -22,6 +22,17 @@ def event_log_conf(folder: Path) -> dict[str, str]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
     }
+
+
+class Tasks(Protocol):
+    """Where the tasks of micro-batches ran."""
+
+    def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
+        """Return when the first task was launched on an executor at `moment` or later (epoch ms), or None.
+
+        It is a task of any query, or of the one with the id `query`.
+        """
+        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -43,10 +54,7 @@ class TaskLog:
         self._tasks: list[_Task] = []
 
     def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
-        """Return when the first task was launched on an executor at `moment` or later (epoch ms), or None.
-
-        It is a task of any query, or of the one with the id `query`.
-        """
+        """Do as `Tasks.first_on` says."""
         self._read()
         launches = (
             task.launched

@@ -33,7 +33,7 @@ def decommissioning(executor: str, at: int) -> ExecutorDecommissioning:
     return ExecutorDecommissioning(id=f"s{at}", at=at, executor=executor)
 
 
-def submitted(query: str, at: int = 0, *, stateful: bool = False) -> QuerySubmitted:
+def submitted(query: str, at: int = 0, *, stateful: bool = False, moves_state: bool = True) -> QuerySubmitted:
     facts = QueryFacts(
         query=query,
         name=query,
@@ -45,6 +45,7 @@ def submitted(query: str, at: int = 0, *, stateful: bool = False) -> QuerySubmit
         provider="hdfs",
         checkpoint_format=1,
         in_place=not stateful,
+        moves_state=moves_state,
     )
     return QuerySubmitted(id=f"s{at}", at=at, facts=facts, run="run-1")
 
@@ -77,14 +78,36 @@ def terminated(query: str, at: int, error: str | None = None) -> QueryTerminated
     return QueryTerminated(id=f"s{at}", at=at, query=query, run="run-1", error=error)
 
 
-def report(query: str, message: str, number: int = 1, reason: str = "in_place") -> Report:
+def report(
+    query: str | None,
+    message: str,
+    number: int = 1,
+    reason: str = "in_place",
+    *,
+    at: int = 0,
+    before: int | None = None,
+    after: int | None = None,
+) -> Report:
     decision = Decision(
         number=number,
         query=query,
-        at=0,
+        at=at,
+        before=before,
+        after=after,
         kind=REASONS[reason].kind,
         reason=reason,
         message=message,
         cause="s1",
     )
     return Report(id=f"a{number}", cause="s1", decision=decision)
+
+
+class Ran:
+    """When the first task ran on each executor, of whichever query."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, int] = {}
+
+    def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
+        at = self.at.get(executor)
+        return at if at is not None and at >= moment else None

@@ -5,8 +5,8 @@ import pytest
 from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.demo import check
 from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.scenario import Deed, Outcome, Step
-from tests.unit.demo.facts import progress, submitted, terminated
+from spark_elastic.demo.steps import Deed, Outcome, Step, Trend
+from tests.unit.demo.facts import progress, report, submitted, terminated
 
 STEP = Step(title="add", deed=Deed.ADD, at_s=0, slots=2)
 
@@ -37,13 +37,53 @@ def test_a_step_holds_only_once_it_has_settled() -> None:
     settled = Outcome(STEP, 1000, executor="1", executor_at=1500, settled=3500)
     late = Outcome(STEP, 1000, executor="1", executor_at=1500, timed_out=True)
     lost = Outcome(STEP, 1000, timed_out=True)
-    found = [check.check_steps([STEP], [outcome])[0] for outcome in (settled, late, lost)]
+    found = [check.check_steps([STEP], [outcome], Chronicle())[0] for outcome in (settled, late, lost)]
     assert [(one.ok, one.found) for one in found] == [
         (True, "after 2.5 s"),
         (False, "no change of parallelism seen"),
         (False, "no change of executor seen"),
     ]
-    assert not check.check_steps([STEP], [])[0].ok
+    assert not check.check_steps([STEP], [], Chronicle())[0].ok
+
+
+def test_a_step_is_about_the_queries_whose_count_can_follow() -> None:
+    chronicle = Chronicle()
+    chronicle.follow(submitted("enrichment"))
+    assert check.check_steps([STEP], [], chronicle)[0].name == "add: every query runs with 2"
+    chronicle.follow(submitted("totals", stateful=True, moves_state=False))
+    assert check.check_steps([STEP], [], chronicle)[0].name == "add: enrichment runs with 2"
+
+
+def test_a_count_that_cannot_follow_is_kept_and_it_is_said_why() -> None:
+    chronicle = Chronicle()
+    chronicle.follow(submitted("enrichment"))
+    assert check.check_kept(chronicle) == []
+    chronicle.follow(submitted("totals", stateful=True, moves_state=False))
+    for batch in (0, 1):
+        chronicle.follow(progress("totals", batch, 100 * batch, 4))
+    assert [one.ok for one in check.check_kept(chronicle)] == [False]
+    chronicle.order(report("totals", "Starts with 4.", reason="start_for_growth"))
+    assert check.check_kept(chronicle) == [
+        check.Check(
+            name="totals: keeps the count that it began with, and says why",
+            ok=True,
+            found="4 partitions in 2 batches; start_for_growth",
+        )
+    ]
+    chronicle.follow(progress("totals", 2, 200, 3))
+    assert [one.ok for one in check.check_kept(chronicle)] == [False]
+
+
+def test_a_trend_holds_with_the_executors_before_and_after() -> None:
+    step = Step(title="double", deed=Deed.LOAD, at_s=0, slots=Trend.MORE, interval_s=0.5)
+    settled = Outcome(step, 1000, executor="1", executor_at=1500, before=2, after=4, settled=31_000)
+    still = Outcome(step, 1000, before=2, after=2, timed_out=True)
+    found = [check.check_steps([step], [outcome], Chronicle())[0] for outcome in (settled, still)]
+    assert [(one.ok, one.found) for one in found] == [
+        (True, "2 before, 4 now, after 30.0 s"),
+        (False, "2 before, 2 now, which is not what was waited for, or did not last"),
+    ]
+    assert found[0].name == "double: more executors by themselves"
 
 
 def test_a_failed_query_and_a_process_left_over_are_named() -> None:

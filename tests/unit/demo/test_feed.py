@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from spark_elastic.demo.data import in_order
+from spark_elastic.demo.delivery import Steady
 from spark_elastic.demo.feed import Feed
 
 
@@ -67,3 +69,25 @@ def test_the_end_is_a_late_file(parts: list[Path], tmp_path: Path) -> None:
 def test_a_feed_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no files"):
         Feed([], tmp_path / "incoming", interval_s=1)
+
+
+class Hurried(Steady):
+    """Delivers once, and then far more often."""
+
+    def __init__(self) -> None:
+        super().__init__(interval_s=3600)
+        self.third = threading.Event()
+        self._delivered = 0
+
+    def deliver(self) -> None:
+        self.pace(0.001)
+        self._delivered += 1
+        if self._delivered == 3:
+            self.third.set()
+
+
+def test_another_pace_counts_from_the_next_one_on() -> None:
+    hurried = Hurried()
+    hurried.start()
+    assert hurried.third.wait(10)
+    hurried.stop()

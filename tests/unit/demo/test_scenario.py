@@ -1,26 +1,15 @@
 from __future__ import annotations
 
 from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.scenario import Deed, Scenario, Step
-from tests.unit.demo.facts import added, progress, removed, submitted
+from spark_elastic.demo.scenario import Scenario
+from spark_elastic.demo.steps import Deed, Step
+from tests.unit.demo.facts import Ran, added, progress, removed, submitted
 
 STEPS = (
     Step(title="start", deed=Deed.START, at_s=0, slots=1),
     Step(title="add", deed=Deed.ADD, at_s=10, slots=2),
     Step(title="kill", deed=Deed.KILL, at_s=20, slots=1),
 )
-
-
-class Ran:
-    """Tasks of the query, by executor."""
-
-    def __init__(self) -> None:
-        self.at: dict[str, int] = {}
-
-    def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
-        assert query == "q"
-        at = self.at.get(executor)
-        return at if at is not None and at >= moment else None
 
 
 def scenario(tasks: Ran | None = None) -> Scenario:
@@ -145,3 +134,22 @@ def test_a_higher_bound_counts_from_when_it_was_written_and_waits_for_all_new_ex
     played.observe(chronicle, 12_000)
     assert played.outcomes[1].in_force == {"q": 11_600}
     assert played.outcomes[1].executor is None
+
+
+def test_a_query_whose_count_stays_has_only_to_go_on() -> None:
+    tasks = Ran()
+    played = Scenario(queries=2, tasks=tasks, steps=STEPS, end_s=30, quiet_s=2, timeout_s=5)
+    chronicle = board_with_one()
+    chronicle.follow(submitted("kept", stateful=True, moves_state=False))
+    chronicle.follow(progress("kept", 0, 1000, 4))
+    played.begin_next(1000)
+    played.observe(chronicle, 1400)
+    played.begin_next(11_000)
+    chronicle.follow(added("1", 12_500))
+    tasks.at["1"] = 13_000
+    played.observe(chronicle, 13_400)
+    assert [outcome.settled for outcome in played.outcomes] == [1400, None]
+    chronicle.follow(progress("kept", 1, 13_500, 4))
+    played.observe(chronicle, 13_900)
+    assert [outcome.settled for outcome in played.outcomes] == [1400, 13_900]
+    assert played.outcomes[1].in_force == {"q": 13_000}

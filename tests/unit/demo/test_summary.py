@@ -7,7 +7,7 @@ from rich.console import Console
 from spark_elastic.demo.check import Check
 from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.demo.report import draw_summary
-from spark_elastic.demo.scenario import Deed, Outcome, Step
+from spark_elastic.demo.steps import Deed, Outcome, Step, Trend
 from spark_elastic.demo.summary import Summary, summarize
 from tests.unit.demo.facts import added, progress, report, snapshot, submitted
 
@@ -45,6 +45,21 @@ def test_times_count_from_the_executors_change_and_the_start_has_none() -> None:
     assert (start.executor_ms, start.effects[0].in_force_ms) == (None, None)
     assert (add.at_ms, add.executor_ms) == (10_000, 1100)
     assert (add.effects[0].in_force_ms, add.effects[0].output_gap_ms) == (1500, 2500)
+
+
+def test_a_step_that_leads_to_a_trend_has_the_slots_that_it_led_to() -> None:
+    start = Step(title="start", deed=Deed.START, at_s=0, slots=Trend.FEWER)
+    outcome = Outcome(start, 900, executor="4", executor_at=31_000, before=5, after=2, settled=60_000)
+    (step,) = summarize(
+        version="1.2.3",
+        chronicle=Chronicle(),
+        outcomes=[outcome],
+        outputs={},
+        ended=70_000,
+        comparison={},
+        checks=[],
+    ).steps
+    assert (step.slots, step.executor_ms) == (2, 30_100)
 
 
 def test_a_failed_check_fails_the_whole() -> None:

@@ -1,7 +1,9 @@
 """A streaming application as anyone would write it: two queries over order lines as they arrive.
 
-usage: lineitem_stream.py INCOMING ORDERS OUTPUT
+usage: lineitem_stream.py INCOMING ORDERS OUTPUT [INTERVAL [LOOKUP_MS]]
 INCOMING is a folder of Parquet files, or a Kafka topic with lines of CSV: kafka:HOST:PORT/TOPIC
+INTERVAL is how often a micro-batch begins (1 second), LOOKUP_MS how long each line waits for the answer of a
+service that is asked about it; none is asked by default.
 It ends when there is a file OUTPUT/_done and both queries have read all that came before it.
 """
 
@@ -35,17 +37,18 @@ def arrived(read: DataFrameReader | DataStreamReader, incoming: str) -> DataFram
     return lines.withColumn("arrival", F.timestamp_millis("arrival_ms")).drop("arrival_ms")
 
 
-def enrich(lines: DataFrame, orders: DataFrame) -> DataFrame:
-    """Add to each line its order's customer, date and priority, and its revenue."""
+def enrich(lines: DataFrame, orders: DataFrame, lookup_ms: int = 0) -> DataFrame:
+    """Add to each line its order's customer, date and priority, its revenue, and what a lookup answers."""
+    added = ["o_custkey", "o_orderdate", "o_orderpriority", "revenue"]
+    # The service is none here: its answer takes its time and says nothing.
+    answer = [f"reflect('java.lang.Thread', 'sleep', {lookup_ms}L) AS answer"] if lookup_ms else []
     known = orders.select(
         F.col("o_orderkey").alias("l_orderkey"), "o_custkey", "o_orderdate", "o_orderpriority"
     )
     return (
         lines.join(known.hint("shuffle_hash"), "l_orderkey", "left")
         .withColumn("revenue", F.col("l_extendedprice") * (1 - F.col("l_discount")))
-        .select(
-            "l_orderkey", "l_linenumber", "arrival", "o_custkey", "o_orderdate", "o_orderpriority", "revenue"
-        )
+        .selectExpr("l_orderkey", "l_linenumber", "arrival", *added, *answer)
     )
 
 
@@ -64,18 +67,21 @@ def totals(lines: DataFrame) -> DataFrame:
     )
 
 
-def main(incoming: str, orders: str, output: str) -> None:
+def main(incoming: str, orders: str, output: str, interval: str = "1 second", lookup_ms: str = "0") -> None:
     """Run both queries until the input is said to be complete."""
     spark = SparkSession.builder.appName("lineitem-stream").getOrCreate()
     print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
     lines = arrived(spark.readStream, incoming)
-    queries = {"enrichment": enrich(lines, spark.read.parquet(orders)), "totals": totals(lines)}
+    queries = {
+        "enrichment": enrich(lines, spark.read.parquet(orders), int(lookup_ms)),
+        "totals": totals(lines),
+    }
     running = [
         frame.writeStream.queryName(name)
         .format("parquet")
         .option("path", f"{output}/{name}")
         .option("checkpointLocation", f"{output}/checkpoints/{name}")
-        .trigger(processingTime="1 second")
+        .trigger(processingTime=interval)
         .start()
         for name, frame in queries.items()
     ]

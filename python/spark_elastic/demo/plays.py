@@ -59,7 +59,7 @@ _ADAPTIVE = Play(
 )
 # Each line waits for 10 ms in its task and needs next to no processor: so more slots are faster on any
 # machine. 100 lines come each second and are 1 s of work, with a trigger interval that is long against
-# what a micro-batch takes without a line: that is two slots, twice the lines are three or four.
+# what a micro-batch takes without a line: that is two slots, twice the lines are three to five.
 _AUTOSCALE = Play(
     steps=(
         Step(title="start with all executors", deed=Deed.START, at_s=0, slots=Trend.FEWER),
@@ -67,7 +67,7 @@ _AUTOSCALE = Play(
         Step(title="let it fall to a quarter", deed=Deed.LOAD, at_s=125, slots=Trend.FEWER, interval_s=2.0),
     ),
     end_s=190.0,
-    workers=(3, 2),
+    workers=(3, 3),
     scale=0.01,
     parts=600,
     interval_s=1.0,

@@ -10,7 +10,7 @@ from spark_elastic.demo.plays import PLAYS, Mode
 from spark_elastic.jar import jar_path
 from spark_elastic.spark_conf import plugin_conf
 
-# The queries share their slots, so that each can have as many as its bound or its load says.
+# Queries with bounds share their slots, so that each can have as many as its bound says.
 SLOT_SHARING_GROUP = "demo"
 _AT_ONCE = {
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
@@ -41,7 +41,6 @@ _SETTINGS: Mapping[Mode, Mapping[str, str]] = {
         "spark.elastic.autoscale.scaleDownWindow": "15s",
         # To read the schema of a table is no work for which executors should come or go.
         "spark.elastic.autoscale.batchGain": "none",
-        "spark.elastic.query.*.slotSharingGroup": SLOT_SHARING_GROUP,
         # Its few windows are never too much for one slot, whatever else the machine does.
         "spark.elastic.query.totals.upperBound": "1",
         "spark.elastic.maxExecutors": str(sum(PLAYS[Mode.AUTOSCALE].workers)),

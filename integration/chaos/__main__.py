@@ -1,7 +1,7 @@
 """Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
 
-usage: python -m integration.chaos --faults N --seed S [--only FAULT]... [--folder DIR]
-       python -m integration.chaos --script FILE [--shrink] [--folder DIR]
+usage: python -m integration.chaos --faults N --seed S [--kinds KIND,...] [--no-restarts] [--folder DIR]
+       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--folder DIR]
 The last line printed is one JSON object; the exit code is 1 if anything is broken.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from integration.chaos.plan import FAULTS, Plan, Step, read_steps, write_steps
 from integration.chaos.report import broken
 from integration.chaos.run import chosen, run
-from integration.chaos.shrink import kinds, shrink
+from integration.chaos.shrink import shrink, what_broke
 
 
 def main() -> int:
@@ -31,22 +31,22 @@ def main() -> int:
     print(
         f"seed {arguments.seed}, everything is in {folder}; see chaos.log there", file=sys.stderr, flush=True
     )
-    plan = Plan(arguments.seed, arguments.only or ())
+    plan = Plan(arguments.seed, arguments.kinds, restarts=not arguments.no_restarts)
     if arguments.shrink:
-        return _shrink(list(read_steps(arguments.script)), folder, arguments.seed)
+        return _shrink(list(read_steps(arguments.script)), folder, plan)
     steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
-    result = run(folder, arguments.seed, steps, plan)
+    result = run(folder, plan, steps)
     print(json.dumps(result))
     return 1 if broken(result) else 0
 
 
-def _shrink(steps: list[Step], folder: Path, seed: int) -> int:
+def _shrink(steps: list[Step], folder: Path, plan: Plan) -> int:
     """Print the shortest script that was found to break what the whole breaks first."""
     tries = itertools.count()
 
     def breaks(fewer: Sequence[Step]) -> set[str]:
-        result = run(folder / str(next(tries)), seed, iter(fewer), Plan(seed))
-        return kinds(result["failures"])
+        result = run(folder / str(next(tries)), plan, iter(fewer))
+        return what_broke(result["failures"])
 
     wanted = breaks(steps)
     if not wanted:
@@ -58,6 +58,13 @@ def _shrink(steps: list[Step], folder: Path, seed: int) -> int:
     return 1
 
 
+def _kinds(names: str) -> tuple[str, ...]:
+    unknown = set(names.split(",")) - set(FAULTS)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such kind: {sorted(unknown)}; there are {sorted(FAULTS)}")
+    return tuple(names.split(","))
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m integration.chaos",
@@ -65,7 +72,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--faults", type=int, default=20, help="so many faults (default 20)")
     parser.add_argument("--seed", type=int, default=1, help="chooses them and their targets (default 1)")
-    parser.add_argument("--only", action="append", choices=sorted(FAULTS), help="a fault; else all")
+    parser.add_argument(
+        "--kinds", type=_kinds, default=(), help="faults of these kinds (a,b,...); else of all"
+    )
+    parser.add_argument(
+        "--no-restarts", action="store_true", help="batches that fail are not tried again: fewer faults"
+    )
     parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
     parser.add_argument(
         "--shrink", action="store_true", help="leave out steps of the script that are not needed"

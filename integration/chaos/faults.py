@@ -6,7 +6,6 @@ What a fault may bring about is said by its flags; whatever else happens is a de
 from __future__ import annotations
 
 import random
-import resource
 import signal
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -30,13 +29,16 @@ class Fault(ABC):
     """Something that goes wrong.
 
     `repeats` says that batches may be done again, `fails` that they may fail, `loses_policy` that the policy
-    process may be replaced. It lasts from `shortest` to `longest` seconds.
+    process may be replaced, `ends_driver` that the driver ends and the application is started again,
+    `ends_queries` that a query which is not restarted ends. It lasts from `shortest` to `longest` seconds.
     """
 
     name: ClassVar[str]
     repeats: ClassVar[bool] = False
     fails: ClassVar[bool] = False
     loses_policy: ClassVar[bool] = False
+    ends_driver: ClassVar[bool] = False
+    ends_queries: ClassVar[bool] = False
     shortest: ClassVar[float] = 0.0
     longest: ClassVar[float] = 0.0
 
@@ -54,12 +56,12 @@ class Fault(ABC):
         """Wait for what must come of it, once all is put right. Raises AssertionError."""
 
 
-class _LosesExecutors(Fault):
+class LosesExecutors(Fault):
     repeats = True
     fails = True
 
 
-class KillExecutor(_LosesExecutors):
+class KillExecutor(LosesExecutors):
     name = "executor_killed"
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
@@ -72,7 +74,7 @@ class KillExecutor(_LosesExecutors):
         return f"executor {id_}"
 
 
-class KillWorker(_LosesExecutors):
+class KillWorker(LosesExecutors):
     name = "worker_killed"
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
@@ -91,7 +93,7 @@ class AddWorker(Fault):
         return world.add_worker().name
 
 
-class Decommission(_LosesExecutors):
+class Decommission(LosesExecutors):
     """A worker is decommissioned, with its executors; after a while it ends."""
 
     name = "worker_decommissioned"
@@ -106,7 +108,7 @@ class Decommission(_LosesExecutors):
         world.cluster.remove_worker(self._worker)
 
 
-class AllWorkersGone(_LosesExecutors):
+class AllWorkersGone(LosesExecutors):
     name = "all_workers_gone"
     shortest, longest = 0.0, 8.0
 
@@ -117,19 +119,7 @@ class AllWorkersGone(_LosesExecutors):
         return "all"
 
 
-class KillPolicy(Fault):
-    name = "policy_killed"
-    loses_policy = True
-
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
-        for policy in world.policies():
-            with suppress(psutil.NoSuchProcess):
-                policy.kill()
-            return f"process {policy.pid}"
-        raise Missed("no policy process was there")
-
-
-class _Freezes(Fault):
+class Freezes(Fault):
     """A process stands still and then goes on."""
 
     _frozen: psutil.Process | None = None
@@ -152,18 +142,18 @@ class _Freezes(Fault):
                 self._frozen.send_signal(signal.SIGCONT)
 
 
-class FreezeExecutor(_Freezes):
+class FreezeExecutor(Freezes):
     name = "executor_frozen"
-    shortest, longest = 1.0, 10.0
+    shortest, longest = 1.0, 30.0
 
     def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
         living = world.executors()
         return living[chance.choice(sorted(living))] if living else None
 
 
-class FreezeWorker(_Freezes):
+class FreezeWorker(Freezes):
     name = "worker_frozen"
-    shortest, longest = 1.0, 10.0
+    shortest, longest = 1.0, 30.0
 
     def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
         with suppress(psutil.NoSuchProcess, IndexError):
@@ -171,14 +161,18 @@ class FreezeWorker(_Freezes):
         return None
 
 
-class FreezePolicy(_Freezes):
-    """Shorter than the silence of 10 s after which the process is replaced."""
+class KillMaster(Fault):
+    """The master ends and is started again, with what it has written down of workers and applications."""
 
-    name = "policy_frozen"
-    shortest, longest = 1.0, 7.0
+    name = "master_killed"
+    shortest, longest = 0.5, 10.0
 
-    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
-        return next(iter(world.policies()), None)
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        world.cluster.kill_master()
+        return world.cluster.master_url
+
+    def heal(self, world: World) -> None:
+        world.cluster.start_master_again()
 
 
 class SetBounds(Fault):
@@ -223,6 +217,7 @@ class TakeSavepoint(Fault):
 
     name = "savepoint"
     _wanted: tuple[str, int] | None = None
+    _driver: int | None = None
     _OUTCOMES = ("savepoint_taken", "savepoint_failed", "savepoint_refused")
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
@@ -231,11 +226,12 @@ class TakeSavepoint(Fault):
             world.api.order(f"{world.path(query)}/savepoints", {"target": world.storage.place("savepoints")})
         except Refused as refused:
             raise Missed(f"{query}: {refused}") from refused
-        self._wanted = (query, since)
+        self._wanted, self._driver = (query, since), world.process.pid
         return query
 
     def outcome(self, world: World) -> None:
-        if self._wanted is not None:
+        # Nobody knows of it any more once its driver has ended.
+        if self._wanted is not None and self._driver == world.process.pid:
             query, since = self._wanted
             eventually(lambda: self._told(world, query, since), f"a savepoint of {query}", _WAIT_S, 0.2)
 
@@ -246,40 +242,3 @@ class TakeSavepoint(Fault):
         except (Busy, NoDriver):
             return False
         return any(made["reason"] in self._OUTCOMES and made["at"] >= since for made in said)
-
-
-class FillJournal(Fault):
-    """The journal cannot be written any more. It stays so until another process begins a new one."""
-
-    name = "journal_full"
-    loses_policy = True
-    shortest, longest = 1.0, 3.0
-
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
-        self._policy = next(iter(world.policies()), None)
-        if self._policy is None:
-            raise Missed("no policy process was there")
-        with suppress(psutil.NoSuchProcess):
-            # Root may write into any folder, but nobody beyond the largest size of a file.
-            self._policy.rlimit(psutil.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        return f"process {self._policy.pid}"
-
-    def heal(self, world: World) -> None:
-        if self._policy is not None:
-            with suppress(psutil.NoSuchProcess):
-                self._policy.rlimit(psutil.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-                self._policy.kill()
-
-
-class StorageAway(_LosesExecutors):
-    """The checkpoints cannot be reached."""
-
-    name = "storage_away"
-    shortest, longest = 0.2, 8.0
-
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
-        world.storage.take_away()
-        return "all checkpoints"
-
-    def heal(self, world: World) -> None:
-        world.storage.bring_back()

@@ -13,7 +13,7 @@ import psutil
 from attrs import define, field, frozen
 
 from integration.chaos.journal import Moves, replayed
-from integration.chaos.rows import QUERIES, differences, written
+from integration.chaos.rows import QUERIES, STATEFUL, differences, written
 from integration.chaos.world import World
 from integration.jdk_tools import JSTACK, tool_output
 from integration.streaming.waiting import eventually
@@ -49,6 +49,11 @@ KNOWN_ERRORS = (
     r"BlockManagerMasterEndpoint: Fail to know the executor \S+ is alive",
     r"DataWritingSparkTask: ",
     r"CheckpointFileManager: ",
+    r"FileFormatWriter: Aborting job ",
+    # A context that ends still gets messages.
+    r"TransportRequestHandler: Error while invoking RpcHandler#receive\(\)",
+    # A slow listener at a short queue.
+    r"AsyncEventQueue: Dropping event from queue shared\.",
     # A rescale that loses its executors or its storage is taken back.
     r"(StateRewriter|OfflineStateRepartitionRunner): State re\w+ failed",
 )
@@ -89,14 +94,17 @@ class Recovery:
 
 
 def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
-    """Wait until all is well again, as it must be within a minute."""
+    """Wait until all is well again, as it must be in time."""
     began = time.monotonic()
     before = dict(world.tail.counts())
     slots_said = False
     result = Recovery()
     while True:
         passed = time.monotonic() - began
-        wrong = list(_wrong(world, before))
+        wrong = list(_behind(world, before))
+        # Asking for the rest makes the machine slow; who is behind has not recovered anyway.
+        if not wrong or passed > SLOTS_S:
+            wrong += _wrong(world)
         result.seconds = round(passed, 2)
         if not wrong:
             return result
@@ -112,12 +120,15 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
         time.sleep(_POLL_S)
 
 
-def _wrong(world: World, before: dict[str, int]) -> Iterator[str]:
+def _behind(world: World, before: dict[str, int]) -> Iterator[str]:
     counts = world.tail.counts()
     for name in QUERIES:
         # The first of two may have been under way; it is committed when the second is written.
         if counts[name] < before[name] + 2:
             yield f"{name} has written {counts[name] - before[name]} batches"
+
+
+def _wrong(world: World) -> Iterator[str]:
     if len(world.policies()) != 1:
         yield f"there are {len(world.policies())} policy processes"
     try:
@@ -137,7 +148,7 @@ def _wrong(world: World, before: dict[str, int]) -> Iterator[str]:
 def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
     """Name batches that were written twice, but for those within `windows` (epoch ms) of their faults."""
     said = []
-    for name in QUERIES:
+    for name in STATEFUL:
         seen: dict[int, int] = {}
         for batch in written(world.output, name):
             if batch.batch in seen and not any(start <= batch.at <= end for start, end in windows):
@@ -160,7 +171,7 @@ def jobs(world: World, windows: list[tuple[int, int]]) -> tuple[int, list[str]]:
 
 
 def unknown_errors(log: str) -> dict[str, int]:
-    """Count the lines of a driver's log that are errors of no known cause."""
+    """Count the lines of drivers' logs that are errors of no known cause."""
     found: dict[str, int] = {}
     for match in _ERROR.finditer(log):
         line = f"{match[1]}: {match[2][:200]}"
@@ -193,7 +204,7 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
     if code != 0:
         check(f"the application has not ended well: exit code {code}")
     for name in QUERIES:
-        rows, different = differences(world.output, world.folder / "incoming", name)
+        rows, different = differences(world.output, world.sink, world.folder / "incoming", name)
         result.rows += rows
         result.broken += different
     result.broken += repeated(world, windows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from integration.chaos.rows import now
@@ -16,9 +17,13 @@ RUNNING, STABILIZING, COOLDOWN, MOVING = "running", "stabilizing", "cooldown", "
 BACKOFF, HELD, STARTING = "backoff", "held", "starting"
 #: Those that a fault is meant to meet; a query can be in others as well.
 PHASES = (RUNNING, STABILIZING, COOLDOWN, MOVING, BACKOFF, HELD, STARTING)
+#: Those that begin with a batch that fails.
+ILL = (BACKOFF, HELD, STARTING)
 UNKNOWN = "unknown"  # the policy does not answer
 
 _PATIENCE_S = 12.0
+# Shorter than any phase. Looking all the time would take half a core from what is looked at.
+_LOOK_S = 0.02
 _STATES = {"WaitingForResources": HELD, "CreatingExecutionGraph": STARTING}
 
 
@@ -35,47 +40,47 @@ def phase_of(query: Json) -> str:
     return RUNNING
 
 
-def phase_now(world: World, name: str) -> str:
-    """Name the phase of a query at this moment."""
-    try:
-        return phase_of(world.query(name))
-    except (Failure, LookupError):
-        return UNKNOWN
-
-
 def bring_about(world: World, name: str, phase: str) -> str:
     """Bring a query into a phase, as far as that can be had, and name the one that it is in then.
 
     What was changed for it is undone by `World.calm`.
     """
+    before = None
     try:
-        _provoke(world, name, phase)
+        before = _provoke(world, name, phase)
     except Failure as failure:
         world.say(f"{name} cannot be brought into {phase}: {failure}")
-    found = wait_for(world, name, phase)
+    found = wait_for(world, name, phase, before)
     # The third failure of the same kind would be the last.
     world.make_well()
     return found
 
 
-def wait_for(world: World, name: str, phase: str, patience_s: float = _PATIENCE_S) -> str:
-    """Wait until a query is in a phase, and name the one that it is in at last."""
-    deadline = time.monotonic() + patience_s
+def wait_for(world: World, name: str, phase: str, before: int | None = None) -> str:
+    """Wait until a query is in a phase, and name the one that it is in at last.
+
+    A change that was to bring it there is over as soon as it runs with another count than `before`.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
-        found = phase_now(world, name)
-        # Nobody sleeps here: a phase can be over in some milliseconds.
-        if found == phase or time.monotonic() > deadline:
+        found, count = UNKNOWN, None
+        with suppress(Failure, LookupError):
+            query = world.query(name)
+            found, count = phase_of(query), query["partitions"]
+        over = found == RUNNING and None not in (before, count) and count != before
+        if found == phase or over or time.monotonic() > deadline:
             return found
+        time.sleep(_LOOK_S)
 
 
-def _provoke(world: World, name: str, phase: str) -> None:
+def _provoke(world: World, name: str, phase: str) -> int | None:
+    """Do what brings a query into a phase; returns its count before that, if that is what changes."""
     if phase == COOLDOWN:
-        world.set_bounds(name, 1, _other_count(world, name))
-        wait_for(world, name, MOVING)
+        wait_for(world, name, MOVING, _change_count(world, name))
         wait_for(world, name, RUNNING)
     if phase in (STABILIZING, COOLDOWN, MOVING):
-        world.set_bounds(name, 1, _other_count(world, name))
-    elif phase == BACKOFF:
+        return _change_count(world, name)
+    if phase == BACKOFF:
         world.make_ill(name)
     elif phase in (HELD, STARTING):
         more = len(world.executors()) + 2
@@ -84,9 +89,12 @@ def _provoke(world: World, name: str, phase: str) -> None:
         wait_for(world, name, HELD)
         world.make_well()
         if phase == STARTING:
-            world.set_bounds(name, 1, _other_count(world, name))
+            return _change_count(world, name)
+    return None
 
 
-def _other_count(world: World, name: str) -> int:
-    """Return an upper bound that changes the count of a query where there are two slots or more."""
-    return world.most if world.query(name)["partitions"] == 1 else 1
+def _change_count(world: World, name: str) -> int | None:
+    """Declare bounds that change a query's count where there are two slots or more; returns the old count."""
+    before: int | None = world.query(name)["partitions"]
+    world.set_bounds(name, 1, world.most if before == 1 else 1)
+    return before

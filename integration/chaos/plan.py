@@ -11,9 +11,9 @@ from pathlib import Path
 import attrs
 from attrs import frozen
 
-from integration.chaos import connections, faults
+from integration.chaos import application_faults, connections, faults, policy_faults, storage_faults
 from integration.chaos.faults import Fault
-from integration.chaos.phases import PHASES
+from integration.chaos.phases import ILL, PHASES
 from integration.chaos.rows import STATEFUL
 
 FAULTS: dict[str, type[Fault]] = {
@@ -24,15 +24,28 @@ FAULTS: dict[str, type[Fault]] = {
         faults.AddWorker,
         faults.Decommission,
         faults.AllWorkersGone,
-        faults.KillPolicy,
         faults.FreezeExecutor,
         faults.FreezeWorker,
-        faults.FreezePolicy,
+        faults.KillMaster,
         faults.SetBounds,
         faults.SetWrongBounds,
         faults.TakeSavepoint,
-        faults.FillJournal,
-        faults.StorageAway,
+        policy_faults.KillPolicy,
+        policy_faults.FreezePolicy,
+        policy_faults.HangPolicy,
+        policy_faults.TalkNonsense,
+        policy_faults.NeverAnswer,
+        policy_faults.AnswerLate,
+        policy_faults.AnswerOddly,
+        policy_faults.FillJournal,
+        storage_faults.StorageAway,
+        storage_faults.StorageFails,
+        storage_faults.StorageSlow,
+        application_faults.FreezeDriver,
+        application_faults.KillDriver,
+        application_faults.EndDriver,
+        application_faults.StopQuery,
+        application_faults.SlowListener,
         connections.IdleAtUi,
         connections.IdleAtGateway,
     )
@@ -57,11 +70,21 @@ class Step:
 
 
 class Plan:
-    """Chooses steps; what has been hit is told to it."""
+    """Chooses steps; what has been hit is told to it.
 
-    def __init__(self, seed: int, only: Iterable[str] = ()) -> None:
+    Without `restarts` there is nothing at which a query of plain Spark ends.
+    """
+
+    def __init__(self, seed: int, kinds: Iterable[str] = (), *, restarts: bool = True) -> None:
+        self.seed = seed
+        self.restarts = restarts
         self._chance = random.Random(seed)
-        self._names = [name for name in FAULTS if not only or name in set(only)]
+        self._names = [
+            name
+            for name, fault in FAULTS.items()
+            if (not kinds or name in set(kinds)) and (restarts or not fault.ends_queries)
+        ]
+        self._phases = [phase for phase in PHASES if restarts or phase not in ILL]
         self._lost: deque[float] = deque(maxlen=_POLICIES)
         self._tried: Counter[tuple[str, str]] = Counter()
         self.hit: Counter[tuple[str, str]] = Counter()
@@ -76,18 +99,25 @@ class Plan:
             others = [n for n in others if not (FAULTS[n].loses_policy and FAULTS[first].loses_policy)]
             if others:
                 names.append(self._chance.choice(others))
-        shortest = max(FAULTS[name].shortest for name in names)
-        longest = min((FAULTS[name].longest for name in names if FAULTS[name].longest > 0), default=0.0)
         step = Step(
             faults=tuple(names),
             query=self._chance.choice(STATEFUL),
             phase=phase,
-            seconds=round(self._chance.uniform(shortest, max(longest, shortest)), 2),
+            seconds=self._seconds([FAULTS[name] for name in names]),
             seed=self._chance.randrange(1 << 30),
         )
-        if any(FAULTS[name].loses_policy for name in names):
+        if any(FAULTS[name].ends_driver for name in names):
+            self._lost.clear()
+        elif any(FAULTS[name].loses_policy for name in names):
             self._lost.append(clock_s)
         return step
+
+    def _seconds(self, kinds: list[type[Fault]]) -> float:
+        """Return for how long they last: as often one second to two as eight to sixteen."""
+        shortest = max(kind.shortest for kind in kinds)
+        longest = max(min((kind.longest for kind in kinds if kind.longest > 0), default=0.0), shortest)
+        share = self._chance.random()
+        return round(shortest * (longest / shortest) ** share if shortest > 0 else longest * share, 2)
 
     def met(self, phase: str, struck: Iterable[str]) -> None:
         """Take in which phase the faults that have hit something have met."""
@@ -95,10 +125,11 @@ class Plan:
 
     def _allowed(self, clock_s: float) -> list[str]:
         spent = len(self._lost) == _POLICIES and clock_s - self._lost[0] < _POLICIES_S
-        return [name for name in self._names if not (spent and FAULTS[name].loses_policy)]
+        # A new driver counts anew.
+        return [n for n in self._names if FAULTS[n].ends_driver or not (spent and FAULTS[n].loses_policy)]
 
     def _rarest(self, names: list[str]) -> tuple[str, str]:
-        pairs = [(name, phase) for name in names for phase in PHASES]
+        pairs = [(name, phase) for name in names for phase in self._phases]
         # A pair that can hardly be met is not tried for ever.
         done = {pair: max(self.hit[pair], self._tried[pair] // _TRIES) for pair in pairs}
         fewest = min(done.values())

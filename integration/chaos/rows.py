@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import frozen
@@ -17,8 +18,10 @@ ROWS_PER_FILE = 60
 # Spark takes what is of second 0 for late.
 FIRST_SECOND = 1000
 KEYS = 50
-QUERIES = ("copies", "totals", "firsts", "pairs", "memories")
 STATEFUL = ("totals", "firsts", "pairs", "memories")
+#: Writes into Spark's own file sink, the others into foreachBatch.
+INTO_FILES = "copies"
+QUERIES = (INTO_FILES, *STATEFUL)
 
 
 class Feeder(Steady):
@@ -56,7 +59,7 @@ class Written:
 
 
 def written(output: Path, query: str) -> Iterator[Written]:
-    """Read what a query has written up to now, in the order in which it did."""
+    """Read what a query's foreachBatch has written up to now, in the order in which it did."""
     file = output / f"{query}.jsonl"
     if not file.exists():
         return
@@ -66,15 +69,38 @@ def written(output: Path, query: str) -> Iterator[Written]:
                 yield Written(**json.loads(line))
 
 
+def batches_in(sink: Path) -> dict[int, Path]:
+    """Return the files of a file sink's log by the number of their batch; one may stand for all before it."""
+    found: dict[int, Path] = {}
+    with suppress(FileNotFoundError):
+        for file in (sink / "_spark_metadata").iterdir():
+            number, _, rest = file.name.partition(".")
+            if number.isdigit() and (rest == "compact" or (not rest and int(number) not in found)):
+                found[int(number)] = file
+    return found
+
+
+def values_in(sink: Path) -> Counter[tuple[int, ...]]:
+    """Read the rows of the files that are in a file sink's log: other files count as not written."""
+    log = batches_in(sink)
+    first = max((number for number, file in log.items() if file.suffix), default=0)
+    logs = (file.read_text() for number, file in sorted(log.items()) if number >= first)
+    lines = (line for text in logs for line in text.splitlines())
+    names = [Path(json.loads(line)["path"]).name for line in lines if line.startswith("{")]
+    rows = (line for name in names for line in (sink / name).read_text().splitlines())
+    return Counter((json.loads(row)["value"],) for row in rows)
+
+
 class Tail:
     """Tells how many batches each query has written, without reading all of it again."""
 
-    def __init__(self, output: Path) -> None:
+    def __init__(self, output: Path, sink: Path) -> None:
         self._output = output
-        self._seen = dict.fromkeys(QUERIES, (0, 0))
+        self._sink = sink
+        self._seen = dict.fromkeys(STATEFUL, (0, 0))
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of lines by query."""
+        """Return the number of batches by query; those that were done again count again."""
         for name, (offset, lines) in self._seen.items():
             file = self._output / f"{name}.jsonl"
             if file.exists():
@@ -82,13 +108,16 @@ class Tail:
                     written.seek(offset)
                     more = written.read()
                 self._seen[name] = (offset + len(more), lines + more.count(b"\n"))
-        return {name: lines for name, (_, lines) in self._seen.items()}
+        counts = {name: lines for name, (_, lines) in self._seen.items()}
+        return {INTO_FILES: max(batches_in(self._sink), default=-1) + 1, **counts}
 
 
-def differences(output: Path, incoming: Path, query: str) -> tuple[int, list[str]]:
+def differences(output: Path, sink: Path, incoming: Path, query: str) -> tuple[int, list[str]]:
     """Compare what a query has written with a batch query over all files: rows, and what differs."""
     last = {batch.batch: batch.rows for batch in written(output, query)}
-    if query in ("totals", "memories"):
+    if query == INTO_FILES:
+        found = values_in(sink)
+    elif query in ("totals", "memories"):
         # A later batch has the newer totals of its keys.
         newest = {row[0]: row[1:] for _, rows in sorted(last.items()) for row in rows}
         found = Counter((key, *rest) for key, rest in newest.items())
@@ -109,7 +138,7 @@ def _expected(incoming: Path, query: str) -> Counter[tuple[int, ...]]:
         json.loads(line) for file in sorted(incoming.glob("*.json")) for line in file.read_text().splitlines()
     ]
     values = [row["value"] for row in rows]
-    if query == "copies":
+    if query == INTO_FILES:
         return Counter((value,) for value in values)
     if query == "firsts":
         return Counter({(value // 7,) for value in values})

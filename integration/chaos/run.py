@@ -13,8 +13,8 @@ import psutil
 from attrs import define, field
 
 from integration.chaos.faults import Fault, Missed
-from integration.chaos.invariants import MISSING, Size, final, recover, size_of, unknown_errors
-from integration.chaos.phases import BACKOFF, HELD, STARTING, bring_about
+from integration.chaos.invariants import MISSING, RECOVERED_S, Size, final, recover, size_of, unknown_errors
+from integration.chaos.phases import ILL, bring_about
 from integration.chaos.plan import FAULTS, Plan, Step
 from integration.chaos.report import Happened, Report
 from integration.chaos.rows import now
@@ -27,7 +27,6 @@ _WARM_STEPS = 10
 _START_S = 180.0
 # From the end of a driver to that of its policy process.
 _END_S = 10.0
-_ILL = (BACKOFF, HELD, STARTING)
 
 
 @define
@@ -48,8 +47,9 @@ class Chaos:
     def step(self, step: Step) -> Happened:
         """Do one step, and return what came of it."""
         policies = [policy.pid for policy in self.world.policies()]
+        began = time.monotonic()
         phase = bring_about(self.world, step.query, step.phase)
-        self.world.say(f"{step} meets {phase}")
+        self.world.say(f"{step} meets {phase} after {time.monotonic() - began:.1f} s")
         struck = now()
         faults = [FAULTS[name]() for name in step.faults]
         broken: list[str] = []
@@ -57,16 +57,19 @@ class Chaos:
         self.world.say(f"hit {hits}")
         time.sleep(step.seconds)  # as long as it lasts
         healed = now()
-        for fault in faults:
-            fault.heal(self.world)
         try:
+            for fault in faults:
+                fault.heal(self.world)
             self.world.calm()
             for fault in faults:
                 fault.outcome(self.world)
         except AssertionError as error:
             broken.append(str(error))
-        found = recover(self.world)
+        calmed = now()
+        again = any(fault.ends_driver for fault in faults)
+        found = recover(self.world, _START_S if again else RECOVERED_S)
         recovered = now()
+        self.world.say(f"calm after {(calmed - healed) / 1000:.1f} s")
         self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {broken + found.broken}")
         if any(fault.repeats for fault in faults):
             self.windows.append((struck, recovered))
@@ -121,7 +124,7 @@ class Chaos:
         try:
             for name in self.world.queries():
                 for failed in self.world.api.get(f"{self.world.path(name)}/exceptions")["exceptions"]:
-                    ill = name == step.query and step.phase in _ILL
+                    ill = name == step.query and step.phase in ILL
                     if failed["at"] >= since and not ill:
                         said.append(f"{name} has failed: {failed}")
         except Failure as failure:
@@ -141,14 +144,16 @@ class Chaos:
             "rescales": {"moved": found.moves, "in_place": found.in_place},
             "rows_compared": found.rows,
             "batch_jobs": found.jobs,
-            "unknown_errors": unknown_errors(self.world.process.log.read_text(errors="replace")),
+            "unknown_errors": unknown_errors(
+                "\n".join(log.read_text(errors="replace") for log in self.world.logs)
+            ),
         }
 
 
-def run(folder: Path, seed: int, steps: Iterator[Step], plan: Plan) -> dict[str, Any]:
+def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
     """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
-    report = Report(seed, folder)
-    with world(folder) as made:
+    report = Report(plan.seed, folder)
+    with world(folder, restarts=plan.restarts) as made:
         chaos = Chaos(made, report)
         if chaos.settle():
             for step in steps:

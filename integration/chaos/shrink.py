@@ -27,7 +27,7 @@ def shrink(steps: Sequence[Step], breaks: Callable[[Sequence[Step]], bool]) -> l
         size = max(1, size // 2)
 
 
-def kinds(failures: Sequence[dict[str, object]]) -> set[str]:
+def what_broke(failures: Sequence[dict[str, object]]) -> set[str]:
     """Name what is broken without what differs from run to run: the words up to the first number."""
     return {_words(str(failure["what"])) for failure in failures}
 

@@ -1,4 +1,7 @@
-"""A place for checkpoints that can be made unreachable, for driver and executors: see AwayStorage.java."""
+"""A place for checkpoints that can be made unreachable, slow or unreliable, for driver and executors.
+
+See AwayStorage.java.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from integration.jdk_tools import compile_java
 from spark_elastic.jar import jar_path
 
 _SOURCE = Path(__file__).parents[1] / "streaming" / "AwayStorage.java"
+#: What of it can fail by itself.
+OPERATIONS = ("open", "create", "write", "rename", "list", "status", "mkdirs", "delete")
 _SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
@@ -16,21 +21,22 @@ class Storage:
     """The storage of one application under `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        self._classes = folder / "classes"
+        self.classes = folder / "classes"
         self._folder = folder / "storage"
         self._away = folder / "away"
-        self._classes.mkdir(parents=True)
+        self._odd = folder / "away.odd"
+        self.classes.mkdir(parents=True)
         self._folder.mkdir()
-        compile_java(_SOURCE, self._classes)
+        compile_java(_SOURCE, self.classes)
 
-    def conf(self) -> dict[str, str]:
-        """Return what driver and executors need to know it."""
+    def conf(self, driver_options: str = "") -> dict[str, str]:
+        """Return what driver and executors need to know it; the driver's JVM gets these options, too."""
         options = f"{_SMALL_JVM} -Daway={self._away}"
         return {
             "spark.hadoop.fs.away.impl": "AwayStorage",
-            "spark.driver.extraClassPath": os.pathsep.join(map(str, (jar_path(), self._classes))),
-            "spark.driver.extraJavaOptions": options,
-            "spark.executor.extraClassPath": str(self._classes),
+            "spark.driver.extraClassPath": os.pathsep.join(map(str, (jar_path(), self.classes))),
+            "spark.driver.extraJavaOptions": f"{options} {driver_options}",
+            "spark.executor.extraClassPath": str(self.classes),
             "spark.executor.extraJavaOptions": options,
         }
 
@@ -46,6 +52,13 @@ class Storage:
         """Make it unreachable."""
         self._away.touch()
 
+    def be_odd(self, operation: str, *, percent: int = 0, ms: int = 0) -> None:
+        """Let an operation (or "all") fail in so many of 100 cases, and take so many ms longer."""
+        hidden = self._odd.with_suffix(".new")
+        hidden.write_text(f"{operation} {percent} {ms}\n")
+        hidden.replace(self._odd)
+
     def bring_back(self) -> None:
-        """Make it reachable; nothing happens if it is."""
+        """Make it reachable, fast and reliable; nothing happens if it is."""
         self._away.unlink(missing_ok=True)
+        self._odd.unlink(missing_ok=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -11,11 +13,14 @@ from urllib.parse import quote
 import psutil
 from attrs import define, field
 
-from integration.chaos.rows import QUERIES, Feeder, Tail
+from integration.chaos.odd_policy import OddPolicy
+from integration.chaos.rows import INTO_FILES, QUERIES, Feeder, Tail
 from integration.chaos.storage import Storage
 from integration.cluster.application import executors
+from integration.jdk_tools import compile_java
 from integration.streaming.driver import policies_of
 from integration.streaming.launch import WITH_PLUGIN, submitted
+from integration.streaming.stand_ins import program
 from integration.streaming.waiting import eventually
 from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import Busy, Failure, NoDriver
@@ -23,18 +28,24 @@ from spark_elastic.client.source import Json
 from spark_elastic.demo.cluster import CONSOLE_LOG4J, Cluster, Worker
 from spark_elastic.demo.processes import LoggedProcess
 
-APP = Path(__file__).parent / "apps" / "side_by_side.py"
+_HERE = Path(__file__).parent
+APP = _HERE / "apps" / "side_by_side.py"
 #: There are so many workers, at least and at most, while nothing is wrong.
 FEWEST, MOST = 2, 3
 _OPEN = 32_768
 _READ_S, _CALM_S = 3.0, 60.0
 _UI_S = 120.0
+# From the end of a driver to that of all that it started.
+_END_S = 20.0
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
 CONF = {
     **WITH_PLUGIN,
     "spark.executor.cores": "1",
     "spark.executor.memory": "640m",
     "spark.decommission.enabled": "true",
+    "spark.extraListeners": "SlowListener",
+    # That listener and the plugin's wait in this one.
+    "spark.scheduler.listenerbus.eventqueue.shared.capacity": "10",
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
     "spark.ui.showConsoleProgress": "false",
@@ -45,6 +56,9 @@ CONF = {
     f"{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
     # Bounds of one are not to take slots from the others.
     **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
+}
+#: Without them a query ends with the first batch that fails, as in plain Spark.
+RESTARTS = {
     "spark.elastic.restartStrategy.type": "fixed-delay",
     "spark.elastic.restartStrategy.fixedDelay.delay": "2s",
     "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",
@@ -71,13 +85,18 @@ class World:
     cluster: Cluster
     storage: Storage
     feeder: Feeder
-    process: LoggedProcess
-    api: Driver
+    odd_policy: OddPolicy
     tail: Tail
+    #: Starts the application, whose output goes to a new folder of this name.
+    start: Callable[[str], LoggedProcess]
+    process: LoggedProcess = field(init=False)
+    api: Driver = field(init=False)
+    logs: list[Path] = field(factory=list)
     workers: list[Worker] = field(factory=list)
     most: int = MOST
     _ids: dict[str, str] = field(factory=dict)
     _ills: int = 0
+    _ended: bool = False
 
     @property
     def output(self) -> Path:
@@ -104,7 +123,53 @@ class World:
 
     def policies(self) -> list[psutil.Process]:
         """Return the policy processes that live."""
-        return policies_of(self.process.pid)
+        with suppress(psutil.NoSuchProcess):
+            return policies_of(self.process.pid)
+        return []
+
+    def run_application(self) -> None:
+        """Start the application, the first time or again, and wait for its UI. Raises AssertionError."""
+        ui = self.output / "ui"
+        ui.unlink(missing_ok=True)
+        self.process = self.start(f"driver-{len(self.logs) + 1}")
+        self.logs.append(self.process.log)
+        eventually(lambda: ui.exists() or not self.process.running, "the application runs", _UI_S)
+        assert self.process.running, self.process.log_tail()
+        self.api = Driver(ui.read_text(), timeout_s=_READ_S)
+        self._ended = False
+
+    def end_driver(self, number: signal.Signals) -> str:
+        """End the driver's JVM with a signal; what it has started ends by itself. Raises AssertionError."""
+        policies, jvm = self.policies(), self.process.pid
+        started = psutil.Process(jvm).children(recursive=True) if self.process.running else []
+        self._ended = True
+        self.process.send(number)
+        # One that stands still takes no other signal than SIGKILL.
+        self.process.send(signal.SIGCONT)
+        assert self.process.wait(_END_S) is not None, f"the driver has not ended within {_END_S:g} s"
+        _, living = psutil.wait_procs(started, timeout=_END_S)
+        living = [process for process in living if process.status() != psutil.STATUS_ZOMBIE]
+        self.process.kill()
+        assert not living, f"the driver has left processes behind: {living}, policies were {policies}"
+        return f"process {jvm}"
+
+    def stop_and_start(self, name: str) -> None:
+        """Let the application stop a query and start it again."""
+        (self.output / f"again-{name}").touch()
+
+    def has_started(self, name: str) -> bool:
+        """Tell whether the application has done so."""
+        return not (self.output / f"again-{name}").exists()
+
+    @property
+    def sink(self) -> Path:
+        """Return the folder of the query that writes files."""
+        return self.storage.folder(INTO_FILES)
+
+    @property
+    def slow_listener(self) -> Path:
+        """Return the file that has how many milliseconds the application's listener takes for an event."""
+        return self.folder / "slow"
 
     def queries(self) -> Mapping[str, Json]:
         """Return the queries by name, as the API shows them. Raises Failure."""
@@ -160,7 +225,10 @@ class World:
         self.workers = [worker for worker in self.workers if worker.process.running]
 
     def calm(self) -> None:
-        """Undo what is not undone by itself: workers, sinks, storage, bounds. Raises AssertionError."""
+        """Undo what is not undone by itself: workers, sinks, storage, driver, bounds.
+
+        Raises AssertionError.
+        """
         self.storage.bring_back()
         self.make_well()
         self.forget_dead_workers()
@@ -168,6 +236,8 @@ class World:
             self.add_worker()
         while len(self.workers) > MOST:
             self.cluster.remove_worker(self.workers.pop(0))
+        if self._ended:
+            self.run_application()
         eventually(self._open_bounds, "bounds can be set again", timeout_s=_CALM_S, every_s=0.2)
 
     def _open_bounds(self) -> bool:
@@ -183,28 +253,43 @@ class World:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
-    """Run the application on a cluster of its own; all of it ends with the block."""
-    (folder / "output").mkdir(parents=True)
-    conf_folder = folder / "driver" / "conf"
-    conf_folder.mkdir(parents=True)
-    (conf_folder / "log4j2.properties").write_text(_LOG4J)
+def world(folder: Path, *, restarts: bool = True) -> Iterator[World]:
+    """Run the application on a cluster of its own; all of it ends with the block.
+
+    With `restarts` batches that fail are tried again.
+    """
+    output = folder / "output"
+    output.mkdir(parents=True)
     storage = Storage(folder / "away")
+    compile_java(_HERE / "SlowListener.java", storage.classes)
+    odd_policy = OddPolicy(folder / "odd")
+    command = [sys.executable, str(_HERE / "odd_policy.py"), str(odd_policy.file)]
     with ExitStack() as closing:
         cluster = closing.enter_context(Cluster(folder / "cluster"))
         workers = [cluster.start_worker(1) for _ in range(FEWEST)]
         feeder = Feeder(folder / "incoming")
         closing.callback(feeder.stop)
-        conf = {**CONF, **storage.conf(), "spark.elastic.journal.dir": str(folder / "journal")}
-        places = [str(folder / "incoming"), storage.place("checkpoints"), str(folder / "output")]
-        started = submitted(str(APP), places, folder / "driver", conf, cluster.master_url)
-        process = closing.enter_context(started)
+        conf = {
+            **CONF,
+            **(RESTARTS if restarts else {}),
+            **storage.conf(f"-Dslow={folder / 'slow'}"),
+            "spark.elastic.journal.dir": str(folder / "journal"),
+            "spark.elastic.python": program(folder / "odd" / "python", command, pass_arguments=True),
+        }
+        places = [str(folder / "incoming"), storage.place("checkpoints"), str(output)]
+        places.append(storage.place(INTO_FILES))
+
+        def start(name: str) -> LoggedProcess:
+            conf_folder = folder / name / "conf"
+            conf_folder.mkdir(parents=True)
+            (conf_folder / "log4j2.properties").write_text(_LOG4J)
+            started = submitted(str(APP), places, folder / name, conf, cluster.master_url)
+            return closing.enter_context(started)
+
+        tail = Tail(output, storage.folder(INTO_FILES))
+        made = World(folder, cluster, storage, feeder, odd_policy, tail, start, workers=workers)
         feeder.start()
-        ui = folder / "output" / "ui"
-        eventually(lambda: ui.exists() or not process.running, "the application runs", _UI_S)
-        assert process.running, process.log_tail()
-        api = Driver(ui.read_text(), timeout_s=_READ_S)
-        made = World(folder, cluster, storage, feeder, process, api, Tail(folder / "output"), workers)
+        made.run_application()
         yield made
 
 

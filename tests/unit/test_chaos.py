@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from integration.chaos.phases import PHASES
+from integration.chaos.phases import ILL, PHASES
 from integration.chaos.plan import FAULTS, Plan, Step
 from integration.chaos.report import Happened, Report, broken
+from integration.chaos.rows import Feeder, Tail, differences
 
 STEP = Step(faults=("executor_killed", "savepoint"), query="totals", phase="moving", seconds=1.0, seed=7)
 
@@ -24,6 +26,85 @@ def test_all_faults_meet_all_phases_in_turn() -> None:
         plan.met(step.phase, step.faults)
         met |= {(name, step.phase) for name in step.faults}
     assert met == {(name, phase) for name in FAULTS for phase in PHASES}
+
+
+def test_a_fault_lasts_as_long_as_it_may() -> None:
+    plan = Plan(3)
+    lasted: dict[str, list[float]] = {name: [] for name in FAULTS}
+    for number in range(2000):
+        step = plan.next(number * 10_000.0)
+        plan.met(step.phase, step.faults)
+        for name in step.faults:
+            lasted[name].append(step.seconds)
+    # Where two meet, the one that must last longer decides.
+    longest_least = max(fault.shortest for fault in FAULTS.values())
+    for name, seconds in lasted.items():
+        fault = FAULTS[name]
+        assert min(seconds) >= fault.shortest
+        if fault.longest:
+            assert fault.longest / 2 < max(seconds) <= max(fault.longest, longest_least)
+
+
+def test_four_policy_processes_of_a_driver_are_lost_at_most() -> None:
+    plan = Plan(1)
+    lost: list[float] = []
+    for number in range(400):
+        step = plan.next(number * 20.0)
+        losing = [FAULTS[name] for name in step.faults if FAULTS[name].loses_policy]
+        assert len(losing) <= 1
+        if any(fault.ends_driver for fault in losing):
+            lost = []
+        elif losing:
+            lost = [*(at for at in lost if at > number * 20.0 - 600.0), number * 20.0]
+        assert len(lost) <= 4
+
+
+def test_only_the_kinds_that_are_named_are_chosen() -> None:
+    kinds = {"driver_killed", "query_stopped"}
+    plan = Plan(1, kinds)
+    assert {name for number in range(50) for name in plan.next(float(number)).faults} == kinds
+
+
+def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> None:
+    plan = Plan(1, restarts=False)
+    steps = []
+    for number in range(1000):
+        steps.append(plan.next(number * 10_000.0))
+        plan.met(steps[-1].phase, steps[-1].faults)
+    kinds = {name for step in steps for name in step.faults}
+    assert kinds == {name for name in FAULTS if not name.startswith("storage_") or name == "storage_slow"}
+    assert {step.phase for step in steps} == set(PHASES) - set(ILL)
+
+
+def test_the_rows_of_a_file_sink_are_those_of_its_log(tmp_path: Path) -> None:
+    feeder = Feeder(tmp_path / "incoming")
+    feeder.deliver()
+    values = list(range(60))
+    sink = tmp_path / "sink"
+    log = sink / "_spark_metadata"
+    log.mkdir(parents=True)
+    for number, part in enumerate((values[:20], values[20:40], values[40:], [7])):
+        (sink / f"part-{number}.json").write_text("".join(f'{{"value":{value}}}\n' for value in part))
+
+    def write(name: str, *parts: int) -> None:
+        paths = (json.dumps({"path": f"away:///x/part-{part}.json"}) for part in parts)
+        (log / name).write_text("\n".join(["v1", *paths]))
+
+    write("0", 0)
+    write("1", 1)
+    write("1.compact", 0, 1)
+    tail = Tail(tmp_path, sink)
+    assert tail.counts()["copies"] == 2
+    assert differences(tmp_path, sink, tmp_path / "incoming", "copies")[1] != []
+    write("2", 2)
+    (log / ".3.tmp").touch()
+    assert tail.counts()["copies"] == 3
+    # What no batch has committed was not written.
+    assert differences(tmp_path, sink, tmp_path / "incoming", "copies") == (60, [])
+    write("3", 3)
+    assert differences(tmp_path, sink, tmp_path / "incoming", "copies")[1] == [
+        "copies: 1 rows too many or wrong, such as [(7,)]"
+    ]
 
 
 def test_a_phase_that_is_never_met_is_not_tried_for_ever() -> None:

@@ -1,16 +1,19 @@
 """Queries of several kinds over the same JSON files, side by side, and a batch job now and then.
 
-Every batch of every query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch
-that is done again is a line again. While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
-there.
+Every batch of a query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch that is
+done again is a line again. The query `copies` writes into Spark's own file sink instead, in the folder SINK.
+While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
+there. If there is a file OUTPUT/again-QUERY, the query is stopped and started again; then the file is gone.
+What goes wrong at that is a line of OUTPUT/again.jsonl, and it is done once more.
 The address of its UI is in OUTPUT/ui. It ends when there is a file OUTPUT/_done and the queries have read all
 that came before it.
 
-usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT
+usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT SINK
 """
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,14 +22,15 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-PAUSE_S = 3.0
+PAUSE_S, LOOK_S = 3.0, 0.05
 JOB_ROWS, JOB_KEYS = 26_000, 13
 
 
 def copies(rows: DataFrame) -> DataFrame:
-    """Keep no state, but shuffle."""
+    """Keep no state, but shuffle; what is written is written once."""
     return rows.repartition("key").select("value")
 
 
@@ -119,25 +123,67 @@ def job(spark: SparkSession, output: Path) -> None:
         note(output / "jobs.jsonl", error=str(error))
 
 
-def main(incoming: str, checkpoints: str, place: str) -> None:
+class Running:
+    """The queries that run, by name."""
+
+    def __init__(self, spark: SparkSession, incoming: str, checkpoints: str, output: Path, sink: str) -> None:
+        self._spark, self._incoming, self._checkpoints = spark, incoming, checkpoints
+        self._output, self._sink = output, sink
+        self._queries: dict[str, StreamingQuery] = {}
+        self._lock = threading.Lock()
+        for name in QUERIES:
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        build, mode = QUERIES[name]
+        files = self._spark.readStream.schema("key int, value long, second long")
+        rows = build(files.option("maxFilesPerTrigger", 20).json(self._incoming))
+        query = rows.writeStream.queryName(name).outputMode(mode).trigger(processingTime="1 second")
+        query = query.option("checkpointLocation", f"{self._checkpoints}/{name}")
+        if name == "copies":
+            query = query.format("json").option("path", self._sink)
+        else:
+            query = query.foreachBatch(writer(self._output, name))
+        self._queries[name] = query.start()
+
+    def obey(self) -> None:
+        """Stop and start queries as it is wanted, for ever."""
+        while True:
+            for wanted in self._output.glob("again-*"):
+                try:
+                    with self._lock:
+                        self._again(wanted)
+                except Exception as error:
+                    note(self._output / "again.jsonl", error=str(error))
+            time.sleep(LOOK_S)
+
+    def _again(self, wanted: Path) -> None:
+        name = wanted.name.removeprefix("again-")
+        self._queries[name].stop()
+        self.start(name)
+        wanted.unlink()
+
+    def end(self) -> None:
+        """Let all of them read what is there, and stop them."""
+        with self._lock:
+            for query in self._queries.values():
+                query.processAllAvailable()
+                query.stop()
+
+
+def main(incoming: str, checkpoints: str, place: str, sink: str) -> None:
     """Run the queries until the input is said to be complete."""
     output = Path(place)
     spark = SparkSession.builder.appName("side-by-side").getOrCreate()
-    running = []
-    for name, (build, mode) in QUERIES.items():
-        files = spark.readStream.schema("key int, value long, second long").option("maxFilesPerTrigger", 20)
-        query = build(files.json(incoming)).writeStream.queryName(name).outputMode(mode)
-        query = query.option("checkpointLocation", f"{checkpoints}/{name}").trigger(processingTime="1 second")
-        running.append(query.foreachBatch(writer(output, name)).start())
+    running = Running(spark, incoming, checkpoints, output, sink)
+    threading.Thread(target=running.obey, daemon=True).start()
     hidden = output / ".ui"
     hidden.write_text(str(spark.sparkContext.uiWebUrl))
     hidden.rename(output / "ui")
     while not (output / "_done").exists():
         job(spark, output)
         time.sleep(PAUSE_S)
-    for started in running:
-        started.processAllAvailable()
-        started.stop()
+    running.end()
     spark.stop()
 
 

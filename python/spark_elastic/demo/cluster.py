@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 5.0
+# A master that was started again waits so long for workers and applications that have gone meanwhile.
+_RECOVERY_S = 10
 # Spark's default, PWR, exists on Linux only; URG is free in a JVM everywhere.
 _DECOMMISSION_SIGNAL = "PWR" if hasattr(signal, "SIGPWR") else "URG"
 # Short-lived JVMs on few cores: a small collector and the quick compiler start fastest.
@@ -80,6 +82,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._conf = folder / "conf"
+        self._masters: list[LoggedProcess] = []
         self._processes: list[LoggedProcess] = []
         self._workers = 0
         self.master_url = ""
@@ -126,6 +129,14 @@ class Cluster:
             str(self._folder / name),
         ]
         return Worker(name, self._spark_class(name, [*command, self.master_url]))
+
+    def kill_master(self) -> None:
+        """Kill the master with SIGKILL; workers and executors go on without it."""
+        self._masters[-1].kill()
+
+    def start_master_again(self) -> None:
+        """Start a master where the killed one was; it finds its workers and applications again."""
+        self._start_master(self.master_url.rpartition(":")[2])
 
     def kill_worker(self, worker: Worker) -> None:
         """Kill a worker and its executors with SIGKILL, as when a machine dies."""
@@ -182,19 +193,14 @@ class Cluster:
         env = isolated_environment(folder / "conf", folder / "local")
         return LoggedProcess(name, command, env=env, log=folder / f"{name}.log", cwd=folder)
 
-    def _start_master(self) -> None:
-        self._conf.mkdir(parents=True)
+    def _start_master(self, port: str = "0") -> None:
+        self._conf.mkdir(parents=True, exist_ok=True)
         (self._conf / "log4j2.properties").write_text(_LOG4J)
-        command = [
-            "org.apache.spark.deploy.master.Master",
-            "--host",
-            _HOST,
-            "--port",
-            "0",
-            "--webui-port",
-            "0",
-        ]
-        master = self._spark_class("master", command)
+        command = ["org.apache.spark.deploy.master.Master", "--host", _HOST, "--port", port]
+        command += ["--webui-port", "0"]
+        name = f"master-{len(self._masters) + 1}" if self._masters else "master"
+        master = self._spark_class(name, command)
+        self._masters.append(master)
         self.master_url = master.wait_for_line(r"Starting Spark master at (spark://\S+)", _START_TIMEOUT_S)[1]
         self.master_ui = master.wait_for_line(
             r"MasterWebUI to \S+, and started at (http://\S+)", _START_TIMEOUT_S
@@ -203,6 +209,8 @@ class Cluster:
     def _spark_class(self, name: str, arguments: Sequence[str]) -> LoggedProcess:
         options = f"{_SMALL_JVM} -Dspark.decommission.enabled=true -Dspark.master.rest.enabled=false"
         options += f" -Dspark.worker.decommission.signal={_DECOMMISSION_SIGNAL}"
+        options += f" -Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryTimeout={_RECOVERY_S}s"
+        options += f" -Dspark.deploy.recoveryDirectory={self._folder / 'recovery'}"
         env = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": options}
         return self._start(name, [str(spark_home() / "bin" / "spark-class"), *arguments], env)
 

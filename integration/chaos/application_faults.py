@@ -1,0 +1,86 @@
+"""Faults of the application itself: its driver stands still or ends, its queries are stopped, it is slow."""
+
+from __future__ import annotations
+
+import random
+import signal
+
+import psutil
+
+from integration.chaos.faults import Fault, Freezes, Missed
+from integration.chaos.world import World
+from integration.streaming.waiting import eventually
+
+_STOPPED_S = 60.0
+_MS = (20, 300)
+
+
+class FreezeDriver(Freezes):
+    """The driver's JVM stands still: a long collection, a machine that is moved. Nothing is lost by it."""
+
+    name = "driver_frozen"
+    shortest, longest = 1.0, 30.0
+
+    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+        return psutil.Process(world.process.pid) if world.process.running else None
+
+
+class _EndsDriver(Fault):
+    repeats = True
+    fails = True
+    loses_policy = True
+    ends_driver = True
+
+
+class KillDriver(_EndsDriver):
+    """The driver is killed, and its user starts the application again: each query from its checkpoint."""
+
+    name = "driver_killed"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        return world.end_driver(signal.SIGKILL)
+
+
+class EndDriver(_EndsDriver):
+    """The same with SIGTERM, at which Spark ends its context."""
+
+    name = "driver_ended"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        return world.end_driver(signal.SIGTERM)
+
+
+class StopQuery(Fault):
+    """The application stops a query and starts it again, from the same checkpoint."""
+
+    name = "query_stopped"
+    repeats = True
+    _query = ""
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._query = query
+        world.stop_and_start(query)
+        return query
+
+    def outcome(self, world: World) -> None:
+        # The application that was started again meanwhile has started its queries anyway.
+        eventually(
+            lambda: world.has_started(self._query), f"{self._query} is stopped and started", _STOPPED_S
+        )
+
+
+class SlowListener(Fault):
+    """A listener of the application is so slow that Spark drops events, for every listener."""
+
+    name = "listener_slow"
+    shortest, longest = 1.0, 10.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        if not world.process.running:
+            raise Missed("no driver was there")
+        ms = chance.randint(*_MS)
+        world.slow_listener.write_text(str(ms))
+        return f"{ms} ms an event"
+
+    def heal(self, world: World) -> None:
+        world.slow_listener.unlink(missing_ok=True)

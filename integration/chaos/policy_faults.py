@@ -1,0 +1,145 @@
+"""Faults of the policy process: it is gone, stands still, or says what makes no sense."""
+
+from __future__ import annotations
+
+import random
+import resource
+from contextlib import suppress
+
+import psutil
+
+from integration.chaos.faults import Fault, Freezes, Missed
+from integration.chaos.odd_policy import GARBAGE, LATE, NEVER, NONSENSE, ODD_ANSWERS
+from integration.chaos.world import World
+from integration.streaming.waiting import eventually
+
+# A process that is silent for ten seconds is replaced; a new one needs some to be there.
+_REPLACED_S = 30.0
+
+
+class KillPolicy(Fault):
+    name = "policy_killed"
+    loses_policy = True
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        for policy in world.policies():
+            with suppress(psutil.NoSuchProcess):
+                policy.kill()
+            return f"process {policy.pid}"
+        raise Missed("no policy process was there")
+
+
+class FreezePolicy(Freezes):
+    """Shorter than the silence of 10 s after which the process is replaced."""
+
+    name = "policy_frozen"
+    shortest, longest = 1.0, 7.0
+
+    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+        return next(iter(world.policies()), None)
+
+
+class HangPolicy(FreezePolicy):
+    """Longer than that silence: there is another one meanwhile."""
+
+    name = "policy_hangs"
+    loses_policy = True
+    shortest, longest = 12.0, 30.0
+
+
+class _Odd(Fault):
+    """The policy process behaves oddly, see odd_policy.py."""
+
+    def order(self, world: World, kind: str, detail: str = "") -> str:
+        """Let the process that is there behave oddly. Raises Missed."""
+        if not world.policies():
+            raise Missed("no policy process was there")
+        world.odd_policy.order(kind, detail)
+        return f"{kind} {detail}".strip()
+
+    def heal(self, world: World) -> None:
+        world.odd_policy.calm()
+
+
+class _Replaced(_Odd):
+    """What the process does is a reason to replace it, and the next one is well."""
+
+    loses_policy = True
+    _policy: psutil.Process | None = None
+
+    def order(self, world: World, kind: str, detail: str = "") -> str:
+        self._policy = next(iter(world.policies()), None)
+        return super().order(world, kind, detail)
+
+    def heal(self, world: World) -> None:
+        """Leave it as it is: only a process that makes an exchange can be found to be odd."""
+
+    def outcome(self, world: World) -> None:
+        eventually(self._is_gone, "the odd policy process is replaced", _REPLACED_S)
+        world.odd_policy.calm()
+
+    def _is_gone(self) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return self._policy is None or self._policy.status() == psutil.STATUS_ZOMBIE
+        return True
+
+
+class TalkNonsense(_Replaced):
+    """It sends something that is no exchange."""
+
+    name = "policy_garbage"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        return self.order(world, GARBAGE, chance.choice(sorted(NONSENSE)))
+
+
+class NeverAnswer(_Replaced):
+    """Its loop makes no exchange any more; its other threads go on."""
+
+    name = "policy_never"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        return self.order(world, NEVER)
+
+
+class AnswerLate(_Odd):
+    """Its loop comes late to each exchange, which is no reason to replace it."""
+
+    name = "policy_late"
+    shortest, longest = 1.0, 10.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        return self.order(world, LATE, f"{chance.uniform(0.1, 2.0):.2f}")
+
+
+class AnswerOddly(_Odd):
+    """Its answers to HTTP requests and to questions about batch stages make no sense."""
+
+    name = "policy_odd_answers"
+    shortest, longest = 1.0, 6.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        return self.order(world, ODD_ANSWERS)
+
+
+class FillJournal(Fault):
+    """The journal cannot be written any more. It stays so until another process begins a new one."""
+
+    name = "journal_full"
+    loses_policy = True
+    shortest, longest = 1.0, 3.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._policy = next(iter(world.policies()), None)
+        if self._policy is None:
+            raise Missed("no policy process was there")
+        with suppress(psutil.NoSuchProcess):
+            # Root may write into any folder, but nobody beyond the largest size of a file.
+            self._policy.rlimit(psutil.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        return f"process {self._policy.pid}"
+
+    def heal(self, world: World) -> None:
+        if self._policy is not None:
+            with suppress(psutil.NoSuchProcess):
+                self._policy.rlimit(psutil.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                self._policy.kill()

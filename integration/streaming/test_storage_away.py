@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from integration.jdk_tools import compile_java
+from integration.jdk_tools import JSTACK, compile_java, tool_output
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.files import Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
@@ -47,6 +48,16 @@ class Storage:
 
     def has_failed(self) -> bool:
         return self._tried.exists()
+
+    @contextmanager
+    def slow(self, ms: int) -> Iterator[None]:
+        """Let everything take so many ms longer."""
+        odd = self._away.with_suffix(".odd")
+        odd.write_text(f"all 0 {ms}")
+        try:
+            yield
+        finally:
+            odd.unlink()
 
     @contextmanager
     def away(self, what: str = "somebody has met the storage") -> Iterator[None]:
@@ -132,6 +143,32 @@ def test_a_checkpoint_is_tried_for_ten_minutes_or_until_the_trigger_after_the_ne
 def test_a_trigger_that_never_comes_is_waited_for(jvm: Driver) -> None:
     longest = (1 << 63) - 1
     assert jvm.jvm.org.apache.spark.sql.elastic.Boundary.patienceMs(longest - 1, longest) == longest
+
+
+def test_a_query_that_is_stopped_while_its_checkpoint_is_read_leaves_us_hearing_of_the_others(
+    jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
+) -> None:
+    """Spark removes a listener that a thread with an interrupt comes back from."""
+    policy, sink, since = ScriptedPolicy(tmp_path / "policy"), Totals(), len(jvm.said())
+
+    def is_with_us() -> bool:
+        return "QueryListener.onQueryStarted" in tool_output(JSTACK, str(jvm.pid))
+
+    with jvm.session({**PLUGIN, **STORAGE, "spark.elastic.python": policy.python}) as spark:
+        world = World(jvm, spark, policy)
+        inbox.put()
+        query = start(world, inbox, sink, storage.place("checkpoint"))
+        eventually(lambda: policy.seen("QueryProgress", query.id), "its first batch")
+        query.stop()
+        with storage.slow(ms=1000), ThreadPoolExecutor(1) as beside:
+            starting = beside.submit(start, world, inbox, sink, storage.place("checkpoint"))
+            eventually(is_with_us, "the query is about to start")
+            (active,) = spark.streams.active
+            active.stop()
+            assert not starting.result().isActive
+        listeners = spark._jsparkSession.streams().listListeners()
+        assert "QueryListener" in [listener.getClass().getSimpleName() for listener in listeners]
+    assert not [line for line in jvm.said()[since:] if "Removing that listener" in line]
 
 
 def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(

@@ -8,6 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.util.ListenerBus
 
 import Moved.StreamExecution
 
@@ -40,7 +41,7 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
   def begin(execution: StreamExecution): Unit =
     if (!Option(queries.get(execution.id)).exists(_.execution eq execution)) begin(new QueryRun(execution, this))
 
-  private def begin(query: QueryRun): Unit =
+  private def begin(query: QueryRun): Unit = {
     try query.begin()
     catch {
       case _: InterruptedException | Harmless(_) if query.isStopped => interruptAgain(query.execution)
@@ -48,17 +49,21 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
         logError(s"spark-elastic: query ${query.execution.id} starts as in plain Spark", e)
         if (queries.get(query.execution.id) eq query) query.started(None, 0L)
     }
+    // One that came while nobody waited here.
+    if (Thread.interrupted()) interruptAgain(query.execution)
+  }
 
   /**
-   * Ends a query that was stopped while it was with us. Its interrupt is used up, and Spark's listener bus would take
-   * another one from the thread, which would then wait for its sources once more.
+   * Ends a query that was stopped while it was with us. Its interrupt is used up. Spark's listener bus would take another
+   * one from the thread, and remove the listener that it has called: ours, which hears of the other queries as well.
    */
   private def interruptAgain(execution: StreamExecution): Unit = {
     val stopped = execution.queryExecutionThread
     Daemon.start("elastic-interrupt") {
       while (stopped.isAlive) {
-        stopped.interrupt()
-        stopped.join(50)
+        val inBus = stopped.getStackTrace.exists(_.getClassName == classOf[ListenerBus[_, _]].getName)
+        if (!inBus) stopped.interrupt()
+        stopped.join(if (inBus) 1 else 50)
       }
     }
   }

@@ -53,9 +53,10 @@ class Storage:
         self._away.touch()
 
     def be_odd(self, operation: str, *, percent: int = 0, ms: int = 0) -> None:
-        """Let an operation (or "all") fail in so many of 100 cases, and take so many ms longer."""
+        """Let an operation (or "all") fail in so many of 100 cases, and take so many ms longer as well."""
+        before = self._odd.read_text() if self._odd.exists() else ""
         hidden = self._odd.with_suffix(".new")
-        hidden.write_text(f"{operation} {percent} {ms}\n")
+        hidden.write_text(f"{before}{operation} {percent} {ms}\n")
         hidden.replace(self._odd)
 
     def bring_back(self) -> None:

@@ -107,7 +107,9 @@ class Settings:
         What was left at a default that depends on the mode is left out.
         """
         there = (
-            (key, value) for key, value in self.values.items() if value is not None and self._is_chosen(key)
+            (key, value)
+            for key, value in self.values.items()
+            if (value is not None or key.default is not None) and self._is_chosen(key)
         )
         ours = {key.full_name: key.format(value) for key, value in there}
         of_queries = query_bounds.QuerySettings(self.bounds, self.source_bounds, self.sharing, self.queries)

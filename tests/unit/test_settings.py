@@ -271,6 +271,13 @@ def test_settings_written_as_conf_are_read_back() -> None:
     assert load(Settings().as_conf()) == Settings()
 
 
+@pytest.mark.parametrize("name", ["autoscale.batchGain", "journal.dir"])
+def test_none_is_written_where_the_default_is_a_value(name: str) -> None:
+    settings = load({f"{PREFIX}{name}": "none"})
+    assert settings != Settings()
+    assert load(settings.as_conf()) == settings
+
+
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
     # Below the heading: the keys, options of custom policies, and the six rows of what queries can be given.

@@ -180,7 +180,7 @@ def or_none(kind: Kind[Value]) -> Kind[Value | None]:
     return Kind(
         name=kind.name,
         parse=lambda text: None if text.lower() == NONE else kind.parse(text),
-        format=kind.format,
+        format=lambda value: NONE if value is None else kind.format(value),
         allowed=f"{kind.allowed}, or {NONE}",
         example=kind.example,
         choices=kind.choices,

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
+
+# A time limit for each example would fail where the machine is busy.
+settings.register_profile("any_machine", deadline=None)
+settings.load_profile("any_machine")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -23,7 +23,7 @@ from integration.streaming.launch import WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import program
 from integration.streaming.waiting import eventually
 from spark_elastic.client.driver import Driver
-from spark_elastic.client.failures import Busy, Failure, NoDriver
+from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
 from spark_elastic.client.source import Json
 from spark_elastic.demo.cluster import CONSOLE_LOG4J, Cluster, Worker
 from spark_elastic.demo.processes import LoggedProcess
@@ -247,7 +247,8 @@ class World:
                 if (bounds["lowerBound"], bounds["upperBound"]) != (1, _OPEN):
                     self.set_bounds(name, 1, _OPEN)
             return True
-        except (Busy, NoDriver):
+        except (Busy, NoDriver, Refused):
+            # Refused is one that was stopped, until it is started again.
             assert self.process.running, self.process.log_tail()
             return False
 

@@ -286,7 +286,6 @@ class Lives(Checked):
 Lives.TestCase.settings = settings(
     max_examples=40,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     # Explaining a failure takes longer than a test may: what is found is printed as soon as it is small.
     phases=[phase for phase in Phase if phase is not Phase.explain],

@@ -55,7 +55,6 @@ class OwnSettingsLives(Lives):
 OwnSettingsLives.TestCase.settings = settings(
     max_examples=30,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestOwnSettingsLives = OwnSettingsLives.TestCase

@@ -223,7 +223,7 @@ WANTED = st.tuples(st.just(-1) | st.integers(1, 9), st.just(-1) | st.integers(9,
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(defaults=st.none() | WANTED, bounds=st.dictionaries(NAMES, WANTED, max_size=4))
 def test_what_is_written_is_what_is_read(
     defaults: WantedBounds | None, bounds: dict[str, WantedBounds]
@@ -247,7 +247,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=20) | st.binary(max_size=20))
 def test_whatever_is_in_a_file_it_is_read_or_refused(text: str | bytes) -> None:
     with suppress(PolicyFileError):

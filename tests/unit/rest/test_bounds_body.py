@@ -101,7 +101,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(value=JSON)
 def test_whatever_comes_is_read_or_refused(value: object) -> None:
     result = read_body(value)

@@ -77,7 +77,6 @@ def test_whatever_a_client_sends_the_answer_is_as_described(
 
     @settings(
         max_examples=15,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

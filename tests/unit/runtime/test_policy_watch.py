@@ -216,7 +216,7 @@ def test_a_file_that_does_not_come_to_rest_is_left_for_the_next_look(tmp_path: P
     assert isinstance(desk.look(), PolicyFileChanged)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(contents=st.lists(st.sampled_from([NARROW, WIDE, BAD, WORSE, None]), max_size=8))
 def test_what_is_said_last_is_what_is_there(contents: list[str | None]) -> None:
     with TemporaryDirectory() as folder:

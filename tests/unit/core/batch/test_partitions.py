@@ -14,7 +14,7 @@ from spark_elastic.core.batch.partitions import Partitions
 SIZES = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sizes=SIZES, limit=st.integers(0, 90))
 def test_leaping_cuts_where_going_one_by_one_does(sizes: list[int], limit: int) -> None:
     starts: list[int] = []
@@ -30,7 +30,7 @@ def test_leaping_cuts_where_going_one_by_one_does(sizes: list[int], limit: int) 
     assert partitions.sizes_of(starts) == read
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sizes=SIZES, limit=st.integers(0, 90), enough=st.integers(0, 40))
 def test_counting_may_stop_when_it_is_too_many(sizes: list[int], limit: int, enough: int) -> None:
     partitions = Partitions(sizes)
@@ -43,7 +43,7 @@ def test_ranges_without_bytes_join_a_neighbour() -> None:
     assert Partitions([0, 0]).without_empty([0, 1]) == [0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(low=st.integers(-20, 20), high=st.integers(-20, 20), edge=st.integers(-25, 25))
 def test_halving_finds_what_trying_finds(low: int, high: int, edge: int) -> None:
     tried = [number for number in range(low, high + 1) if number >= edge]
@@ -52,7 +52,7 @@ def test_halving_finds_what_trying_finds(low: int, high: int, edge: int) -> None
     assert greatest(lambda number: number <= edge, low, high) == max(tried, default=None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(count=st.integers(1, 60), data=st.data())
 def test_an_even_split_leaves_nothing_out_and_differs_by_one_at_most(count: int, data: st.DataObject) -> None:
     tasks = data.draw(st.integers(1, count))

@@ -59,7 +59,7 @@ def ask(question: Ranges, chosen: BatchSettings) -> RangesAnswer:
     return answer
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(question=QUESTIONS, chosen=SETTINGS)
 def test_everything_is_read_once_in_order_and_within_bounds(question: Ranges, chosen: BatchSettings) -> None:
     specs = specs_of(ask(question, chosen))
@@ -73,7 +73,7 @@ def test_everything_is_read_once_in_order_and_within_bounds(question: Ranges, ch
     assert min(least, count) <= len(specs) <= upper
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(question=QUESTIONS, others=st.lists(QUESTIONS, max_size=3), chosen=SETTINGS)
 def test_an_answer_depends_on_nothing_but_its_question(
     question: Ranges, others: list[Ranges], chosen: BatchSettings
@@ -88,7 +88,7 @@ def test_an_answer_depends_on_nothing_but_its_question(
 plain = st.lists(SIZES, min_size=2, max_size=14)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sizes=plain, slots=st.integers(0, 9))
 def test_the_largest_task_is_as_small_as_so_many_tasks_allow(sizes: list[int], slots: int) -> None:
     # So if any ranges keep the largest within 1.1 times the mean, these do.
@@ -107,7 +107,7 @@ def least_possible(sizes: tuple[int, ...], tasks: int) -> int:
     return min(max(head, least_possible(sizes[cut:], tasks - 1)) for cut, head in enumerate(heads, 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sizes=plain, slots=st.integers(0, 9))
 def test_no_slots_make_a_task_read_more_than_its_volume(sizes: list[int], slots: int) -> None:
     exchange = written(sizes)
@@ -117,7 +117,7 @@ def test_no_slots_make_a_task_read_more_than_its_volume(sizes: list[int], slots:
         assert read_by(spec, [exchange]) <= VOLUME or len(bytes_of_partitions) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sizes=plain, slots=st.integers(1, 9))
 def test_no_task_is_empty_unless_all_are(sizes: list[int], slots: int) -> None:
     exchange = written(sizes)
@@ -127,7 +127,7 @@ def test_no_task_is_empty_unless_all_are(sizes: list[int], slots: int) -> None:
         assert all(read) or read == [0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(sizes=st.lists(st.integers(0, MIB // 20), min_size=2, max_size=20), slots=st.integers(0, 64))
 def test_slots_that_come_or_go_change_nothing_for_what_one_task_reads(sizes: list[int], slots: int) -> None:
     answer = ask(Ranges(group="g", exchanges=(written(sizes),), slots=slots), BatchSettings())

@@ -109,7 +109,7 @@ SOME = st.builds(WantedBounds, lower=st.integers(-3, 20), upper=st.integers(-3, 
 NAMES = st.sampled_from(["source-0", "shuffle", "a.b", "c'd"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(known=st.dictionaries(NAMES, st.integers(1, 12)), asked=st.dictionaries(NAMES, SOME))
 def test_what_is_accepted_can_be_run_and_written_down(
     known: dict[str, int], asked: dict[str, WantedBounds]

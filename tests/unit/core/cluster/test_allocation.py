@@ -30,7 +30,7 @@ def divided(slots: int, *bounds: tuple[int, int, float]) -> list[int] | None:
     return None if given is None else list(given.values())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(groups=groups(), slots=st.integers(0, 300))
 def test_shares_keep_within_bounds_and_leave_no_slot_that_is_wanted(
     groups: dict[str, SlotGroup], slots: int
@@ -44,7 +44,7 @@ def test_shares_keep_within_bounds_and_leave_no_slot_that_is_wanted(
     assert sum(shares.values()) == min(slots, sum(group.upper for group in groups.values()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(groups=groups(), slots=st.integers(0, 300))
 def test_with_equal_weights_one_more_slot_takes_nothing_away(
     groups: dict[str, SlotGroup], slots: int
@@ -56,7 +56,7 @@ def test_with_equal_weights_one_more_slot_takes_nothing_away(
         assert all(more[name] >= share for name, share in fewer.items())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(groups=groups(), slots=st.integers(0, 300))
 def test_who_could_use_more_has_what_its_weight_says_but_for_less_than_a_slot(
     groups: dict[str, SlotGroup], slots: int

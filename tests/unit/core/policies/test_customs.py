@@ -368,7 +368,7 @@ STEPS = ("batch", "answer", "fail", "late", "come", "go", "second", "minute", "s
 @given(
     st.lists(st.sampled_from(STEPS), max_size=40), st.sampled_from([(NIGHT,), ("autoscale", OTHER, NIGHT)])
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_in_any_order_its_rules_hold_and_the_same_events_decide_the_same(
     steps: list[str], chain: tuple[str, ...]
 ) -> None:

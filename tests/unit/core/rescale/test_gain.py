@@ -171,7 +171,7 @@ def test_of_counts_that_are_as_good_the_one_that_suits_other_numbers_of_slots(
     assert model.best_partitions(60, 32768, TOLERANCE, seen) == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(partitions=SIZES, slots=SIZES, duration_ms=DURATIONS, earlier=st.tuples(SIZES, SIZES, DURATIONS))
 def test_the_last_measurement_is_always_met(
     partitions: int, slots: int, duration_ms: int, earlier: tuple[int, int, int]
@@ -184,7 +184,7 @@ def test_the_last_measurement_is_always_met(
     assert min(model.base_ms, model.overhead_ms, model.work_ms) >= 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     base=st.floats(0, 1e4),
     overhead=st.floats(0, 1e4),

@@ -149,7 +149,7 @@ def test_an_increase_counts_in_all_vertices_of_the_query() -> None:
     assert (choice.reason, choice.numbers["increase"]) == ("increase_too_small", 2)
 
 
-@example_settings(max_examples=50, deadline=None)
+@example_settings(max_examples=50)
 @given(
     partitions=st.integers(1, 300),
     slots=st.integers(1, 300),

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM
@@ -141,7 +141,6 @@ def all_(text: str) -> tuple[Window, ...]:
         return ()
 
 
-@settings(deadline=None)
 @given(
     text=TEXTS, zone=ZONES, at=MOMENTS, lead=st.sampled_from([0, 30_000, 20 * MINUTE]), part=st.floats(0, 1)
 )

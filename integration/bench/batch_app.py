@@ -23,7 +23,10 @@ texts = json.loads(Path(queries).read_text(encoding="utf-8"))
 
 
 def cost() -> dict[str, int]:
-    stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)
+    store = spark.sparkContext._jsc.sc().statusStore()
+    # Py4J knows no default values: no details, no quantiles, whatever became of the tasks.
+    quantiles, tasks = (getattr(store, f"stageList$default${place}")() for place in (4, 5))
+    stages = store.stageList(None, False, False, quantiles, tasks)
     total = dict.fromkeys(("cpu_ns", "slots_ms", "shuffle_written_bytes", "spilled_bytes", "tasks"), 0)
     for number in range(stages.size()):
         stage = stages.apply(number)

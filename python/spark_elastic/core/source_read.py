@@ -9,7 +9,7 @@ from attrs import frozen
 class SourceRead:
     """Count the rows that a micro-batch has read of a source, and its tasks, None if that is not known.
 
-    `whole` says that more tasks were ordered than there were files, none of which can be split.
+    `whole` says that there could be no more tasks: each had a file, none of which can be split.
     """
 
     rows: int

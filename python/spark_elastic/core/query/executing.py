@@ -182,9 +182,11 @@ class Executing(State):
 
     @staticmethod
     def _watch_files(event: ev.QueryProgress, step: Step) -> None:
-        """Say of which sources no more tasks can be made than there are files, where more were ordered."""
+        """Say of which sources no more tasks can be made than there are files, where there are more slots."""
         sources = zip(step.record.facts.sources, event.sources, strict=False)
-        stuck = ", ".join(source.name for source, read in sources if read.whole)
+        stuck = ", ".join(
+            source.name for source, read in sources if read.whole and (read.tasks or 0) < step.slots
+        )
         if stuck:
             step.report("files_stay_whole", numbers={"stuck": stuck})
 

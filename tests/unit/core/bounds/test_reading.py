@@ -133,6 +133,12 @@ def test_no_slots_are_desired_for_files_that_cannot_be_split(scene: Scene) -> No
     assert desired == [1, 1, 1]
 
 
+def test_files_that_fill_the_slots_are_not_named(scene: Scene) -> None:
+    begin(scene, FILES)
+    reads = (SourceRead(rows=9, tasks=2, whole=True),)
+    assert "files_stay_whole" not in reasons(scene.batch(100, 2, rows=9, sources=reads))
+
+
 def test_the_order_of_kafka_may_be_given_up(stage: Callable[..., Scene]) -> None:
     scene = stage(divide_ordered=True)
     scene.start(2)

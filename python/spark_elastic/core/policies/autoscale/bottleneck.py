@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.policies.autoscale.effect import Worse
 from spark_elastic.core.policies.autoscale.measured import Measured
 from spark_elastic.core.policies.autoscale.pressure import Pressure
@@ -43,11 +44,11 @@ def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck
 
 
 def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
-    """Find that a query without state is read with fewer tasks than it had slots, and can't be with more."""
-    if tasks is None or query.facts.stateful:
+    """Find that a query without a shuffle is read with as many tasks as its sources can have."""
+    if tasks is None or query.facts.stateful or any(sample.work is not None for sample in query.samples):
         return None
     whole = bool(query.samples) and query.samples[-1].whole
-    if not whole and any(source.divisible for source in query.facts.sources):
+    if not whole and Reading(query.facts.sources, query.settings.divide_ordered, None).can_follow:
         return None
     return Bottleneck(slots=max(1, tasks), reason="autoscale_source_tasks", numbers={"tasks": tasks})
 

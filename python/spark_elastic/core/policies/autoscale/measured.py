@@ -33,7 +33,8 @@ class Measured:
     `backlog` is what has piled up, None if that is nothing to speak of, `hot` the share of it that is in one
     partition, None if that is no more than in others. `worse` is a step up that made batches slower,
     `pressure` a want of memory, `skew` a task that holds up the others, None if there is none. `source_tasks`
-    are the most tasks that the sources were read with where there were more slots than that, None: nowhere.
+    are the most tasks that the sources were read with where more could not be had, or where there were more
+    slots than that, None: nowhere.
     `fell_short` are the most slots of which it was measured that they are too few for what comes in, 0 for
     none.
     """
@@ -114,6 +115,8 @@ def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
     short = [
         sample.source_tasks
         for sample in samples
-        if sample.steady and sample.source_tasks is not None and sample.source_tasks < sample.slots
+        if sample.steady
+        and sample.source_tasks is not None
+        and (sample.whole or sample.source_tasks < sample.slots)
     ]
     return max(short) if short else None

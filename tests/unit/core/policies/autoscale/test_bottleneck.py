@@ -54,6 +54,28 @@ def test_files_that_cannot_be_split_are_no_source_that_can() -> None:
     assert (found.slots, found.reason) == (3, "autoscale_source_tasks")
 
 
+def test_files_that_cannot_be_split_are_a_limit_with_as_many_slots_too() -> None:
+    # Else it would get one more, and give it back, again and again.
+    found = limit(query(batches(3, 1_000, 3, source_tasks=3, whole=True)))
+    assert found is not None
+    assert found.slots == 3
+
+
+def test_partitions_of_a_topic_are_divided_only_where_their_order_does_not_matter() -> None:
+    read = query(batches(3, 1_000, 8, source_tasks=3))
+    facts = evolve(read.facts, sources=(SourceFacts(name="topic", divisible=True, ordered=True),))
+    found = limit(evolve(read, facts=facts))
+    assert found is not None
+    assert found.slots == 3
+    free = evolve(read.settings, divide_ordered=True)
+    assert limit(evolve(read, facts=facts, settings=free)) is None
+
+
+def test_a_shuffle_without_state_uses_more_slots_as_well() -> None:
+    shuffled = query(batches(3, 1_000, 8, source_tasks=3, whole=True, work=work()))
+    assert limit(shuffled) is None
+
+
 def test_a_count_that_cannot_be_changed_limits_its_query() -> None:
     found = limit(query(batches(3, 1_000, 4), movable=False, partitions=4))
     assert found is not None

@@ -80,8 +80,8 @@ private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends
 private[spark] case class OffsetsBehind(avg: Double, max: Long, min: Long)
 
 /**
- * What a micro-batch has read of a source: rows, and in how many tasks, if that is known; `whole` if more were ordered
- * than there were files, none of which can be split.
+ * What a micro-batch has read of a source: rows, and in how many tasks, if that is known; `whole` if there could be no
+ * more, since each had a file and none of those can be split.
  */
 private[spark] case class SourceRead(rows: Long, tasks: Option[Int], whole: Boolean)
 

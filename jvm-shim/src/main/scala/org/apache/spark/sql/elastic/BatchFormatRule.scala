@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.{ColumnarRule, RDDScanExec, SparkPlan, SQL
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 
-import Moved.SparkSession
+import Moved.{SparkSession, StateStoreWriter}
 
 /**
  * Lets jobs over a micro-batch know the format of its query's state, whoever runs them. A task finds it in the local
@@ -19,8 +19,10 @@ private[elastic] final case class BatchFormatRule(session: SparkSession) extends
   import BatchFormatRule._
 
   override def apply(plan: SparkPlan): SparkPlan = UnlessItFails(plan) {
-    for (key <- CheckpointFormat.Key; format <- batches(plan).flatMap(settings(_).get(key)).headOption)
-      session.sparkContext.setLocalProperty(key, format)
+    // A plan that has state of its own is a micro-batch: its session says the format.
+    if (!plan.exists(_.isInstanceOf[StateStoreWriter]))
+      for (key <- CheckpointFormat.Key; format <- batches(plan).flatMap(settings(_).get(key)).headOption)
+        session.sparkContext.setLocalProperty(key, format)
     plan
   }
 }

@@ -50,12 +50,13 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
         if (queries.get(query.execution.id) eq query) query.started(None, 0L)
     }
     // One that came while nobody waited here.
-    if (Thread.interrupted()) interruptAgain(query.execution)
+    if (query.isStopped && Thread.interrupted()) interruptAgain(query.execution)
   }
 
   /**
    * Ends a query that was stopped while it was with us. Its interrupt is used up. Spark's listener bus would take another
-   * one from the thread, and remove the listener that it has called: ours, which hears of the other queries as well.
+   * one from the thread, and remove the listener that it has called: ours, which hears of the other queries as well. That
+   * the thread comes to the bus in the moment after the look is accepted: it has left it for good where it began there.
    */
   private def interruptAgain(execution: StreamExecution): Unit = {
     val stopped = execution.queryExecutionThread
@@ -99,7 +100,7 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
     Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
 
   /** Whether the policy is asked about stages of a query's micro-batches. */
-  def asksAboutStages(id: String): Boolean = Option(queries.get(UUID.fromString(id))).forall(_.asksAboutStages)
+  def asksAboutStages(id: String): Boolean = Option(queries.get(UUID.fromString(id))).exists(_.asksAboutStages)
 
   /** Warms an executor up beside a query, one with state if there is one. */
   def joined(executor: ExecutorInfo): Unit =

@@ -29,7 +29,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var count: Option[Int] = None
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
   @volatile private var hasBoundary = false
-  @volatile private var stages = true
+  @volatile private var stages = false // until it is let run by somebody who says so
   private val copying = new ReentrantLock
   private val keptBounds = new KeptBounds(execution)
   private var isToldToWait = false // the stream thread's

@@ -101,10 +101,9 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
       val inputs = parts.map(_.filePath).distinct.map(path => input(ofFile(path)))
       val most = Option.when(!inputs.exists(_.canBeSplit))(inputs.length)
       val question = SplitSize(name, bytes, before, most, opening, conf.filesMaxPartitionBytes)
-      tasks(question).foreach { number =>
-        fewFiles = most.exists(_ < number)
-        SharedOutScan.partitions.set(planned, FileShares.of(inputs, number, opening))
-      }
+      val asked = tasks(question)
+      fewFiles = most.exists(_ <= asked.getOrElse(before))
+      asked.foreach(number => SharedOutScan.partitions.set(planned, FileShares.of(inputs, number, opening)))
       planned
     }
   }

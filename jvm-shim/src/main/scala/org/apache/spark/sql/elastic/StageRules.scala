@@ -241,7 +241,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
   override protected val supportedShuffleOrigins: Seq[ShuffleOrigin] = Origins
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (isLeftAlone) plan else advised(session, advice, plan)(sharedOut(plan))
+    advised(session, advice, plan)(if (isLeftAlone) plan else sharedOut(plan))
 
   private def sharedOut(plan: SparkPlan): SparkPlan = {
     val found = groups(plan).flatMap { group =>

@@ -19,7 +19,7 @@ from integration.streaming.files import Inbox
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
-from integration.streaming.world import Totals, totals
+from integration.streaming.world import Totals, partitions_after_batch, totals
 from spark_elastic.core.events import SourceFacts
 from spark_elastic.maven.jdk import find_java
 from tests.unit.cli.served import Served, served
@@ -104,11 +104,7 @@ def test_a_query_of_a_real_driver_is_rescaled_by_it(tmp_path: Path) -> None:
         url = str(spark.sparkContext.uiWebUrl)
 
         def partitions() -> int:
-            """Return the partitions of the state, after one more micro-batch."""
-            inbox.put()
-            query.processAllAvailable()
-            assert query.lastProgress is not None
-            return int(query.lastProgress["stateOperators"][0]["numShufflePartitions"])
+            return partitions_after_batch(query, inbox)
 
         assert partitions() == 1
         job = query.id.replace("-", "")

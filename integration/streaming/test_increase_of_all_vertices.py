@@ -12,7 +12,7 @@ from integration.streaming.files import Inbox
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.test_sources import Shown
 from integration.streaming.waiting import eventually
-from integration.streaming.world import Totals, totals
+from integration.streaming.world import Totals, partitions_after_batch, totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -37,11 +37,7 @@ def test_a_source_that_may_not_grow_does_not_count(jvm: Driver, inbox: Inbox, tm
         shown = Shown(spark, query)
 
         def partitions() -> int:
-            """Return the partitions of the state, after one more micro-batch."""
-            inbox.put()
-            query.processAllAvailable()
-            assert query.lastProgress is not None
-            return int(query.lastProgress["stateOperators"][0]["numShufflePartitions"])
+            return partitions_after_batch(query, inbox)
 
         assert partitions() == 1
         shown.bound(source_0=(1, 1), shuffle=(1, 2))

@@ -20,7 +20,7 @@ from integration.streaming.files import Inbox
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import PATIENCE_S, eventually
-from integration.streaming.world import totals
+from integration.streaming.world import state_partitions, totals
 from spark_elastic.core.batch.questions import SplitOffsets
 from spark_elastic.demo.broker import Broker
 
@@ -81,8 +81,7 @@ def test_as_many_micro_batches_that_fail_as_it_says_are_as_good_as_one_that_is_c
             inbox.put()
             sink.commit()
             query.processAllAvailable()
-            assert query.lastProgress is not None
-            return int(query.lastProgress["stateOperators"][0]["numShufflePartitions"])
+            return state_partitions(query)
 
         def shown() -> tuple[str, int, int | None]:
             one = api.get(path).json

@@ -88,6 +88,19 @@ def totals(spark: SparkSession, inbox: Inbox) -> DataFrame:
     return stream(spark, inbox).groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
 
 
+def state_partitions(query: StreamingQuery) -> int:
+    """Return the partitions of the state in the last micro-batch."""
+    assert query.lastProgress is not None
+    return int(query.lastProgress["stateOperators"][0]["numShufflePartitions"])
+
+
+def partitions_after_batch(query: StreamingQuery, inbox: Inbox) -> int:
+    """Return the partitions of the state after one more micro-batch."""
+    inbox.put()
+    query.processAllAvailable()
+    return state_partitions(query)
+
+
 def feed_until_rescaled(world: World, inbox: Inbox, query: StreamingQuery, times: int) -> None:
     """Put in a file and wait for it to be processed until the query has been rescaled so often."""
 

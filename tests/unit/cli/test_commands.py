@@ -16,14 +16,9 @@ from spark_elastic.cli import checks
 from spark_elastic.cli import conf as conf_command
 from spark_elastic.cli import jar as jar_command
 from spark_elastic.cli.main import cli
-from spark_elastic.core.events import ExecutorAdded
-from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.jar import JarNotFoundError
-from spark_elastic.runtime.journal import open_journal
-from spark_elastic.runtime.loop import Loop
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS
-from tests.unit.runtime.support import START, snapshot
+from tests.unit.runtime.short_run import short_run
 
 NAME = f"spark-elastic_4.2_2.13-{__version__}.jar"
 
@@ -290,15 +285,7 @@ def test_doctor_without_any_defaults_or_with_a_missing_file(tmp_path: Path) -> N
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
-    """A short run of the real scheduler."""
-    clock = SteppedClock(START)
-    gateway = MemoryGateway(clock, end=START + 5_000)
-    gateway.offer(
-        snapshot({"spark.elastic.journal.dir": str(tmp_path / "journal")}),
-        ExecutorAdded(id="s2", at=START + 100, executor="1", host="h", cores=2),
-    )
-    Loop(gateway, clock, Scheduler, open_journal).run()
-    return tmp_path / "journal" / "spark-elastic-app-1.jsonl"
+    return short_run(tmp_path / "journal")
 
 
 def test_replay_ends_with_0_when_all_is_the_same(journal: Path) -> None:

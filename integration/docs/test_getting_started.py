@@ -51,7 +51,7 @@ while not any(progress["numInputRows"] for progress in query.recentProgress):
     if not query.isActive:
         raise SystemExit(f"the query has ended: {query.exception()}")
     time.sleep(0.2)
-print("partitions:", query.lastProgress["stateOperators"][0]["numShufflePartitions"], flush=True)
+print(f"partitions: {query.lastProgress['stateOperators'][0]['numShufflePartitions']}", flush=True)
 query.stop()
 spark.stop()
 """

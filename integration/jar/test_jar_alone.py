@@ -42,7 +42,7 @@ while not any(progress["numInputRows"] for progress in query.recentProgress):
     if not query.isActive:
         raise SystemExit(f"the query has ended: {query.exception()}")
     time.sleep(0.2)
-print("partitions:", query.lastProgress["stateOperators"][0]["numShufflePartitions"], flush=True)
+print(f"partitions: {query.lastProgress['stateOperators'][0]['numShufflePartitions']}", flush=True)
 if "ask" in sys.argv:
     address = spark.sparkContext.uiWebUrl + "/elastic/api/v1/"
     for name in ("overview", "decisions"):

@@ -54,6 +54,7 @@ def test_five_hundred_rescales_leave_the_driver_as_it_was(world: World) -> None:
     before = held(world)
     eventually(lambda: world.policy.rescales(query.id) >= MANY, "many rescales", **patience)
     after = held(world)
+    print(f"after {WARM} rescales: {before}\nafter {MANY}: {after}")
     assert query.isActive
     assert after.listeners == before.listeners
     assert after.threads <= before.threads + THREADS, (before, after)

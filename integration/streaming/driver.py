@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,6 +81,14 @@ class Driver:
     def threads(self) -> list[str]:
         """Name the JVM's threads."""
         return [str(thread.getName()) for thread in self.jvm.java.lang.Thread.getAllStackTraces().keySet()]
+
+    def living(self, name: str) -> int:
+        """Count the objects of a class that are in reach; the JVM collects its garbage for that."""
+        jcmd = Path(self.jvm.java.lang.System.getProperty("java.home")) / "bin" / "jcmd"
+        command = [str(jcmd), str(self.pid), "GC.class_histogram"]
+        histogram = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        lines = (line.split() for line in histogram.splitlines())
+        return sum(int(words[1]) for words in lines if len(words) > 3 and words[3] == name)
 
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:

@@ -8,11 +8,15 @@ import psutil
 import pytest
 from attrs import frozen
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.waiting import eventually
 from integration.streaming.world import World
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
+
+SHIM = "org.apache.spark.sql.elastic"
+FEW = 8
 
 WARM = 50
 MANY = 550
@@ -44,11 +48,26 @@ def held(world: World) -> Held:
     )
 
 
-def test_five_hundred_rescales_leave_the_driver_as_it_was(world: World) -> None:
+def rescaled(world: World) -> StreamingQuery:
+    """Start a query with a state of a few keys, which is rescaled after each micro-batch."""
     rows = world.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
     counts = rows.groupBy((F.col("value") % 10).alias("key")).count()
     world.policy.order(every=1)
-    query = counts.writeStream.format("noop").outputMode("update").start()
+    return counts.writeStream.format("noop").outputMode("update").start()
+
+
+def test_no_batch_before_a_rescale_is_kept(world: World) -> None:
+    query = rescaled(world)
+    eventually(lambda: world.policy.rescales(query.id) >= FEW, "some rescales")
+    # The latest one, and the one that is made from it.
+    assert 1 <= world.driver.living(f"{SHIM}.ResumedBatch") <= 2
+    assert query.isActive
+    query.stop()
+
+
+@pytest.mark.slow
+def test_five_hundred_rescales_leave_the_driver_as_it_was(world: World) -> None:
+    query = rescaled(world)
     patience = {"timeout_s": 1500.0, "every_s": 0.5}
     eventually(lambda: world.policy.rescales(query.id) >= WARM, "it is warm", **patience)
     before = held(world)

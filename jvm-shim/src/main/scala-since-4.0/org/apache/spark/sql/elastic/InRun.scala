@@ -68,7 +68,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       last.watermarkPropagator.purge(Long.MaxValue)
       last.currentStateStoreCkptId.clear()
     }
-    val context = new ResumedBatch(execution)
+    val context = ResumedBatch.following(execution)
     if (newSources) MicroBatchAccess.populateStartOffsets(execution, context, query.session)
     else KnownSources.populateStartOffsets(execution, context, query.session)
     execution.triggerExecutor.setNextBatch(context)
@@ -82,14 +82,6 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
  */
 private final class ResumedBatch(execution: MicroBatchExecution, before: Batch) extends FirstBatch(execution, before) {
 
-  def this(execution: MicroBatchExecution) =
-    this(execution, execution.getLatestExecutionContext().asInstanceOf[Batch])
-
-  offsetSeqMetadata = before.offsetSeqMetadata
-  executionPlan = before.executionPlan // what an idle query shows
-  currentTriggerStartTimestamp = before.getStartTime()
-  previousContext = Some(before.previousContext.getOrElse(before)) // one is enough, however often this is tried
-
   /** Spark calls this after it has asked, and before it runs the batch. */
   override def recordTriggerOffsets(from: StreamProgress, to: StreamProgress, latest: StreamProgress): Unit = {
     if (isCurrentBatchConstructed) {
@@ -98,5 +90,23 @@ private final class ResumedBatch(execution: MicroBatchExecution, before: Batch) 
       Option(executionPlan).foreach(_.watermarkPropagator.purge(Long.MaxValue))
     }
     super.recordTriggerOffsets(from, to, latest)
+  }
+}
+
+private object ResumedBatch {
+
+  /**
+   * Makes the batch that follows the query's latest one. What it takes over of that is set here: a constructor that reads
+   * `before` in a closure makes it a field, by which each batch holds the one before, to the first of the run.
+   */
+  def following(execution: MicroBatchExecution): ResumedBatch = {
+    val before = execution.getLatestExecutionContext().asInstanceOf[Batch]
+    val resumed = new ResumedBatch(execution, before)
+    resumed.offsetSeqMetadata = before.offsetSeqMetadata
+    resumed.executionPlan = before.executionPlan // what an idle query shows
+    resumed.currentTriggerStartTimestamp = before.getStartTime()
+    // One is enough, however often this is tried.
+    resumed.previousContext = Some(before.previousContext.getOrElse(before))
+    resumed
   }
 }

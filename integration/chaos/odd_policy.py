@@ -51,6 +51,11 @@ class OddPolicy:
         hidden.write_text(f"{kind} {detail}")
         hidden.replace(self.file)
 
+    @property
+    def taken(self) -> bool:
+        """Whether a process has taken its order; those that are not for one process alone stay."""
+        return not self.file.exists()
+
     def calm(self) -> None:
         """Let it behave well; nothing happens if it does."""
         self.file.unlink(missing_ok=True)

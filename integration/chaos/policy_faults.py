@@ -15,6 +15,8 @@ from integration.streaming.waiting import eventually
 
 # A process that is silent for ten seconds is replaced; a new one needs some to be there.
 _REPLACED_S = 30.0
+# It makes an exchange every few seconds at least, unless another fault keeps it from that.
+_TAKEN_S = 10.0
 
 
 class KillPolicy(Fault):
@@ -69,7 +71,13 @@ class _Replaced(_Odd):
 
     def order(self, world: World, kind: str, detail: str = "") -> str:
         self._policy = next(iter(world.policies()), None)
-        return super().order(world, kind, detail)
+        ordered = super().order(world, kind, detail)
+        try:
+            eventually(lambda: world.odd_policy.taken, "the policy process takes the order", _TAKEN_S)
+        except AssertionError as error:
+            world.odd_policy.calm()
+            raise Missed(str(error)) from error
+        return ordered
 
     def heal(self, world: World) -> None:
         """Leave it as it is: only a process that makes an exchange can be found to be odd."""

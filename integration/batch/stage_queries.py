@@ -109,8 +109,8 @@ WRITTEN: dict[Query, list[int]] = {
     totals: [OURS],
     join: [OURS, OURS],
     join_of_totals: [OURS, OURS],
-    # Spark knows that both sides have the keys of the aggregation in the same places, from 4.2 on.
-    union: [OURS, OURS] if SPARK_MINOR >= (4, 2) else [OURS, OURS, OURS],
+    # Spark knows that both sides have the keys of the aggregation in the same places, from 4.1 on.
+    union: [OURS, OURS] if SPARK_MINOR >= (4, 1) else [OURS, OURS, OURS],
     window: [OURS],
     lambda spark: numbers(spark).orderBy("v"): [OURS],
     lambda spark: totals(spark).orderBy("total"): [OURS, OURS],

@@ -10,6 +10,7 @@ from spark_elastic.demo.cluster import spark_home
 from spark_elastic.maven.jdk import find_java
 
 JAR = "jdk.jartool/sun.tools.jar.Main"
+JCMD = "jdk.jcmd/sun.tools.jcmd.JCmd"
 JSTACK = "jdk.jcmd/sun.tools.jstack.JStack"
 KEYTOOL = "java.base/sun.security.tools.keytool.Main"
 _JAVAC = "jdk.compiler/com.sun.tools.javac.Main"

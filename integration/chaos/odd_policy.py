@@ -53,7 +53,7 @@ class OddPolicy:
 
     @property
     def taken(self) -> bool:
-        """Whether a process has taken its order; those that are not for one process alone stay."""
+        """Whether a process has taken an order for one process; other orders stay until it is calm."""
         return not self.file.exists()
 
     def calm(self) -> None:

@@ -70,13 +70,14 @@ class _Replaced(_Odd):
     _policy: psutil.Process | None = None
 
     def order(self, world: World, kind: str, detail: str = "") -> str:
-        self._policy = next(iter(world.policies()), None)
+        policy = next(iter(world.policies()), None)
         ordered = super().order(world, kind, detail)
         try:
             eventually(lambda: world.odd_policy.taken, "the policy process takes the order", _TAKEN_S)
         except AssertionError as error:
             world.odd_policy.calm()
             raise Missed(str(error)) from error
+        self._policy = policy
         return ordered
 
     def heal(self, world: World) -> None:

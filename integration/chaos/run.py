@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +57,11 @@ class Chaos:
         self.world.say(f"hit {hits}")
         time.sleep(step.seconds)  # as long as it lasts
         healed = now()
-        parts: list[Callable[[], object]] = [partial(fault.heal, self.world) for fault in faults]
-        parts.append(self.world.calm)
-        parts += [partial(fault.outcome, self.world) for fault in faults]
-        for part in parts:
-            # Each by itself: what one fault has broken is not left to the next step by another.
-            try:
-                part()
-            except AssertionError as error:
-                broken.append(str(error))
+        for fault in faults:
+            self._try(fault.heal, broken)
+        self._try(World.calm, broken)
+        for fault in faults:
+            self._try(fault.outcome, broken)
         calmed = now()
         again = any(fault.ends_driver for fault in faults)
         found = recover(self.world, _START_S if again else RECOVERED_S)
@@ -114,6 +109,13 @@ class Chaos:
             # Whom it asks may be what another fault has hit.
             self.world.say(f"{fault.name} has missed: {why}")
             return None
+
+    def _try(self, part: Callable[[World], None], broken: list[str]) -> None:
+        """Do it by itself: what fails of one fault leaves nothing of another to the next step."""
+        try:
+            part(self.world)
+        except AssertionError as error:
+            broken.append(str(error))
 
     def _uncaused(self, step: Step, faults: list[Fault], policies: list[int], since: int) -> list[str]:
         """Name what has happened that none of the faults explains."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from integration.jdk_tools import JCMD, tool_output
 from spark_elastic.demo.cluster import isolated_environment, spark_home
 from spark_elastic.jar import jar_path
 
@@ -84,9 +84,7 @@ class Driver:
 
     def living(self, name: str) -> int:
         """Count the objects of a class that are in reach; the JVM collects its garbage for that."""
-        jcmd = Path(self.jvm.java.lang.System.getProperty("java.home")) / "bin" / "jcmd"
-        command = [str(jcmd), str(self.pid), "GC.class_histogram"]
-        histogram = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        histogram = tool_output(JCMD, str(self.pid), "GC.class_histogram")
         lines = (line.split() for line in histogram.splitlines())
         return sum(int(words[1]) for words in lines if len(words) > 3 and words[3] == name)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from spark_elastic.demo.check import Check
 from spark_elastic.demo.chronicle import Chronicle, ExecutorChange, Ordered
+from spark_elastic.demo.following import executors_at
 
 _MORE = "executors_wanted"
 _FEWER = "executors_not_wanted"
@@ -20,9 +21,7 @@ def check_orders(chronicle: Chronicle) -> Check:
     name = "each executor came and went by a decision of the policy"
     if not chronicle.ordered:
         return Check(name=name, ok=False, found="nothing was ordered")
-    begun = chronicle.ordered[0].at
-    changes = [change for change in chronicle.changes if change.at >= begun]
-    found = list(_causes(changes, chronicle.ordered))
+    found = list(_causes(chronicle.changes, chronicle.ordered))
     unasked = [f"executor {change.executor} {change.kind}" for change, order in found if order is None]
     if unasked or not found:
         return Check(name=name, ok=False, found=f"unasked: {', '.join(unasked)}" if unasked else "none did")
@@ -41,16 +40,27 @@ def _causes(
     """Pair what has changed with the order that led to it; one that goes in two steps counts once."""
     going: set[str] = set()
     for change in changes:
+        if change.at < orders[0].at:
+            continue
         if change.kind == "added":
-            yield change, _request(change, orders)
+            yield change, _request(change, changes, orders)
         elif change.executor not in going:
             going.add(change.executor)
             yield change, _release(change, orders)
 
 
-def _request(change: ExecutorChange, orders: Sequence[Ordered]) -> Ordered | None:
-    asked = [order for order in orders if order.at <= change.at and order.reason == _MORE]
-    return asked[-1] if asked else None
+def _request(
+    change: ExecutorChange, changes: Sequence[ExecutorChange], orders: Sequence[Ordered]
+) -> Ordered | None:
+    """Return the last request for more, None if more have come than were requested."""
+    requests = [order for order in orders if order.at <= change.at and order.total is not None]
+    came_before = [one.at for one in changes if one.kind == "added" and one.at < change.at]
+    # One that is under way when fewer are wanted comes all the same: what was requested when the one before it
+    # came still counts.
+    settled = sum(order.at <= max(came_before, default=0) for order in requests)
+    most = max((order.total or 0 for order in requests[max(settled - 1, 0) :]), default=0)
+    asked = [order for order in requests if order.reason == _MORE]
+    return asked[-1] if asked and len(executors_at(changes, change.at)) <= most else None
 
 
 def _release(change: ExecutorChange, orders: Sequence[Ordered]) -> Ordered | None:

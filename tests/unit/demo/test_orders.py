@@ -58,6 +58,24 @@ def test_one_that_went_without_an_order_is_named(chronicle: Chronicle) -> None:
     assert (found.ok, found.found) == (False, "unasked: executor 1 removed")
 
 
+def test_one_that_came_beyond_what_was_requested_is_named(chronicle: Chronicle) -> None:
+    chronicle.follow(added("2", 12_000))
+    found = check_orders(chronicle)
+    assert (found.ok, found.found) == (False, "unasked: executor 2 added")
+
+
+def test_one_that_was_under_way_when_fewer_were_wanted_counts_as_requested(chronicle: Chronicle) -> None:
+    for action in wanted(12_000, 3):
+        chronicle.order(action)
+    for action in not_wanted(13_000, "0", 2):
+        chronicle.order(action)
+    chronicle.follow(added("2", 13_050))
+    chronicle.follow(decommissioning("0", 13_100))
+    assert check_orders(chronicle).ok
+    chronicle.follow(added("3", 14_000))
+    assert not check_orders(chronicle).ok
+
+
 def test_an_order_about_another_executor_does_not_count(chronicle: Chronicle) -> None:
     for action in not_wanted(20_000, "0", 1):
         chronicle.order(action)

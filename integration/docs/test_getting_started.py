@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from attrs import frozen
 
+from integration.jdk_tools import JAR, compile_java, run_tool
 from integration.streaming.waiting import PATIENCE_S
 from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.ports import ReservedPorts
 from spark_elastic.demo.processes import LoggedProcess
-from tests.unit.docs.pages import read
+from tests.unit.docs.pages import Block, read
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -24,6 +28,9 @@ SUBMIT = "spark-submit $(spark-elastic conf --mode reactive) app.py"
 APPEND = "spark-elastic conf --format defaults >> $SPARK_HOME/conf/spark-defaults.conf"
 SHELL = "spark-shell $(spark-elastic conf --mode reactive)"
 DOCTOR = "spark-elastic doctor"
+JAVA = "spark-submit $(spark-elastic conf --mode reactive) --class Main app.jar"
+THRIFT = "$SPARK_HOME/sbin/start-thriftserver.sh $(spark-elastic conf --mode reactive)"
+EXPORT = 'export PYSPARK_SUBMIT_ARGS="$(spark-elastic conf --mode reactive) pyspark-shell"'
 
 _SLOTS = 2
 # Plain Spark's, where nothing is set.
@@ -63,6 +70,25 @@ println("partitions: " + query.lastProgress.stateOperators(0).numShufflePartitio
 query.stop()
 :quit
 """
+_IN_JAVA = """\
+import java.util.Arrays;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.streaming.StreamingQuery;
+
+public class Main {
+  public static void main(String[] arguments) throws Exception {
+    SparkSession spark = SparkSession.builder().getOrCreate();
+    StreamingQuery query = spark.readStream().format("rate").load().selectExpr("value % 7 AS key")
+        .groupBy("key").count().writeStream().format("noop").outputMode("update").start();
+    while (query.isActive() && Arrays.stream(query.recentProgress()).allMatch(one -> one.numInputRows() == 0))
+      Thread.sleep(200);
+    System.out.println("partitions: " + query.lastProgress().stateOperators()[0].numShufflePartitions());
+    query.stop();
+  }
+}
+"""
+# Its start script runs this class, and is not in the PySpark that pip installs.
+_THRIFT_SERVER = "--class org.apache.spark.sql.hive.thriftserver.HiveThriftServer2 spark-internal"
 
 
 @frozen
@@ -127,6 +153,28 @@ def shown(line: str) -> str:
     return line
 
 
+@pytest.fixture
+def sql() -> Block:
+    """What the page shows of spark-sql."""
+    (block,) = (block for block in PAGE.blocks if block.text.startswith("$ spark-sql"))
+    return block
+
+
+def keep_a_journal(machine: Machine) -> Path:
+    """Have the plugin keep a journal; return its folder."""
+    folder = machine.folder / "journal"
+    with (machine.home / "conf" / "spark-defaults.conf").open("a") as defaults:
+        defaults.write(f"spark.elastic.journal.dir {folder}\n")
+    return folder
+
+
+def partitions_of_a_shuffle(journal: Path) -> set[int]:
+    """Return with how many partitions shuffles of batch queries began, as the policy said."""
+    lines = [json.loads(line) for file in journal.glob("*.jsonl") for line in file.read_text().splitlines()]
+    answers = [line["stage"]["answer"] for line in lines if "stage" in line]
+    return {answer["partitions"] for answer in answers if answer["type"] == "InitialCountAnswer"}
+
+
 def test_without_the_plugin_it_is_plain_spark(machine: Machine) -> None:
     assert machine.partitions("spark-submit app.py") == _PLAIN
 
@@ -152,3 +200,42 @@ def test_the_lines_of_python_turn_it_on(machine: Machine) -> None:
 def test_the_flags_turn_it_on_for_the_shell(machine: Machine) -> None:
     (machine.folder / "app.scala").write_text(_IN_SCALA)
     assert machine.partitions(f"{shown(SHELL)} < app.scala") == _SLOTS
+
+
+def test_the_flags_turn_it_on_for_an_application_without_python(machine: Machine) -> None:
+    source, classes, jar = (machine.folder / name for name in ("Main.java", "classes", "app.jar"))
+    source.write_text(_IN_JAVA)
+    compile_java(source, classes)
+    run_tool(JAR, "--create", "--file", jar, "-C", classes, ".")
+    assert machine.partitions(shown(JAVA)) == _SLOTS
+
+
+def test_the_flags_turn_it_on_for_sql(machine: Machine, sql: Block) -> None:
+    journal = keep_a_journal(machine)
+    line, *output = sql.text.splitlines()
+    done = machine.run(line.removeprefix("$ "))
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(output)
+    assert partitions_of_a_shuffle(journal) == {2 * _SLOTS}
+
+
+@pytest.mark.slow
+def test_the_flags_turn_it_on_for_the_thrift_server(machine: Machine, sql: Block) -> None:
+    journal = keep_a_journal(machine)
+    line, *output = sql.text.splitlines()
+    flags = shown(THRIFT).partition(" ")[2]
+    with closing(ReservedPorts(1)) as ports:
+        (port,) = ports.numbers
+        place = f"hive.server2.thrift.port={port} --hiveconf hive.server2.thrift.bind.host=127.0.0.1"
+        with machine.typing(f"exec spark-submit {flags} {_THRIFT_SERVER} --hiveconf {place}") as server:
+            server.wait_for_line("HiveThriftServer2 started", PATIENCE_S)
+            beeline = f"beeline -u jdbc:hive2://127.0.0.1:{port}/ --outputformat=tsv2"
+            done = machine.run(f"{beeline} -e '{shlex.split(line)[-1]}'")
+        assert done.returncode == 0, done.stderr
+        # It prints its prompt as well.
+        assert set(output) <= set(done.stdout.splitlines())
+        assert partitions_of_a_shuffle(journal) == {2 * _SLOTS}
+
+
+def test_the_flags_turn_it_on_for_what_a_notebook_server_starts(machine: Machine) -> None:
+    assert machine.partitions(f"{shown(EXPORT)} && python app.py") == _SLOTS

@@ -91,7 +91,7 @@ class Yarn:
         for container in self._containers():
             with suppress(psutil.NoSuchProcess):
                 container.kill()
-        self._ports.release()
+        self._ports.close()
 
     def left_over(self) -> list[str]:
         """Name the processes that still run a moment after `stop`."""

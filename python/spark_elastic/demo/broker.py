@@ -136,7 +136,7 @@ class Broker:
             producer.abandon()
         for process in reversed(self._processes):
             process.kill()
-        self._ports.release()
+        self._ports.close()
         shutil.rmtree(self._data, ignore_errors=True)
 
     def left_over(self) -> list[str]:

@@ -9,7 +9,7 @@ _HOST = "127.0.0.1"
 
 
 class ReservedPorts:
-    """Ports chosen by the system; on Linux it gives them to nobody who lets it choose until `release`.
+    """Ports chosen by the system; on Linux it gives them to nobody who lets it choose until `close`.
 
     They are bound and not listened on. A server that sets SO_REUSEADDR, as Java's do, may bind them as well.
     """
@@ -19,9 +19,9 @@ class ReservedPorts:
         self.numbers = tuple(int(bound.getsockname()[1]) for bound in self._sockets)
         if sys.platform != "linux":
             # Elsewhere a bound port is nobody else's, whatever the options.
-            self.release()
+            self.close()
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Give the ports back; a second time does nothing."""
         for bound in self._sockets:
             bound.close()

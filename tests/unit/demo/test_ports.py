@@ -25,11 +25,11 @@ def test_ports_are_kept_for_a_server_that_shares_its_address() -> None:
             bind(port, reuse=False)
         bind(port, reuse=True)
         bind(port, reuse=True)
-    ports.release()
+    ports.close()
 
 
 def test_released_ports_are_anybodys() -> None:
     ports = ReservedPorts(1)
-    ports.release()
-    ports.release()
+    ports.close()
+    ports.close()
     bind(ports.numbers[0], reuse=False)

@@ -54,6 +54,9 @@ KNOWN: dict[str, RunBy | NotRun] = {
     ),
     r"spark-submit --master k8s.*|kubectl .*": NotRun(_OBJECTS),
     r"spark-submit SUBSTITUTED app.py": RunBy(_GETTING_STARTED, "spark-submit $("),
+    r"spark-submit SUBSTITUTED --class Main app.jar": RunBy(_GETTING_STARTED, "--class Main app.jar"),
+    r"spark-sql SUBSTITUTED .*": RunBy(_GETTING_STARTED, "$ spark-sql"),
+    r"\$SPARK_HOME/sbin/start-thriftserver.sh SUBSTITUTED": RunBy(_GETTING_STARTED, "start-thriftserver.sh"),
     r"spark-shell SUBSTITUTED": RunBy(_GETTING_STARTED, "spark-shell $("),
     r"\$SPARK_HOME/sbin/start-history-server.sh": RunBy(
         "integration/browser/test_history_server.py", "SPARK_DAEMON_CLASSPATH"

@@ -79,7 +79,8 @@ class Application:
 
     def gauges(self) -> set[str]:
         """Name the policy's metrics in Spark's metrics system."""
-        system = self.jvm.jvm.org.apache.spark.SparkEnv.get().metricsSystem()
+        # Not SparkEnv's: on Spark 4.3 Java cannot reflect on that class, which names one that is not there.
+        system = self.spark.sparkContext._jsc.sc().metricsSystem()
         sources = system.getSourcesByName(f"plugin.{PLUGIN['spark.plugins']}")
         return set(sources.apply(0).metricRegistry().getNames())
 

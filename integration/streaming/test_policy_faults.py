@@ -77,12 +77,18 @@ class Application:
         for query in self._queries:
             query.stop()
 
+    @property
+    def ui(self) -> str:
+        """The address of Spark's UI."""
+        address = self.spark.sparkContext.uiWebUrl
+        assert address is not None
+        return address
+
     def gauges(self) -> set[str]:
-        """Name the policy's metrics in Spark's metrics system."""
-        # Not SparkEnv's: on Spark 4.3 Java cannot reflect on that class, which names one that is not there.
-        system = self.spark.sparkContext._jsc.sc().metricsSystem()
-        sources = system.getSourcesByName(f"plugin.{PLUGIN['spark.plugins']}")
-        return set(sources.apply(0).metricRegistry().getNames())
+        """Name the policy's metrics as Spark's own servlet tells them."""
+        prefix = f"plugin.{PLUGIN['spark.plugins']}."
+        told = Client(self.ui).get("/metrics/json/").json["gauges"]
+        return {name.partition(prefix)[2] for name in told if prefix in name}
 
     def more_input(self) -> None:
         self.inbox.put(FILES)
@@ -113,7 +119,7 @@ def application(jvm: Driver, inbox: Inbox, folder: Path, conf: Mapping[str, str]
     """Give an application with the plugin; afterwards nothing of ours is left in the JVM, which runs on."""
     ports = jvm.ports()
     # Without a policy the application runs with what it asked for, and Spark's 200 would take minutes.
-    settings = {**WITH_PLUGIN, "spark.sql.shuffle.partitions": "2", **conf}
+    settings = {**WITH_PLUGIN, "spark.ui.enabled": "true", "spark.sql.shuffle.partitions": "2", **conf}
     with jvm.session(settings) as spark:
         running = Application(spark, jvm, inbox, folder)
         running.start()
@@ -287,7 +293,7 @@ def test_a_query_that_waits_for_its_start_ends_with_its_context(
 def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
     told = tmp_path / "token"
     telling = program(tmp_path / "telling", our_script("telling_policy.py", str(told)), pass_arguments=True)
-    conf = {"spark.elastic.python": telling, "spark.ui.enabled": "true", "spark.logConf": "true"}
+    conf = {"spark.elastic.python": telling, "spark.logConf": "true"}
     with application(jvm, inbox, tmp_path, conf) as running:
         eventually(lambda: told.exists() and told.read_text(), "the token is known to the test")
         running.process_all()
@@ -296,10 +302,9 @@ def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: P
         for process in psutil.process_iter():
             for name in ("cmdline", "environ"):
                 assert token not in read_proc(process.pid, name)
-        ui = running.spark.sparkContext.uiWebUrl
         id_ = running.spark.sparkContext.applicationId
         for page in ("/environment/", f"/api/v1/applications/{id_}/environment", "/jobs/"):
-            with urllib.request.urlopen(f"{ui}{page}", timeout=30) as reply:
+            with urllib.request.urlopen(f"{running.ui}{page}", timeout=30) as reply:
                 text = reply.read().decode()
             # The pages fetch what they show from the API.
             assert "spark.elastic.python" in text or not page.startswith("/api")

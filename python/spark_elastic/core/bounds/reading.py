@@ -69,6 +69,10 @@ class Reading:
         """Whether more slots can make a difference."""
         return any(map(self.follows, self.sources))
 
+    def is_fixed(self, whole: bool) -> bool:
+        """Whether no slot gets it another task; `whole` says that its last batch could not be divided."""
+        return whole or not self.can_follow
+
     @property
     def can_follow_in_part(self) -> bool:
         """Whether that holds for some of the sources only."""

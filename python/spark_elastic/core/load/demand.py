@@ -58,7 +58,7 @@ class Workload:
     def useful(self) -> int:
         """The slots beyond which it can use no more: `most`, or the tasks of sources that can't have more."""
         latest = self.pace.latest
-        if self.reading is None or latest is None or (self.reading.can_follow and not latest.whole):
+        if self.reading is None or latest is None or not self.reading.is_fixed(latest.whole):
             return self.most
         return min(self.most, max(map(self.tasks, self.pace.batches)))
 

@@ -48,7 +48,7 @@ def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
     if tasks is None or query.facts.stateful or any(sample.work is not None for sample in query.samples):
         return None
     whole = bool(query.samples) and query.samples[-1].whole
-    if not whole and Reading(query.facts.sources, query.settings.divide_ordered, None).can_follow:
+    if not Reading(query.facts.sources, query.settings.divide_ordered, None).is_fixed(whole):
         return None
     return Bottleneck(slots=max(1, tasks), reason="autoscale_source_tasks", numbers={"tasks": tasks})
 

@@ -63,8 +63,6 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     "-deprecation",
     "-feature",
     "-unchecked",
-    // Lines, but no names of local variables: a jar is 7 % smaller.
-    "-g:line",
     "-Xlint",
     "-Werror"),
   // Any Java must be able to load the class that spark.plugins names, and read why it does nothing there.

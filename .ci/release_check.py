@@ -26,7 +26,7 @@ DIST = ROOT / "dist"
 MAVEN = DIST / "maven"
 REPORTS = DIST / "reports"
 # For each Spark that the wheel has a jar for: init scripts take it to every node of a cluster that starts.
-MOST_BYTES = 768 << 10
+MOST_BYTES = 800 << 10
 # One jar for Maven, with the policy engine in it.
 MOST_BYTES_OF_A_JAR = 2 << 20
 # The last one is what Spark's own packages see of Scala 2.13's library, in the jar for 2.12.

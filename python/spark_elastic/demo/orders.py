@@ -55,8 +55,8 @@ def _request(
     """Return the last request for more, None if more have come than were requested."""
     requests = [order for order in orders if order.at <= change.at and order.total is not None]
     came_before = [one.at for one in changes if one.kind == "added" and one.at < change.at]
-    # One that is under way when fewer are wanted comes all the same: what was requested when the one before it
-    # came still counts.
+    # One that is under way when fewer are wanted comes all the same: what was requested when the one before
+    # it came still counts.
     settled = sum(order.at <= max(came_before, default=0) for order in requests)
     most = max((order.total or 0 for order in requests[max(settled - 1, 0) :]), default=0)
     asked = [order for order in requests if order.reason == _MORE]

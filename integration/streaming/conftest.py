@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.streaming.driver import PLUGIN, Driver, driver
+from integration.streaming.driver import Driver, driver
 from integration.streaming.files import Inbox
-from integration.streaming.stand_ins import ScriptedPolicy
-from integration.streaming.world import World
+from integration.streaming.world import World, own_world
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +29,8 @@ def inbox(tmp_path: Path) -> Inbox:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Give a driver and the policy that rescales its queries when it is told to."""
     folder = tmp_path_factory.mktemp("handle")
-    policy = ScriptedPolicy(folder / "policy")
-    conf = {**PLUGIN, "spark.elastic.python": policy.python, "spark.sql.shuffle.partitions": "2"}
-    with driver(folder / "driver") as jvm, jvm.session(conf) as spark:
-        yield World(jvm, spark, policy)
+    with driver(folder / "driver") as jvm, own_world(jvm, folder) as world:
+        yield world
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 
 from spark_elastic import __version__
+from spark_elastic.installation import Spark, installed_pyspark
 
 _NAME = re.compile(r"spark-elastic_(?P<spark>\d+\.\d+)_(?P<scala>\d+\.\d+)-(?P<version>.+)\.jar")
 
@@ -15,38 +16,38 @@ class JarNotFoundError(LookupError):
     """No jar fits; the message says what was found, what is allowed and what to type."""
 
 
-def jar_path(spark_version: str | None = None) -> Path:
-    """Return the jar for a Spark version such as "4.2.0"; by default for the installed pyspark.
+def jar_path(spark: Spark | None = None) -> Path:
+    """Return the jar for a Spark; by default for the installed pyspark.
 
     Raises JarNotFoundError if this installation has none for it.
     """
-    return find_jar(Path(str(resources.files("spark_elastic"))) / "jars", spark_version or _installed_spark())
-
-
-def find_jar(folder: Path, spark_version: str) -> Path:
-    """Return the jar in a folder for a Spark version; raises JarNotFoundError if there is none."""
-    names = [(_NAME.fullmatch(path.name), path) for path in sorted(folder.glob("*.jar"))]
-    ours = {name["spark"]: path for name, path in names if name and name["version"] == __version__}
-    minor = ".".join(spark_version.split(".")[:2])
-    if minor in ours:
-        return ours[minor]
-    if ours:
-        newest = max(ours, key=lambda known: tuple(map(int, known.split("."))))
+    spark = spark or installed_pyspark()
+    if spark is None:
         raise JarNotFoundError(
-            f"Spark {spark_version} is not supported by spark-elastic {__version__}, which has jars for Spark"
-            f" {', '.join(ours)}: type `pip install 'pyspark=={newest}.*'`, or use a newer spark-elastic"
+            "pyspark is not installed, so the Spark version is not known: type `pip install pyspark`"
+        )
+    return find_jar(Path(str(resources.files("spark_elastic"))) / "jars", spark)
+
+
+def find_jar(folder: Path, spark: Spark) -> Path:
+    """Return the jar in a folder for a Spark; raises JarNotFoundError if there is none.
+
+    Where its Scala is not known, it is taken for the earliest one: that of the PySpark which pip installs.
+    """
+    names = [(_NAME.fullmatch(path.name), path) for path in sorted(folder.glob("*.jar"))]
+    ours = {(m["spark"], m["scala"]): path for m, path in names if m and m["version"] == __version__}
+    for (minor, scala), path in ours.items():
+        if minor == spark.minor and spark.scala in (None, scala):
+            return path
+    if ours:
+        newest = max((minor for minor, _ in ours), key=lambda known: tuple(map(int, known.split("."))))
+        raise JarNotFoundError(
+            f"{spark} is not supported by spark-elastic {__version__}, which has jars for Spark"
+            f" {', '.join(map('_'.join, ours))}: type `pip install 'pyspark=={newest}.*'`, or use a newer"
+            " spark-elastic"
         )
     others = ", ".join(path.name for _, path in names) or "no jar"
     raise JarNotFoundError(
         f"{folder} has {others}, but spark-elastic {__version__} needs its own: type `make jar` in a"
         " checkout, or `pip install --force-reinstall spark-elastic`"
     )
-
-
-def _installed_spark() -> str:
-    try:
-        return metadata.version("pyspark")
-    except metadata.PackageNotFoundError:
-        raise JarNotFoundError(
-            "pyspark is not installed, so the Spark version is not known: type `pip install pyspark`"
-        ) from None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spark_elastic.installation import installed_spark
 from spark_elastic.jar import jar_path
 from spark_elastic.spark_conf import (
     DRIVER_CLASS_PATH,
@@ -50,11 +51,11 @@ def add_plugin(builder: SparkSession.Builder, mode: str | None) -> SparkSession.
         SparkContext._ensure_initialized()
         _require_class(SparkContext._jvm)
         existing = {**dict(SparkConf().getAll()), **options}
-        added = plugin_conf(existing, jar=jar_path(), python=sys.executable, mode=mode)
+        added = plugin_conf(existing, jar=jar_path(installed_spark()), python=sys.executable, mode=mode)
     else:
         submitted = dict(submit_arguments(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
         existing = {**_defaults(os.environ), **submitted, **options}
-        added = plugin_conf(existing, jar=jar_path(), python=sys.executable, mode=mode)
+        added = plugin_conf(existing, jar=jar_path(installed_spark()), python=sys.executable, mode=mode)
         _require_class_path(submitted, added)
     for key, value in added.items():
         builder = builder.config(key, value)

@@ -20,7 +20,7 @@ JAR = Path("/opt/spark-elastic_4.2_2.13-0.1.0.jar")
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(session, "jar_path", lambda: JAR)
+    monkeypatch.setattr(session, "jar_path", lambda spark: JAR)
     # A process that runs tests with a JVM as well may have kept that one's gateway.
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))

@@ -23,6 +23,7 @@ from spark_elastic.core.keys.resources import POLICY_FILE
 from spark_elastic.core.own_settings import own_texts, settings_of
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.demo.prerequisites import java_problem, java_version, oldest_java
+from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.policy_file import PolicyFileError, load_policy
 from spark_elastic.runtime.custom.host import Host
@@ -66,32 +67,32 @@ def python() -> Check:
     return Check.ok("python", found)
 
 
-def java(spark: str | None) -> Check:
-    """Check the Java that Spark would run, in this version."""
+def java(spark: Spark | None) -> Check:
+    """Check the Java that this Spark would run."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else shutil.which("java")
     banner = ""
     if program is not None:
         with suppress(OSError):  # java_problem says that it does not run
             banner = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
-    problem = java_problem(program, banner, oldest_java(spark))
+    problem = java_problem(program, banner, oldest_java(spark.version if spark is not None else None))
     if problem is not None:
         found, _, change = problem.partition(": ")
         return Check.fail("java", found, change)
     return Check.ok("java", f"Java {java_version(banner)} ({program})")
 
 
-def spark(version: str | None) -> Check:
+def spark(found: Spark | None) -> Check:
     """Check that there is a Spark."""
-    if version is None:
+    if found is None:
         return Check.fail("spark", "no Spark found", "type `pip install pyspark`, or set SPARK_HOME")
-    return Check.ok("spark", f"Spark {version}")
+    return Check.ok("spark", str(found))
 
 
-def jar(version: str | None) -> Check:
+def jar(spark: Spark | None) -> Check:
     """Check that there is a jar for that Spark."""
     try:
-        return Check.ok("jar", str(jar_path(version)))
+        return Check.ok("jar", str(jar_path(spark)))
     except JarNotFoundError as error:
         found, _, change = str(error).partition(": ")
         return Check.fail("jar", found, change)
@@ -182,15 +183,15 @@ def plugin(conf: Mapping[str, str], file: Path) -> Check:
     )
 
 
-def class_path(conf: Mapping[str, str], version: str | None, home: Path | None) -> list[Check]:
-    """Check that the driver will find the plugin's class, in the jar of this version.
+def class_path(conf: Mapping[str, str], spark: Spark | None, home: Path | None) -> list[Check]:
+    """Check that the driver will find the plugin's class, in the jar for this Spark.
 
     It may be named in the settings, or stand beside Spark's own jars in the folder `home`.
     """
     if not has_plugin(conf):
         return []
     try:
-        wanted = jar_path(version)
+        wanted = jar_path(spark)
     except JarNotFoundError:
         return []  # said by the check of the jar
     on_driver = has_jar(conf.get(DRIVER_CLASS_PATH, ""), os.pathsep)

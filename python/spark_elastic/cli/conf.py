@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from spark_elastic.cli.installation import spark_home, spark_version
+from spark_elastic.installation import installed_spark, spark_home
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.settings import keys
 from spark_elastic.spark_conf import ConflictError, default_properties_file, plugin_conf, read_properties
@@ -50,7 +50,7 @@ def conf(mode: str | None, form: str, properties_file: Path | None) -> None:
     file = properties_file or default_properties_file(os.environ, spark_home())
     try:
         existing = read_properties(file) if file is not None else {}
-        settings = plugin_conf(existing, jar=jar_path(spark_version()), python=sys.executable, mode=mode)
+        settings = plugin_conf(existing, jar=jar_path(installed_spark()), python=sys.executable, mode=mode)
     except (ConflictError, JarNotFoundError) as error:
         raise click.ClickException(str(error)) from error
     except (OSError, UnicodeDecodeError) as error:

@@ -12,7 +12,7 @@ import click
 
 from spark_elastic.cli import checks, live_checks
 from spark_elastic.cli.driver import DriverCommand, Where, asks_driver
-from spark_elastic.cli.installation import spark_home, spark_version
+from spark_elastic.installation import installed_spark, spark_home
 from spark_elastic.live.draw import shown
 from spark_elastic.spark_conf import default_properties_file, read_properties
 
@@ -54,8 +54,13 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
 
 
 def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:
-    spark = spark_version()
-    results = [checks.python(), checks.java(spark), checks.spark(spark), checks.jar(spark)]
+    spark = installed_spark()
+    results = [
+        checks.python(),
+        checks.java(spark),
+        checks.spark(spark),
+        checks.jar(spark),
+    ]
     return results + _settings(properties_file or default_properties_file(os.environ, spark_home()))
 
 
@@ -74,7 +79,7 @@ def _settings(file: Path | None) -> list[checks.Check]:
         *checks.settings(conf, file),
         *checks.policy_file(conf),
         checks.plugin(conf, file),
-        *checks.class_path(conf, spark_version(), spark_home()),
+        *checks.class_path(conf, installed_spark(), spark_home()),
         checks.dynamic_allocation(conf),
         checks.checkpoints(conf),
         checks.policy_python(conf, os.environ),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 
 from spark_elastic.demo.cluster import spark_home
+from spark_elastic.installation import spark_in
 from spark_elastic.maven.artifacts import FetchError, fetch
 
 _BROKER = "org.apache.kafka:kafka_2.13:4.2.0"
@@ -26,8 +26,10 @@ def source_jars(token_provider: Path | None = None) -> list[Path]:
 
     `token_provider` stands in for spark-token-provider-kafka where that can't be fetched. Raises FetchError.
     """
-    spark = metadata.version("pyspark")
-    scala = scala_of(spark_home() / "jars")
+    found = spark_in(spark_home())
+    if found is None:
+        raise FetchError(f"{spark_home()} has no jars/spark-core_*.jar, so its Spark and Scala are not known")
+    spark, scala = found.version, found.scala
     beside = _BESIDE_SOURCE_BEFORE_4 if spark.startswith("3.") else _BESIDE_SOURCE
     jars = fetch(f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}", *beside, transitive=False)
     token_provider_name = f"org.apache.spark:spark-token-provider-kafka-0-10_{scala}:{spark}"
@@ -38,13 +40,3 @@ def source_jars(token_provider: Path | None = None) -> list[Path]:
             raise
         provider = [token_provider]
     return [*jars, *provider]
-
-
-def scala_of(jars: Path) -> str:
-    """Return the Scala version, such as "2.13", for which the Spark was built whose jars are in a folder.
-
-    Raises FetchError if there is none.
-    """
-    for jar in jars.glob("spark-core_*.jar"):
-        return jar.name.removeprefix("spark-core_").partition("-")[0]
-    raise FetchError(f"{jars} has no spark-core_*.jar, so the Scala of this Spark is not known")

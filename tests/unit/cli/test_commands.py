@@ -16,6 +16,7 @@ from spark_elastic.cli import checks
 from spark_elastic.cli import conf as conf_command
 from spark_elastic.cli import jar as jar_command
 from spark_elastic.cli.main import cli
+from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS
 from tests.unit.runtime.short_run import short_run
@@ -102,12 +103,23 @@ def test_jar_prints_the_path_or_says_what_is_missing(
 ) -> None:
     assert run("jar").output == f"{installation}\n"
 
-    def none(version: str | None) -> Path:
-        raise JarNotFoundError(f"no jar for {version}: type something")
+    def none(spark: Spark | None) -> Path:
+        raise JarNotFoundError(f"no jar for {spark}: type something")
 
     monkeypatch.setattr(jar_command, "jar_path", none)
     result = run("jar", "--spark", "1.6")
-    assert (result.exit_code, result.output) == (1, "Error: no jar for 1.6: type something\n")
+    assert (result.exit_code, result.output) == (1, "Error: no jar for Spark 1.6: type something\n")
+    assert "no jar for Spark 3.5 with Scala 2.13: " in run("jar", "--spark", "3.5_2.13").output
+
+
+def test_the_jar_goes_with_the_scala_of_spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Spark | None] = []
+    monkeypatch.setattr(jar_command, "jar_path", asked.append)
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-3.5.5-amzn-0.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    run("jar")
+    assert asked == [Spark("3.5.5-amzn-0", "2.13")]
 
 
 def doctor(*arguments: str | Path) -> tuple[int, dict[str, list[str]], str]:

@@ -32,13 +32,13 @@ def test_the_source_is_that_of_the_installed_spark_and_of_its_scala(
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / f"spark-core_{scala}-{spark}.jar").touch()
     monkeypatch.setattr(kafka_jars, "spark_home", lambda: tmp_path)
-    monkeypatch.setattr("importlib.metadata.version", lambda name: spark)
     kafka_jars.source_jars()
     assert asked[0] == f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
     assert asked[1] == f"org.apache.kafka:kafka-clients:{clients}"
     assert asked[-1] == f"org.apache.spark:{PROVIDER}_{scala}:{spark}"
 
 
-def test_a_spark_without_jars_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match="no spark-core"):
-        kafka_jars.scala_of(tmp_path)
+def test_a_spark_without_jars_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_jars, "spark_home", lambda: tmp_path)
+    with pytest.raises(FetchError, match=f"{tmp_path} has no jars/spark-core"):
+        kafka_jars.source_jars()

@@ -1,0 +1,68 @@
+"""The Spark that is installed here."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from attrs import frozen
+
+
+@frozen
+class Spark:
+    """A Spark: its version such as "4.2.0", and its Scala such as "2.13", None where that is not known."""
+
+    version: str
+    scala: str | None = None
+
+    @property
+    def minor(self) -> str:
+        """The first two numbers of its version."""
+        return ".".join(self.version.split(".")[:2])
+
+    def __str__(self) -> str:
+        return f"Spark {self.version}" + (f" with Scala {self.scala}" if self.scala else "")
+
+
+def spark_home() -> Path | None:
+    """Return Spark's folder: SPARK_HOME if it is set, else that of the installed pyspark, else None."""
+    home = os.environ.get("SPARK_HOME")
+    return Path(home) if home else _pyspark_home()
+
+
+def installed_spark() -> Spark | None:
+    """Return the Spark in `spark_home`, None if there is none."""
+    if not os.environ.get("SPARK_HOME"):
+        return installed_pyspark()
+    return spark_in(Path(os.environ["SPARK_HOME"]))
+
+
+def installed_pyspark() -> Spark | None:
+    """Return the Spark of the pyspark that Python finds, None if there is none."""
+    home = _pyspark_home()
+    found = spark_in(home) if home is not None else None
+    if found is not None:
+        return found
+    # A pyspark that was built without its jars runs with those of another place, of the same version.
+    try:
+        return Spark(metadata.version("pyspark"))
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def spark_in(home: Path) -> Spark | None:
+    """Return the Spark whose jars are in this folder, None if their names do not tell."""
+    for jar in home.glob("jars/spark-core_*.jar"):
+        match = re.fullmatch(r"spark-core_([\d.]+)-(.+)\.jar", jar.name)
+        if match is not None:
+            return Spark(match[2], match[1])
+    return None
+
+
+def _pyspark_home() -> Path | None:
+    spec = find_spec("pyspark")
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(next(iter(places))) if places else None

@@ -1,4 +1,4 @@
-// Builds the shim for one Spark version of spark-versions.txt: the first one, or -Dspark=X.Y.Z.
+// Builds the shim for one line of spark-versions.txt: the first one, or -Dspark=X.Y_SCALA, as in the jar's name.
 // `make jar` calls this for every version and puts the jars where the Python package finds them.
 
 val columns = Seq("spark", "jars", "pyspark", "scala", "java", "py4j", "sources")
@@ -9,20 +9,21 @@ val supported = IO
   .filterNot(line => line.isEmpty || line.startsWith("#"))
   .map(line => columns.zip(line.split("\\s+")).toMap)
 
+def minor(version: String): String = version.split('.').take(2).mkString(".")
+
+// What there is a jar for: Spark and Scala, as in its name.
+def builtFor(of: Map[String, String]): String = s"${minor(of("spark"))}_${minor(of("scala"))}"
+
+// All of them, also for a jar that meets another Spark.
+val jars = supported.map(builtFor)
+
 val row = sys.props.get("spark") match {
   case None => supported.head
   case Some(wanted) =>
     supported
-      .find(_("spark") == wanted)
-      .getOrElse(sys.error(s"Spark $wanted is not in spark-versions.txt: ${supported.map(_("spark")).mkString(", ")}"))
+      .find(builtFor(_) == wanted)
+      .getOrElse(sys.error(s"Spark $wanted is not in spark-versions.txt: ${jars.mkString(", ")}"))
 }
-
-def minor(version: String): String = version.split('.').take(2).mkString(".")
-
-val sparkMinor = minor(row("spark"))
-
-// The names of all jars that there are, for one that meets another Spark.
-val jars = supported.map(of => s"${minor(of("spark"))}_${minor(of("scala"))}").mkString(",")
 
 // The Python package's version is the version of both builds.
 val projectVersion = "(?m)^__version__ = \"(.+)\"$".r
@@ -43,8 +44,8 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
   name := "spark-elastic",
   organization := "io.github.spark-elastic",
   version := projectVersion,
-  // One folder per Spark version, so that each keeps its own incremental compiler state.
-  target := baseDirectory.value / "target" / s"spark-$sparkMinor",
+  // One folder per jar, so that each keeps its own incremental compiler state.
+  target := baseDirectory.value / "target" / s"spark-${builtFor(row)}",
   Compile / unmanagedSourceDirectories ++= row("sources")
     .split(",")
     .toSeq
@@ -57,7 +58,8 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
   },
   Compile / unmanagedJars ++= sparkJars.toSeq.flatMap(folder => (folder * "*.jar").classpath),
   scalacOptions ++= Seq(
-    s"-release:${row("java")}",
+    "-release",
+    row("java"),
     "-encoding",
     "utf8",
     "-deprecation",
@@ -70,7 +72,11 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
   // What the shim says of itself in the handshake.
   Compile / resourceGenerators += Def.task {
     val properties = (Compile / resourceManaged).value / "spark-elastic.properties"
-    val built = Seq("version" -> version.value, "spark" -> row("spark"), "scala" -> scalaVersion.value, "jars" -> jars)
+    val built = Seq(
+      "version" -> version.value,
+      "spark" -> row("spark"),
+      "scala" -> scalaVersion.value,
+      "jars" -> jars.mkString(","))
     IO.writeLines(properties, built.map { case (name, value) => s"$name=$value" })
     Seq(properties)
   },
@@ -88,4 +94,4 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
   },
   // A fixed place and name: jvm-shim/build_jar.py takes the jar from here.
   Compile / packageBin / artifactPath :=
-    target.value / s"spark-elastic_${sparkMinor}_${scalaBinaryVersion.value}-${version.value}.jar")
+    target.value / s"spark-elastic_${builtFor(row)}-${version.value}.jar")

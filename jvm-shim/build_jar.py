@@ -16,21 +16,25 @@ import subprocess
 import sys
 import time
 import zipfile
-from importlib import metadata
 from pathlib import Path
 
 from pyspark_jars import jars_of_pyspark
 from sbt import run_sbt
+from spark_elastic.installation import installed_pyspark
 from spark_elastic.maven.artifacts import FetchError
 from spark_elastic.maven.downloads import locked
 from spark_elastic.maven.jdk import NoJavaError
-from spark_versions import SparkVersion, minor, supported
+from spark_versions import SparkVersion, supported
 
 CHECKOUT = Path(__file__).parent.parent
 JARS = CHECKOUT / "python" / "spark_elastic" / "jars"
 SOURCES = CHECKOUT / "jvm-shim" / "src" / "main"
 # So many builds of each jar are kept in the cache, 2 MB each.
 KEPT = 8
+
+
+class NotListedError(LookupError):
+    """The installed Spark is none of spark-versions.txt; the message names it."""
 
 
 def project_version() -> str:
@@ -59,6 +63,15 @@ def fingerprint(row: SparkVersion, version: str) -> str:
     return digest.hexdigest()
 
 
+def installed_row() -> SparkVersion:
+    """Return the row of the PySpark beside this Python; raises NotListedError if the list has none for it."""
+    spark = installed_pyspark()
+    for row in supported():
+        if spark is not None and (spark.minor, spark.scala) == (row.minor, row.scala_binary):
+            return row
+    raise NotListedError(f"the installed PySpark ({spark or 'none'}) is not in spark-versions.txt")
+
+
 def build(row: SparkVersion, version: str) -> Path:
     """Return the jar for one Spark version, compiled if its sources have changed."""
     jar = JARS / row.jar_name(version)
@@ -69,7 +82,7 @@ def build(row: SparkVersion, version: str) -> Path:
     JARS.mkdir(exist_ok=True)
     # Written beside and renamed: a running application never maps half a jar.
     part = jar.with_suffix(".part")
-    with locked(f"jar-{row.minor}") as cache:
+    with locked(f"jar-{row.built_for}") as cache:
         kept = cache / "jars" / jar.stem / f"{current}.jar"
         if kept.is_file():
             shutil.copyfile(kept, part)
@@ -85,7 +98,7 @@ def build(row: SparkVersion, version: str) -> Path:
 
 def _built(jar: Path, row: SparkVersion) -> Path:
     """Return where sbt puts this jar."""
-    return CHECKOUT / "jvm-shim" / "target" / f"spark-{row.minor}" / jar.name
+    return CHECKOUT / "jvm-shim" / "target" / f"spark-{row.built_for}" / jar.name
 
 
 def _compile(row: SparkVersion, jar: Path, to: Path) -> None:
@@ -96,7 +109,7 @@ def _compile(row: SparkVersion, jar: Path, to: Path) -> None:
     )
     begin = time.monotonic()
     folder = {"spark.jars": str(jars_of_pyspark(row.pyspark))} if row.jars == "pyspark" else {}
-    run_sbt(CHECKOUT, {"spark": row.spark, **folder}, "jvm-shim/package")
+    run_sbt(CHECKOUT, {"spark": row.built_for, **folder}, "jvm-shim/package")
     _store(_built(jar, row), to)
     print(f"built {jar.name} in {time.monotonic() - begin:.0f} s", flush=True)
 
@@ -129,10 +142,7 @@ def main() -> None:
     version = project_version()
     rows = supported()
     if "--all" not in sys.argv[1:]:
-        installed = minor(metadata.version("pyspark"))
-        rows = tuple(row for row in rows if row.minor == installed)
-        if not rows:
-            sys.exit(f"spark-elastic: the installed Spark {installed} is not in spark-versions.txt")
+        rows = (installed_row(),)
     for row in rows:
         build(row, version)
     known = {row.jar_name(version) for row in supported()}
@@ -144,7 +154,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (FetchError, NoJavaError) as error:
+    except (FetchError, NoJavaError, NotListedError) as error:
         sys.exit(f"spark-elastic: {error}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"spark-elastic: the shim does not compile (sbt ended with {error.returncode}; see above)")

@@ -22,7 +22,7 @@ class SparkVersion:
 
     @property
     def minor(self) -> str:
-        """The first two numbers of Spark's version: one jar serves them all."""
+        """The first two numbers of Spark's version: one jar for each Scala serves them all."""
         return minor(self.spark)
 
     @property
@@ -31,9 +31,24 @@ class SparkVersion:
         return minor(self.scala)
 
     @property
+    def built_for(self) -> str:
+        """Spark and Scala as in the name of the jar, such as "4.2_2.13": no two lines have the same."""
+        return f"{self.minor}_{self.scala_binary}"
+
+    @property
+    def on_pypi(self) -> bool:
+        """Whether PySpark, as pip installs it, is for this Scala: that of Spark 3 is for 2.12 alone."""
+        return self.scala_binary == ("2.12" if self.spark.startswith("3.") else "2.13")
+
+    @property
+    def name(self) -> str:
+        """What the tests are asked for by: the minor version alone means the PySpark that pip installs."""
+        return self.minor if self.on_pypi else self.built_for
+
+    @property
     def artefact(self) -> str:
         """The name of the shim for this Spark, without its version."""
-        return f"spark-elastic_{self.minor}_{self.scala_binary}"
+        return f"spark-elastic_{self.built_for}"
 
     def jar_name(self, project_version: str) -> str:
         """Return the file name of the shim's jar for this Spark."""

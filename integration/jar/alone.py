@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import venv
 from collections.abc import Iterable
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 import maven_repository
-from build_jar import project_version
-from spark_versions import minor, supported
+from build_jar import installed_row, project_version
 
 
 def repository(folder: Path) -> Path:
     """Write a Maven repository for the Spark that is installed; return the jar in it."""
-    (row,) = (row for row in supported() if row.minor == minor(metadata.version("pyspark")))
-    (jar,) = maven_repository.write(folder, [row], project_version())
+    (jar,) = maven_repository.write(folder, [installed_row()], project_version())
     return jar
 
 

@@ -44,7 +44,7 @@ class Builds:
     def _sbt(self, checkout: Path, properties: dict[str, str], *commands: str) -> None:
         source = (checkout / "jvm-shim/src/main/scala/A.scala").read_text()
         self.compiled.append(f"{checkout.name}: {source}")
-        jar = checkout / "jvm-shim" / "target" / "spark-4.2" / ROW.jar_name("1.0")
+        jar = checkout / "jvm-shim" / "target" / "spark-4.2_2.13" / ROW.jar_name("1.0")
         jar.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(jar, "w") as archive:
             archive.writestr("A.class", source)

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 import org.apache.spark.executor.TaskMetrics
-import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.{ExecutorAdded => _, _}
 import org.apache.spark.sql.elastic.CurrentExecution
 
 /**

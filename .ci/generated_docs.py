@@ -38,7 +38,7 @@ def versions_table() -> str:
     for row in spark_versions.supported():
         minor = tuple(int(number) for number in row.minor.split("."))
         lacks = [str(number) for number, since in enumerate(LACKS, 1) if minor < since]
-        counts = found.get(row.minor)
+        counts = found.get(row.name)
         tests = "not yet" if counts is None else f"{counts['passed']} core tests, {counts['failed']} failed"
         tested = f"{row.pyspark}: {'all tests' if row == spark_versions.supported()[0] else tests}"
         cells = (row.minor, row.scala_binary, f"{row.java} or later", tested, ", ".join(lacks) or "-")

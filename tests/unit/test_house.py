@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 import build_jar
 import spark_elastic
 import spark_versions
+from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, find_jar
 from spark_elastic.maven import jdk
 from tests.unit.shellcheck import complaints
@@ -18,8 +19,8 @@ from tests.unit.shellcheck import complaints
 CHECKOUT = Path(__file__).parents[2]
 
 
-def put_jar(folder: Path, spark: str, version: str = spark_elastic.__version__) -> Path:
-    jar = folder / f"spark-elastic_{spark}_2.13-{version}.jar"
+def put_jar(folder: Path, spark: str, version: str = spark_elastic.__version__, scala: str = "2.13") -> Path:
+    jar = folder / f"spark-elastic_{spark}_{scala}-{version}.jar"
     jar.touch()
     return jar
 
@@ -61,8 +62,8 @@ def test_every_supported_spark_has_a_py4j_within_the_bounds() -> None:
 
 def test_the_list_names_the_py4j_of_the_installed_spark() -> None:
     spark = metadata.version("pyspark")
-    (row,) = [row for row in spark_versions.supported() if row.pyspark == spark]
-    assert row.py4j == metadata.version("py4j")
+    py4j = {row.py4j for row in spark_versions.supported() if row.pyspark == spark}
+    assert py4j == {metadata.version("py4j")}
 
 
 def test_a_version_has_all_columns(tmp_path: Path) -> None:
@@ -79,25 +80,41 @@ def test_a_version_has_all_columns(tmp_path: Path) -> None:
 def test_jar_of_the_same_minor_version_is_found(tmp_path: Path) -> None:
     put_jar(tmp_path, "4.3")
     jar = put_jar(tmp_path, "4.2")
-    assert find_jar(tmp_path, "4.2.7") == jar
+    assert find_jar(tmp_path, Spark("4.2.7")) == jar
 
 
 def test_spark_without_a_jar_names_those_that_have_one(tmp_path: Path) -> None:
     put_jar(tmp_path, "4.2")
     put_jar(tmp_path, "4.10")
-    with pytest.raises(JarNotFoundError, match=r"3\.5\.1 is not .* 4\.10, 4\.2: .*pyspark==4\.10\.\*"):
-        find_jar(tmp_path, "3.5.1")
+    with pytest.raises(JarNotFoundError, match=r"3\.5\.1 is not .* 4\.10_2\.13, 4\.2_.*pyspark==4\.10\.\*"):
+        find_jar(tmp_path, Spark("3.5.1"))
+
+
+def test_jar_of_the_same_scala_is_found_and_else_the_one_that_goes_with_pip(tmp_path: Path) -> None:
+    put_jar(tmp_path, "4.0")
+    jars = {scala: put_jar(tmp_path, "3.5", scala=scala) for scala in ("2.13", "2.12")}
+    assert {scala: find_jar(tmp_path, Spark("3.5.9", scala)) for scala in jars} == jars
+    assert find_jar(tmp_path, Spark("3.5.9")) == jars["2.12"]
+    with pytest.raises(JarNotFoundError, match=r"Spark 4\.0\.1 with Scala 2\.12 is not .* 3\.5_2\.12, 3\."):
+        find_jar(tmp_path, Spark("4.0.1", "2.12"))
+
+
+def test_the_lines_of_one_spark_differ_in_name_and_pip_has_one_of_them() -> None:
+    rows = spark_versions.supported()
+    assert len({row.jar_name("1.0") for row in rows}) == len({row.name for row in rows}) == len(rows)
+    assert {row.name for row in rows if row.on_pypi} == {row.minor for row in rows}
+    assert [row.name for row in rows if not row.on_pypi] == ["3.5_2.13"]
 
 
 def test_no_jar_says_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(JarNotFoundError, match=r"has no jar, .* type `make jar`"):
-        find_jar(tmp_path / "jars", "4.2.0")
+        find_jar(tmp_path / "jars", Spark("4.2.0"))
 
 
 def test_jar_of_another_version_does_not_fit(tmp_path: Path) -> None:
     stale = put_jar(tmp_path, "4.2", version="0.0.1")
     with pytest.raises(JarNotFoundError, match=re.escape(stale.name)):
-        find_jar(tmp_path, "4.2.0")
+        find_jar(tmp_path, Spark("4.2.0"))
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_lines_can_be_read(page: Page) -> None:
 def test_the_table_of_versions_can_be_read_whatever_the_tests_say(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = {row.minor: {"passed": 1_000, "failed": 100} for row in supported()}
+    found = {row.name: {"passed": 1_000, "failed": 100} for row in supported()}
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "spark-versions.json").write_text(json.dumps(found))
     monkeypatch.setattr(generated_docs, "ROOT", tmp_path)

@@ -1,6 +1,6 @@
 """Run the core tests on other versions of Spark, each in an environment of its own.
 
-usage: python -m integration.matrix [--spark MINOR]... [--quick]
+usage: python -m integration.matrix [--spark NAME]... [--quick]
 
 Without --spark all versions of spark-versions.txt are tested but the default one: `make test` tests that as a
 whole. An environment is made once and kept among the downloads. What was found is written to
@@ -42,11 +42,11 @@ WHOLE = (
 def main() -> int:
     """Test what is asked for; return 1 if anything failed."""
     arguments = _arguments()
-    rows = [row for row in supported()[1:] if row.minor in (arguments.spark or [row.minor])]
+    rows = [row for row in supported()[1:] if row.name in (arguments.spark or [row.name])]
     found = {}
     for row in rows:
         print(f"Spark {row.pyspark}, Scala {row.scala_binary}", flush=True)
-        found[row.minor] = run(row, QUICK if arguments.quick else WHOLE)
+        found[row.name] = run(row, QUICK if arguments.quick else WHOLE)
     if not arguments.quick:
         known = json.loads(FOUND.read_text()) if FOUND.is_file() else {}
         FOUND.write_text(json.dumps({**known, **found}, indent=2, sort_keys=True) + "\n")
@@ -84,8 +84,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m integration.matrix", description="Run the core tests on other versions of Spark."
     )
-    others = [row.minor for row in supported()[1:]]
-    parser.add_argument("--spark", action="append", choices=others, help="a minor version (all)")
+    others = [row.name for row in supported()[1:]]
+    parser.add_argument(
+        "--spark",
+        action="append",
+        choices=others,
+        help="a minor version; with its Scala if pip has none for it (all)",
+    )
     parser.add_argument("--quick", action="store_true", help="a few tests only")
     return parser.parse_args()
 

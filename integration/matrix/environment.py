@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from spark_elastic.maven.artifacts import fetch
 from spark_elastic.maven.downloads import cache_dir
 from spark_versions import SparkVersion
 
@@ -14,9 +17,10 @@ from spark_versions import SparkVersion
 def environment(checkout: Path, row: SparkVersion) -> Path:
     """Return the Python of the environment, made anew where its requirements have changed.
 
-    Raises CalledProcessError if it cannot be made, or the jar cannot be built.
+    Raises CalledProcessError or FetchError if it cannot be made, or the jar cannot be built.
     """
-    home = cache_dir() / "environments" / f"{checkout.name}-{_name(checkout)}-{row.pyspark}"
+    spark = f"{row.pyspark}_{row.scala_binary}"
+    home = cache_dir() / "environments" / f"{checkout.name}-{_name(checkout)}-{spark}"
     python = home / "bin" / "python"
     stamp = home / "installed"
     wanted = hashlib.sha256((checkout / "pyproject.toml").read_bytes()).hexdigest()
@@ -28,9 +32,30 @@ def environment(checkout: Path, row: SparkVersion) -> Path:
             packages.append("pyarrow<20")  # later ones need a NumPy that this Spark does not allow
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, *packages], check=True)
+        if not row.on_pypi:
+            (jars,) = home.glob("lib/python*/site-packages/pyspark/jars")
+            take_jars_for(row, jars)
         stamp.write_text(wanted)
     subprocess.run([str(python), str(checkout / "jvm-shim" / "build_jar.py")], check=True)
     return python
+
+
+def take_jars_for(row: SparkVersion, jars: Path) -> None:
+    """Replace the jars of a PySpark that are for one Scala by those of Spark SQL for the row's Scala.
+
+    Those of no Scala stay as they are; Hive, MLlib and the like, which the tests do without, are gone.
+    Raises FetchError.
+    """
+    fetched = fetch(f"org.apache.spark:spark-sql_{row.scala_binary}:{row.pyspark}", transitive=True)
+    for jar in jars.glob("*.jar"):
+        if _of_scala(jar):
+            jar.unlink()
+    for jar in filter(_of_scala, fetched):
+        shutil.copy(jar, jars)
+
+
+def _of_scala(jar: Path) -> bool:
+    return re.match(r"scala-|.+_2\.1[23]-", jar.name) is not None
 
 
 def _name(checkout: Path) -> str:

@@ -30,7 +30,14 @@ class Spark:
 def spark_home() -> Path | None:
     """Return Spark's folder: SPARK_HOME if it is set, else that of the installed pyspark, else None."""
     home = os.environ.get("SPARK_HOME")
-    return Path(home) if home else _pyspark_home()
+    return Path(home) if home else pyspark_home()
+
+
+def pyspark_home() -> Path | None:
+    """Return the folder of the installed pyspark, None if there is none."""
+    spec = find_spec("pyspark")
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(next(iter(places))) if places else None
 
 
 def installed_spark() -> Spark | None:
@@ -42,7 +49,7 @@ def installed_spark() -> Spark | None:
 
 def installed_pyspark() -> Spark | None:
     """Return the Spark of the pyspark that Python finds, None if there is none."""
-    home = _pyspark_home()
+    home = pyspark_home()
     found = spark_in(home) if home is not None else None
     if found is not None:
         return found
@@ -60,9 +67,3 @@ def spark_in(home: Path) -> Spark | None:
         if match is not None:
             return Spark(match[2], match[1])
     return None
-
-
-def _pyspark_home() -> Path | None:
-    spec = find_spec("pyspark")
-    places = spec.submodule_search_locations if spec is not None else None
-    return Path(next(iter(places))) if places else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic.installation import pyspark_home
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,10 +58,10 @@ logger.kafka.level = warn
 
 def spark_home() -> Path:
     """Return the folder of the installed pyspark; raises ProcessFailure if there is none."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
+    home = pyspark_home()
+    if home is None:
         raise ProcessFailure("pyspark is not installed")
-    return Path(next(iter(spec.submodule_search_locations)))
+    return home
 
 
 class Worker:

@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from attrs import frozen
 
+from integration.docs.machine import PAGE, PLAIN, SLOTS, Machine, shown, shown_python
 from integration.jdk_tools import JAR, compile_java, run_tool
 from integration.streaming.waiting import PATIENCE_S
-from spark_elastic.demo.cluster import isolated_environment, spark_home
 from spark_elastic.demo.ports import ReservedPorts
-from spark_elastic.demo.processes import LoggedProcess
-from tests.unit.docs.pages import Block, read
+from tests.unit.docs.pages import Block
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-PAGE = read("docs/getting-started.md")
 SUBMIT = "spark-submit $(spark-elastic conf --mode reactive) app.py"
 APPEND = "spark-elastic conf --format defaults >> $SPARK_HOME/conf/spark-defaults.conf"
 SHELL = "spark-shell $(spark-elastic conf --mode reactive)"
 DOCTOR = "spark-elastic doctor"
 JAVA = "spark-submit $(spark-elastic conf --mode reactive) --class Main app.jar"
 THRIFT = "$SPARK_HOME/sbin/start-thriftserver.sh $(spark-elastic conf --mode reactive)"
-EXPORT = 'export PYSPARK_SUBMIT_ARGS="$(spark-elastic conf --mode reactive) pyspark-shell"'
 
-_SLOTS = 2
-# Plain Spark's, where nothing is set.
-_PLAIN = 200
-_DEFAULTS = f"""\
-spark.master                   local[{_SLOTS}]
-spark.ui.enabled               false
-spark.driver.host              127.0.0.1
-spark.driver.bindAddress       127.0.0.1
-spark.driver.memory            1g
-spark.driver.extraJavaOptions  -XX:+UseSerialGC -XX:TieredStopAtLevel=1
-"""
 _SESSION = """\
 from pyspark.sql import SparkSession
 
@@ -91,66 +72,11 @@ public class Main {
 _THRIFT_SERVER = "--class org.apache.spark.sql.hive.thriftserver.HiveThriftServer2 spark-internal"
 
 
-@frozen
-class Machine:
-    """A user's machine: a Spark of their own with its settings, and the command line on the path."""
-
-    folder: Path
-    home: Path
-    environment: Mapping[str, str]
-
-    @contextmanager
-    def typing(self, line: str) -> Iterator[LoggedProcess]:
-        """Let a shell run a line; it ends with the block, with all it started."""
-        log = self.folder / "shell.log"
-        process = LoggedProcess("shell", ["sh", "-c", line], env=self.environment, log=log, cwd=self.folder)
-        try:
-            yield process
-        finally:
-            process.stop()
-
-    def run(self, line: str) -> subprocess.CompletedProcess[str]:
-        """Let a shell run a short line to its end."""
-        return subprocess.run(
-            ["sh", "-c", line],
-            env=self.environment,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-
-    def partitions(self, line: str) -> int:
-        """Run a line that runs the application, and return how many partitions its state has."""
-        with self.typing(line) as process:
-            found = process.wait_for_line(r"partitions: (\d+)", PATIENCE_S)
-            assert process.wait(PATIENCE_S) == 0, process.log_tail()
-        return int(found[1])
-
-
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    home = tmp_path / "spark"
-    (home / "conf").mkdir(parents=True)
-    (home / "conf" / "spark-defaults.conf").write_text(_DEFAULTS)
-    for part in spark_home().iterdir():
-        if part.name != "conf":
-            (home / part.name).symlink_to(part)
-    (tmp_path / "app.py").write_text(_SESSION + _APPLICATION)
-    environment = isolated_environment(home / "conf", tmp_path / "local")
-    programs = (Path(sys.executable).parent, home / "bin", environment["PATH"])
-    return Machine(
-        tmp_path,
-        home,
-        {**environment, "SPARK_HOME": str(home), "PATH": os.pathsep.join(map(str, programs))},
-    )
-
-
-def shown(line: str) -> str:
-    """Return a line that the page shows."""
-    assert any(line in block.text.splitlines() for block in PAGE.blocks if block.language == "shell")
-    return line
+def machine(machine: Machine) -> Machine:
+    """Put a plain application there."""
+    (machine.folder / "app.py").write_text(_SESSION + _APPLICATION)
+    return machine
 
 
 @pytest.fixture
@@ -176,11 +102,11 @@ def partitions_of_a_shuffle(journal: Path) -> set[int]:
 
 
 def test_without_the_plugin_it_is_plain_spark(machine: Machine) -> None:
-    assert machine.partitions("spark-submit app.py") == _PLAIN
+    assert machine.partitions("spark-submit app.py") == PLAIN
 
 
 def test_the_flags_turn_it_on(machine: Machine) -> None:
-    assert machine.partitions(shown(SUBMIT)) == _SLOTS
+    assert machine.partitions(shown(SUBMIT)) == SLOTS
 
 
 def test_the_lines_in_the_defaults_turn_it_on_and_the_doctor_is_content(machine: Machine) -> None:
@@ -188,18 +114,17 @@ def test_the_lines_in_the_defaults_turn_it_on_and_the_doctor_is_content(machine:
     assert appended.returncode == 0, appended.stderr
     doctor = machine.run(shown(DOCTOR))
     assert doctor.returncode == 0, doctor.stdout
-    assert machine.partitions("spark-submit app.py") == _SLOTS
+    assert machine.partitions("spark-submit app.py") == SLOTS
 
 
 def test_the_lines_of_python_turn_it_on(machine: Machine) -> None:
-    (block,) = (block for block in PAGE.blocks if block.language == "python")
-    (machine.folder / "app.py").write_text(f"{block.text}\n{_APPLICATION}")
-    assert machine.partitions("python app.py") == _SLOTS
+    (machine.folder / "app.py").write_text(f"{shown_python()}\n{_APPLICATION}")
+    assert machine.partitions("python app.py") == SLOTS
 
 
 def test_the_flags_turn_it_on_for_the_shell(machine: Machine) -> None:
     (machine.folder / "app.scala").write_text(_IN_SCALA)
-    assert machine.partitions(f"{shown(SHELL)} < app.scala") == _SLOTS
+    assert machine.partitions(f"{shown(SHELL)} < app.scala") == SLOTS
 
 
 def test_the_flags_turn_it_on_for_an_application_without_python(machine: Machine) -> None:
@@ -207,7 +132,7 @@ def test_the_flags_turn_it_on_for_an_application_without_python(machine: Machine
     source.write_text(_IN_JAVA)
     compile_java(source, classes)
     run_tool(JAR, "--create", "--file", jar, "-C", classes, ".")
-    assert machine.partitions(shown(JAVA)) == _SLOTS
+    assert machine.partitions(shown(JAVA)) == SLOTS
 
 
 def test_the_flags_turn_it_on_for_sql(machine: Machine, sql: Block) -> None:
@@ -216,7 +141,7 @@ def test_the_flags_turn_it_on_for_sql(machine: Machine, sql: Block) -> None:
     done = machine.run(line.removeprefix("$ "))
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == sorted(output)
-    assert partitions_of_a_shuffle(journal) == {2 * _SLOTS}
+    assert partitions_of_a_shuffle(journal) == {2 * SLOTS}
 
 
 @pytest.mark.slow
@@ -234,8 +159,4 @@ def test_the_flags_turn_it_on_for_the_thrift_server(machine: Machine, sql: Block
         assert done.returncode == 0, done.stderr
         # It prints its prompt as well.
         assert set(output) <= set(done.stdout.splitlines())
-        assert partitions_of_a_shuffle(journal) == {2 * _SLOTS}
-
-
-def test_the_flags_turn_it_on_for_what_a_notebook_server_starts(machine: Machine) -> None:
-    assert machine.partitions(f"{shown(EXPORT)} && python app.py") == _SLOTS
+        assert partitions_of_a_shuffle(journal) == {2 * SLOTS}

@@ -1,0 +1,15 @@
+"""A user's machine for each test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from integration.docs.machine import Machine, set_up
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Give a machine on which nothing turns the plugin on yet."""
+    return set_up(tmp_path)

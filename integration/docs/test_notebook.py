@@ -1,0 +1,200 @@
+"""What "Getting started" tells the user of a notebook, in a kernel as Jupyter starts it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from queue import Empty
+from typing import Any
+
+import psutil
+import pytest
+from attrs import frozen
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from integration.docs.machine import SLOTS, Machine, shown, shown_python
+from integration.jdk_tools import JSTACK, tool_output
+from integration.streaming.driver import policies_of
+from integration.streaming.waiting import PATIENCE_S, eventually
+from spark_elastic.demo.processes import group_lives
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+EXPORT = 'export PYSPARK_SUBMIT_ARGS="$(spark-elastic conf --mode reactive) pyspark-shell"'
+
+PLAIN_SESSION = """\
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+"""
+START = """\
+rows = spark.readStream.format("rate").load().selectExpr("value % 7 AS key")
+query = rows.groupBy("key").count().writeStream.format("noop").outputMode("update").start()
+"""
+# A cell of its own, which looks at what the cell before it has started.
+LOOK = """\
+import time
+
+def batch():
+    return query.lastProgress["batchId"] if query.lastProgress else -1
+
+before = batch()
+while batch() == before or not query.lastProgress["numInputRows"]:
+    if not query.isActive:
+        raise SystemExit(f"the query has ended: {query.exception()}")
+    time.sleep(0.2)
+print(query.lastProgress["stateOperators"][0]["numShufflePartitions"])
+"""
+AWAIT = "query.awaitTermination()"
+JVM = "print(spark.sparkContext._gateway.proc.pid)"
+
+
+@frozen
+class Ran:
+    """What came of a cell: the name of the exception it ended with, if any, and what it printed."""
+
+    error: str | None
+    printed: str
+
+
+class Notebook:
+    """A notebook, whose cells are run by a kernel."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager = manager
+        self._client = client
+
+    @property
+    def group(self) -> int:
+        """The process group of the kernel and of all that it started."""
+        provisioner: Any = self.manager.provisioner
+        return int(provisioner.pgid)
+
+    def send(self, cell: str) -> str:
+        """Let the kernel run a cell, without waiting for it."""
+        return str(self._client.execute(cell))
+
+    def ended(self, sent: str) -> Ran:
+        """Wait for the end of a cell that was sent."""
+        printed: list[str] = []
+        while True:
+            try:
+                message = self._client.get_iopub_msg(timeout=PATIENCE_S)
+            except Empty:
+                raise AssertionError(f"the cell goes on after {PATIENCE_S:g} s: {printed}") from None
+            if message["parent_header"].get("msg_id") != sent:
+                continue
+            content = message["content"]
+            if message["msg_type"] == "stream" and content["name"] == "stdout":
+                printed.append(content["text"])
+            if message["msg_type"] == "status" and content["execution_state"] == "idle":
+                break
+        reply = self._client.get_shell_msg(timeout=PATIENCE_S)
+        assert reply["parent_header"]["msg_id"] == sent
+        return Ran(reply["content"].get("ename"), "".join(printed))
+
+    def run(self, cell: str) -> str:
+        """Run a cell that does not fail, and return what it printed."""
+        ran = self.ended(self.send(cell))
+        assert ran.error is None, ran
+        return ran.printed
+
+    def restart(self) -> None:
+        self.manager.restart_kernel()
+        self._client.wait_for_ready(timeout=PATIENCE_S)
+
+    def jvm(self) -> int:
+        """The process id of the driver's JVM."""
+        return int(self.run(JVM))
+
+
+@contextmanager
+def opened(machine: Machine, environment: Mapping[str, str] | None = None) -> Iterator[Notebook]:
+    """Open a notebook on a machine; its kernel ends with the block, with all it started."""
+    manager = KernelManager(connection_file=str(machine.folder / "kernel.json"))
+    env = {**machine.environment, "IPYTHONDIR": str(machine.folder / "ipython"), **(environment or {})}
+    manager.start_kernel(env=env, cwd=str(machine.folder))
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=PATIENCE_S)
+        yield Notebook(manager, client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        manager.cleanup_resources()
+
+
+def partitions(notebook: Notebook) -> int:
+    """Start the query, and return in another cell how many partitions its state has."""
+    notebook.run(START)
+    return int(notebook.run(LOOK))
+
+
+def policy_of(notebook: Notebook) -> psutil.Process:
+    (policy,) = policies_of(notebook.jvm())
+    return policy
+
+
+def interrupted(notebook: Notebook) -> tuple[Ran, str, int]:
+    """Interrupt a cell that waits for the query; return its end, and how the query goes on."""
+    jvm = notebook.jvm()
+    sent = notebook.send(AWAIT)
+    eventually(lambda: "awaitTermination" in tool_output(JSTACK, str(jvm)), "the cell waits for the query")
+    notebook.manager.interrupt_kernel()
+    ended = notebook.ended(sent)
+    return ended, notebook.run("print(query.isActive)").strip(), int(notebook.run(LOOK))
+
+
+def shut_down(notebook: Notebook) -> None:
+    notebook.manager.shutdown_kernel()
+
+
+def killed(notebook: Notebook) -> None:
+    """Kill the kernel alone, as the system does when memory is short."""
+    psutil.Process(notebook.group).kill()
+
+
+def test_a_session_without_the_plugin_is_refused_and_a_restart_helps(machine: Machine) -> None:
+    with opened(machine) as notebook:
+        notebook.run(PLAIN_SESSION)
+        refused = notebook.ended(notebook.send(shown_python()))
+        assert refused.error == "ConflictError"
+        notebook.restart()
+        notebook.run(shown_python())
+        assert partitions(notebook) == SLOTS
+
+
+def test_the_environment_of_the_server_turns_it_on(machine: Machine) -> None:
+    done = machine.run(f'{shown(EXPORT)} && printf %s "$PYSPARK_SUBMIT_ARGS"')
+    assert done.returncode == 0, done.stderr
+    with opened(machine, {"PYSPARK_SUBMIT_ARGS": done.stdout}) as notebook:
+        notebook.run(PLAIN_SESSION)
+        assert partitions(notebook) == SLOTS
+
+
+def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
+    with opened(machine) as notebook:
+        notebook.run(PLAIN_SESSION)
+        notebook.run(f'spark.conf.set("spark.sql.shuffle.partitions", {SLOTS})')
+        notebook.run(START)
+        plain = interrupted(notebook)
+        notebook.restart()
+        notebook.run(shown_python())
+        notebook.run(START)
+        policy = policy_of(notebook)
+        assert interrupted(notebook) == plain == (Ran("KeyboardInterrupt", ""), "True", SLOTS)
+        assert policy_of(notebook) == policy
+
+
+@pytest.mark.parametrize("end", [shut_down, Notebook.restart, killed])
+def test_the_end_of_a_kernel_leaves_no_process(machine: Machine, end: Callable[[Notebook], None]) -> None:
+    with opened(machine) as notebook:
+        notebook.run(shown_python())
+        assert partitions(notebook) == SLOTS
+        group = notebook.group
+        assert {os.getpgid(pid) for pid in (notebook.jvm(), policy_of(notebook).pid)} == {group}
+        end(notebook)
+        eventually(lambda: not group_lives(group), "all that the kernel started has ended")

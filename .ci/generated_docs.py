@@ -19,15 +19,10 @@ from command_page import commands  # noqa: E402
 from metrics_page import metrics_tables  # noqa: E402
 from rest_page import operations  # noqa: E402
 from spark_elastic.core.query.transitions import TRANSITIONS  # noqa: E402
+from spark_elastic.installation import Spark  # noqa: E402
+from spark_elastic.lacks import LACKS, lacks_of  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
 
-LACKS = {
-    (4, 2): "Moving state to another partition count, and with it checkpoint format 2 by default. A new "
-    "stateful query keeps its count, and so begins with up to four times as many partitions as slots.",
-    (4, 1): "Adaptive execution in streams, which is Spark's.",
-    (4, 0): "A say in how many tasks read the files of a stream: neither its bounds nor the slots count.",
-}
-"""What versions before one of these cannot do, numbered from 1 on in the table."""
 WIDTH = 100
 
 
@@ -36,16 +31,21 @@ def versions_table() -> str:
     found = json.loads((ROOT / "docs" / "spark-versions.json").read_text(encoding="utf-8"))
     rows = ["| Spark | Scala | Java | tested with | without |", "|---|---|---|---|---|"]
     for row in spark_versions.supported():
-        minor = tuple(int(number) for number in row.minor.split("."))
-        lacks = [str(number) for number, since in enumerate(LACKS, 1) if minor < since]
+        lacks = [str(LACKS.index(lack) + 1) for lack in lacks_of(Spark(row.pyspark))]
         counts = found.get(row.name)
         tests = "not yet" if counts is None else f"{counts['passed']} core tests, {counts['failed']} failed"
         tested = f"{row.pyspark}: {'all tests' if row == spark_versions.supported()[0] else tests}"
         cells = (row.minor, row.scala_binary, f"{row.java} or later", tested, ", ".join(lacks) or "-")
         rows.append(f"| {' | '.join(cells)} |")
     notes = (
-        textwrap.fill(what, WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
-        for number, what in enumerate(LACKS.values(), 1)
+        textwrap.fill(
+            f"{lack[0].upper()}{lack[1:]}.",
+            WIDTH,
+            initial_indent=f"{number}. ",
+            subsequent_indent="   ",
+            break_on_hyphens=False,
+        )
+        for number, lack in enumerate(map(str, LACKS), 1)
     )
     return "\n".join([*rows, "", "The numbers stand for what a version is without:", "", *notes])
 

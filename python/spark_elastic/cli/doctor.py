@@ -55,7 +55,13 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
 
 def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:
     spark = installed_spark()
-    results = [checks.python(), checks.java(spark), checks.spark(spark), checks.jar(spark)]
+    results = [
+        checks.python(),
+        checks.java(spark),
+        checks.spark(spark),
+        checks.jar(spark),
+        *checks.lacks(spark),
+    ]
     return results + _settings(properties_file or default_properties_file(os.environ, spark_home()))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_elastic import __version__
-from spark_elastic.cli.checks import Check
+from spark_elastic.cli.checks import Check, lacks
 from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import NoDriver
 from spark_elastic.client.source import Json
 from spark_elastic.core.keys.records import ADVISE_ONLY
+from spark_elastic.installation import Spark
 
 _NO_API = (
     "look into the driver's log for 'spark-elastic: ': on a vendor's build of Spark the REST API itself can "
@@ -23,7 +24,7 @@ def checks(driver: Driver) -> list[Check]:
         overview = driver.get("/overview")
     except NoDriver as failure:
         raise NoDriver(f"{failure}\n{_NO_API}") from failure
-    application = overview["application"]
+    application, parts = overview["application"], overview.get("parts", [])
     return [
         Check.ok("driver", f"{application['name']} ({application['id']}) at {driver.url}"),
         _version(overview),
@@ -33,7 +34,8 @@ def checks(driver: Driver) -> list[Check]:
         # A driver of another version may have neither these nor parts.
         *_custom_policies(overview.get("customPolicies", [])),
         _slots(overview),
-        *_parts(overview.get("parts", [])),
+        *_parts(parts),
+        *lacks(Spark(overview["sparkVersion"]), known={part["name"] for part in parts if not part["on"]}),
     ]
 
 

@@ -261,6 +261,19 @@ def test_doctor_finds_a_jar_beside_sparks_own(
     assert ("is of another version" in said) == (state == "fail")
 
 
+@pytest.mark.parametrize(("version", "lacks"), [("4.2.0", 0), ("4.1.4", 1), ("3.5.9", 3)])
+def test_doctor_says_what_an_earlier_spark_is_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, lacks: int
+) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / f"spark-core_2.13-{version}.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    _, states, said = doctor()
+    assert states.get("lacks", []) == lacks * ["warn"]
+    assert (f"Spark {version} with Scala 2.13 is without moving state" in said) == (lacks > 0)
+    assert ("use Spark 4.2 or later if you need it" in said) == (lacks > 0)
+
+
 @pytest.mark.parametrize("name", [NAME, "spark-elastic_4.2_2.13-0.0.1.jar"])
 def test_doctor_finds_a_jar_that_is_gone_or_of_another_version(
     tmp_path: Path, installation: Path, name: str

@@ -51,6 +51,17 @@ def test_each_part_that_is_off_is_named_with_its_reason(parted: Served) -> None:
     assert all("the rest works without it" in check["change"] for check in off)
 
 
+def test_what_an_earlier_spark_is_without_is_said_once(parted: Served) -> None:
+    changed(parted, sparkVersion="4.0.5")
+    (lack,) = doctor(parted)[1]["lacks"]
+    assert (lack["status"], lack["change"]) == ("warn", "use Spark 4.1 or later if you need it")
+    assert lack["found"].startswith("Spark 4.0.5 is without adaptive execution in streams")
+    changed(parted, sparkVersion="4.0.5", parts=[])
+    assert len(doctor(parted)[1]["lacks"]) == 2
+    changed(parted, sparkVersion="4.2.0")
+    assert "lacks" not in doctor(parted)[1]
+
+
 def test_lines_say_the_same(parted: Served) -> None:
     said = parted.run("doctor", "--live").output
     reason = PARTS["rescales of state"]

@@ -29,7 +29,7 @@
 # If it fails, it says so in /var/log/spark-elastic/databricks.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=3452d0a7bdd2c860781a9cb53910897688402ba85cce0736e5d62b77c394e459
+readonly FINGERPRINT=8c8846b886e245d68348df04814226ba74968d3e19c5646d112c2b90db52a1f1
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false
@@ -351,7 +351,7 @@ main() {
     FALSE) wanted=ours ;;
     *) fail "DB_IS_DRIVER is '${DB_IS_DRIVER:-}', not TRUE or FALSE: this is a script for nodes of Databricks" ;;
   esac
-  find_python "take a Databricks Runtime from 13.3 on" "$DATABRICKS/python/bin/python" python3
+  find_python "take a Databricks Runtime from 14.3 on" "$DATABRICKS/python/bin/python" python3
   install "$wanted"
   place_jar "$DATABRICKS/jars" "$DATABRICKS/spark/VERSION"
   # Last: the driver is told of the plugin when all that it needs is there.

@@ -31,6 +31,7 @@ WHOLE = (
     "integration/streaming/test_user.py",
     "integration/streaming/test_endings.py",
     "integration/streaming/test_failures.py",
+    "integration/streaming/test_init_scripts.py",
     "integration/streaming/test_policy_faults.py",
     "integration/streaming/test_rest.py",
     "integration/streaming/test_sources.py",

@@ -42,7 +42,7 @@ main() {
     FALSE) wanted=ours ;;
     *) fail "DB_IS_DRIVER is '${DB_IS_DRIVER:-}', not TRUE or FALSE: this is a script for nodes of Databricks" ;;
   esac
-  find_python "take a Databricks Runtime from 13.3 on" "$DATABRICKS/python/bin/python" python3
+  find_python "take a Databricks Runtime from 14.3 on" "$DATABRICKS/python/bin/python" python3
   install "$wanted"
   place_jar "$DATABRICKS/jars" "$DATABRICKS/spark/VERSION"
   # Last: the driver is told of the plugin when all that it needs is there.

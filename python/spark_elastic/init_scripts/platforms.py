@@ -63,7 +63,9 @@ def configurations(mode: str, version: str) -> list[dict[str, object]]:
 # Standard (shared) access mode runs init scripts that are on an allowlist; users have no SparkContext there.
 #   https://docs.databricks.com/data-governance/unity-catalog/manage-privileges/allowlist.html
 #   https://learn.microsoft.com/azure/databricks/compute/standard-limitations
+# 14.3 is the first runtime with long-term support whose Spark has a jar: 13.3 has Spark 3.4.
 # Runtime 16.4 exists for Scala 2.12 and 2.13, 17 and later for 2.13 alone.
+#   https://docs.databricks.com/aws/en/release-notes/runtime/
 #   https://docs.databricks.com/release-notes/runtime/16.4.html
 # Not documented by Databricks, done by others: NVIDIA puts its plugin's jar into /databricks/jars and reads
 # /databricks/spark/VERSION (github.com/NVIDIA/spark-rapids, jenkins/databricks). OpenLineage and Hail write

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from spark_elastic import __version__
+from tests.unit.docs.pages import read
 from tests.unit.init_scripts.laid_out import HOME, WHEEL, Machine, jar_name, write_wheel
 
 CONF = "databricks/driver/conf/00-spark-elastic.conf"
@@ -45,14 +47,21 @@ def succeed(machine: Machine, script: Path, **environment: str) -> subprocess.Co
     return result
 
 
+# The page's table: runtime, Spark, Scala and the jar.
+RUNTIMES = re.findall(
+    r"^\| (\d+\.\d.*?) \| ([\d.]+) \| ([\d.]+) \| `([\d._]+)` \|$",
+    read("conf/databricks/README.md").text,
+    re.MULTILINE,
+)
+
+
+def test_the_page_names_the_runtimes_with_long_term_support() -> None:
+    assert {runtime[:4] for runtime, *_ in RUNTIMES} >= {"14.3", "15.4", "16.4", "17.3"}
+
+
 @pytest.mark.parametrize(
     ("spark", "scala", "kind"),
-    [
-        ("3.5.0", "2.12", "3.5_2.12"),
-        ("3.5.2", "2.13", "3.5_2.13"),
-        ("4.0.0", "2.13", "4.0_2.13"),
-        ("4.2.0", "2.13", "4.2_2.13"),
-    ],
+    [*(pytest.param(*row, id=runtime) for runtime, *row in RUNTIMES), ("4.2.0", "2.13", "4.2_2.13")],
 )
 def test_the_jar_is_that_of_the_runtime(tmp_path: Path, spark: str, scala: str, kind: str) -> None:
     machine = databricks(tmp_path / "machine", spark, scala)
@@ -226,7 +235,8 @@ def test_without_a_python_for_the_policy_it_says_which_there_are(machine: Machin
     python = machine.root / "databricks" / "python" / "bin" / "python"
     machine.put_python(python, "3.9")
     said = (
-        f"the policy engine needs Python 3.10 or later, and there is only {python} (3.9): take a Databricks"
+        f"the policy engine needs Python 3.10 or later, and there is only {python} (3.9): take a Databricks "
+        "Runtime from 14.3 on"
     )
     harmless(machine, said, strict=strict)
 

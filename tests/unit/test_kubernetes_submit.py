@@ -173,12 +173,12 @@ def layer() -> str:
     return run.replace("\\\n", "")
 
 
-def build(machine: Machine, core: str) -> subprocess.CompletedProcess[str]:
+def build(machine: Machine, core: str, python: str = "3.10") -> subprocess.CompletedProcess[str]:
     """Run the layer's lines on an image laid out under the machine's root."""
     (machine.root / "opt" / "spark-elastic").mkdir(parents=True)
     machine.put(f"opt/spark/jars/{core}")
     write_wheel(machine.root / "wheels")
-    machine.put_python(machine.bin / "python3", "3.10")
+    machine.put_python(machine.bin / "python3", python)
     lines = layer().replace("/opt/", f"{machine.root}/opt/").replace("/wheels", f"{machine.root}/wheels")
     return subprocess.run(
         ["/bin/sh", "-c", lines], env={"PATH": f"{machine.bin}:/usr/bin:/bin"}, capture_output=True, text=True
@@ -202,6 +202,13 @@ def test_the_image_has_the_jar_for_its_spark_and_the_policy(tmp_path: Path, kind
 
 def test_an_image_of_a_spark_without_a_jar_is_not_built(tmp_path: Path) -> None:
     assert build(Machine(tmp_path), "spark-core_2.12-3.4.1.jar").returncode != 0
+
+
+@pytest.mark.parametrize(("python", "fits"), [("3.8", False), ("3.9", False), ("3.10", True), ("3.12", True)])
+def test_an_image_whose_python_is_too_old_says_so(tmp_path: Path, python: str, fits: bool) -> None:
+    result = build(Machine(tmp_path), "spark-core_2.12-3.5.6.jar", python)
+    assert (result.returncode == 0) == fits
+    assert ("this image has a Python before 3.10" in result.stderr) != fits
 
 
 def test_the_image_is_of_the_spark_that_the_settings_name() -> None:

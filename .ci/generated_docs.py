@@ -6,9 +6,10 @@ usage: python .ci/generated_docs.py [--check]
 from __future__ import annotations
 
 import json
+import re
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,13 +39,7 @@ def versions_table() -> str:
         cells = (row.minor, row.scala_binary, f"{row.java} or later", tested, ", ".join(lacks) or "-")
         rows.append(f"| {' | '.join(cells)} |")
     notes = (
-        textwrap.fill(
-            f"{lack[0].upper()}{lack[1:]}.",
-            WIDTH,
-            initial_indent=f"{number}. ",
-            subsequent_indent="   ",
-            break_on_hyphens=False,
-        )
+        _wrapped(f"{lack[0].upper()}{lack[1:]}.", f"{number}. ", "   ")
         for number, lack in enumerate(map(str, LACKS), 1)
     )
     return "\n".join([*rows, "", "The numbers stand for what a version is without:", "", *notes])
@@ -70,14 +65,34 @@ MOST_USED = (
     "savepointDir",
     "adviseOnly",
 )
-"""The settings that the README shows, by the name that its row begins with."""
+"""The settings that the README shows, by the name that the row of the whole table begins with."""
 
 
 def most_used_settings() -> str:
-    """Return the rows of the table of settings that most users need."""
-    head, line, *rows = markdown_table().splitlines()
-    by_name = {row.removeprefix("| `").partition("`")[0]: row for row in rows}
-    return "\n".join((head, line, *(by_name[name] for name in MOST_USED)))
+    """Return the settings that most users need as a list: the README is read in columns of any width."""
+    rows = {cells[1].split("`")[1]: cells for cells in map(_cells, markdown_table().splitlines()[2:])}
+    return "\n".join(_item(rows[name]) for name in MOST_USED)
+
+
+def _cells(row: str) -> list[str]:
+    """Return what stands between the bars of a table's row; before the first one is nothing."""
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)]
+
+
+def _item(cells: Sequence[str]) -> str:
+    _, name, value, default, _, what, _ = cells
+    return _wrapped(f"{name} ({value}; default {default}): {what}", "- ", "  ")
+
+
+def _wrapped(text: str, first: str, later: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 GENERATED = {

@@ -32,7 +32,7 @@ EXAMPLES = ("query.NAME.lowerBound", "upperBound")
 DOC = (
     "Fewest and most partitions of the query with this name (adaptive mode); -1: no bound. With `.source-0` "
     "after the name: fewest and most tasks that read its first source. The policy file takes precedence. "
-    "In a name `*` stands for any text and `?` for one character, here and in the rows below."
+    "In a name `*` stands for any text and `?` for one character, in all settings of queries by name."
 )
 KEYS_EXAMPLE = "query.NAME.KEY"
 KEYS_DOC = (

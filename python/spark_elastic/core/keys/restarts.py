@@ -25,8 +25,8 @@ STRATEGY = Key[StrategyName](
         },
     ),
     "none",
-    "Whether a query that fails is started again, and when; the keys below say more of each. `none`: "
-    "never, as in plain Spark.",
+    "Whether a query that fails is started again, and when; others of `restartStrategy` say more. "
+    "`none`: never, as in plain Spark.",
     aliases=("restartStrategy",),
     adaptive="exponential-delay",
     per_query="always",

@@ -115,6 +115,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         autoscale.BAND: 0.2,
         autoscale.MAX_LAG_MS: 17,
         autoscale.CATCH_UP_MS: 18,
+        autoscale.BACKPRESSURE: False,
         autoscale.WINDOW_MS: 19,
         autoscale.MOST_DOWN: 0.4,
         autoscale.BATCH_GAIN: 0.7,

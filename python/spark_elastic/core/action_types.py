@@ -15,6 +15,7 @@ ACTION_TYPES: tuple[type[ac.Action], ...] = (
     ac.TakeSavepoint,
     ac.Rescale,
     ac.BoundSources,
+    ac.LimitRows,
     ac.KeepBounds,
     ac.RequestExecutors,
     ac.KillExecutors,

@@ -173,6 +173,23 @@ class BoundSources(QueryOrder):
 
 
 @frozen(kw_only=True)
+class SourceLimit:
+    """The most rows of a source that one micro-batch reads, 0: all that there are."""
+
+    rows: int
+
+
+@frozen(kw_only=True)
+class LimitRows(QueryOrder):
+    """Limit what micro-batches read of the sources of a query, in their order, from its next one on.
+
+    Without `sources` nothing is limited. A source that its user has set a limit for keeps that.
+    """
+
+    sources: tuple[SourceLimit, ...]
+
+
+@frozen(kw_only=True)
 class KeepBounds(Action):
     """Keep a text beside the checkpoint of a query, whichever run it is in; None: remove what is kept.
 

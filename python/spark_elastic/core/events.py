@@ -36,12 +36,14 @@ class ExecutorInfo:
 class SourceFacts:
     """Describe one source of a query; a `divisible` one can be read in more tasks than Spark makes of it.
 
-    The records of an `ordered` one have an order within what Spark makes one task of.
+    The records of an `ordered` one have an order within what Spark makes one task of. A `limitable` one can
+    be told how many rows a micro-batch reads, and its user has not done so.
     """
 
     name: str
     divisible: bool = False
     ordered: bool = False
+    limitable: bool = False
 
 
 @frozen(kw_only=True)

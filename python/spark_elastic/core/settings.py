@@ -59,6 +59,7 @@ class CoreSettings:
     load_band: float = of(autoscale.BAND)
     max_lag_ms: int | None = of(autoscale.MAX_LAG_MS)
     catch_up_ms: int = of(autoscale.CATCH_UP_MS)
+    backpressure: bool = of(autoscale.BACKPRESSURE)
     scale_down_window_ms: int = of(autoscale.WINDOW_MS)
     most_down: float = of(autoscale.MOST_DOWN)
     batch_gain: float | None = of(autoscale.BATCH_GAIN)

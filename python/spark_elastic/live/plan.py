@@ -34,6 +34,8 @@ def in_full(policy: Json, granted: int | None) -> Iterator[str]:
             f"a micro-batch takes {duration(model['fixedMs'])} + {model['rowUs']:,.0f} µs for each row ÷ "
             f"slots, confidence {_percent(model['confidence'])}"
         )
+    if policy["mostRows"] is not None:
+        yield f"reads at most {policy['mostRows']:,} rows with one micro-batch"
     if policy["backlog"] is not None:
         yield f"{_backlog(policy['backlog'])}, wanted within {duration(policy['backlog']['withinMs'])}"
 

@@ -28,6 +28,7 @@ def plan(view: QueryView, *, points: bool) -> dict[str, Any] | None:
         "rowsPerSecond": None if outlook is None else round(outlook.rows_per_second, 1),
         "model": None if outlook is None else _model(outlook, shown, points=points),
         "backlog": None if outlook is None else _backlog(outlook),
+        "mostRows": shown.most_rows,
     }
 
 

@@ -222,6 +222,10 @@ SCHEMAS: dict[str, Schema] = {
             ),
             "What has piled up; null: nothing to speak of.",
         ),
+        mostRows=_said(
+            _or_null(_COUNT),
+            "Rows that a micro-batch reads of Kafka at most (`autoscale.backpressure`); null: no limit.",
+        ),
     ),
     "Batch": _object(
         batch=INT,

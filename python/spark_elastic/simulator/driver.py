@@ -171,6 +171,9 @@ class Driver:
             case ac.DecommissionExecutors(executors=executors):
                 self._done(action)
                 self.cluster.release(executors, at_once=False)
+            case ac.LimitRows(query=query, sources=sources):
+                self._done(action)
+                self.queries[query].source.limit = sources[0].rows if sources else 0
             case ac.HoldQuery() | ac.BoundSources() | ac.KeepBounds() | ac.Configure():
                 self._done(action)
             case _:

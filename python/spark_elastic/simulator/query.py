@@ -67,7 +67,7 @@ class QuerySpec:
             provider="rocksdb" if self.stateful else "hdfs",
             checkpoint_format=2 if self.stateful else 1,
             in_place=not self.stateful,
-            sources=(ev.SourceFacts(name="kafka", divisible=False),),
+            sources=(ev.SourceFacts(name="kafka", limitable=self.source.most_rows is None),),
         )
 
     def tasks(self, partitions: int) -> int:

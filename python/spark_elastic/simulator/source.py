@@ -32,13 +32,17 @@ class SourceSpec:
 
 @define
 class Source:
-    """What one query reads; times are ms since the begin of the simulation."""
+    """What one query reads; times are ms since the begin of the simulation.
+
+    A policy can have a `limit` set for what a micro-batch reads (rows), 0: none.
+    """
 
     spec: SourceSpec
     load: Load
     planned: int = field(default=0, init=False)
     """Rows that micro-batches have taken, whether they are through or not."""
     committed: int = field(default=0, init=False)
+    limit: int = field(default=0, init=False)
 
     def available(self, now: int) -> int:
         """Count the rows that have come and that no micro-batch has taken."""
@@ -47,8 +51,9 @@ class Source:
     def take(self, now: int) -> int:
         """Let a micro-batch take what it may; return how many rows that is."""
         rows = self.available(now)
-        if self.spec.most_rows is not None:
-            rows = min(rows, self.spec.most_rows)
+        most = self.spec.most_rows or self.limit
+        if most:
+            rows = min(rows, most)
         self.planned += rows
         return rows
 

@@ -20,6 +20,7 @@ POLICY: dict[str, Any] = {
     "rowsPerSecond": 4_000.0,
     "model": MODEL,
     "backlog": None,
+    "mostRows": None,
 }
 UNKNOWN = {"objective": None, "load": None, "rowsPerSecond": None, "model": None, "backlog": None}
 BACKLOG = {"rows": 60_000, "withinMs": 600_000, "goneInMs": 90_000}
@@ -48,6 +49,11 @@ def test_a_backlog_has_its_forecast() -> None:
     assert list(in_full(never, 6))[-1] == (
         "60,000 rows behind, never gone with these slots, wanted within 10 min"
     )
+
+
+def test_a_limit_of_what_is_read_is_said() -> None:
+    limited = {**POLICY, "mostRows": 48_000}
+    assert list(in_full(limited, 6))[-1] == "reads at most 48,000 rows with one micro-batch"
 
 
 def test_in_full_it_says_why_the_objective_and_the_model() -> None:

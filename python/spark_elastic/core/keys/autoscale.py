@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import duration, number, or_none, size, whole
+from spark_elastic.core.keys.kinds import BOOL, duration, number, or_none, size, whole
 
 LOAD = Key[float | None](
     "autoscale.load",
@@ -34,6 +34,15 @@ CATCH_UP_MS = Key(
     600_000,
     "Time in which rows that have piled up are to be processed, beside those that come in; "
     "`autoscale.maxLag` if that is shorter.",
+    per_query="always",
+)
+BACKPRESSURE = Key(
+    "autoscale.backpressure",
+    BOOL,
+    True,
+    "Whether micro-batches read no more of Kafka than they process in about their trigger interval, so that "
+    "a backlog does not come in one of them. Sources with `maxOffsetsPerTrigger` or `minOffsetsPerTrigger` "
+    "keep that.",
     per_query="always",
 )
 WINDOW_MS = Key(

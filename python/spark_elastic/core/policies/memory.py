@@ -7,6 +7,7 @@ from collections import defaultdict
 import attrs
 from attrs import define
 
+from spark_elastic.core.actions import SourceLimit
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.policies.limits import Granted
@@ -33,7 +34,9 @@ class QueryMemory:
     `unsteady` counts the next batches that belong to no number of slots. `paused` is when the last rescale
     ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and why
     these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
-    there has been a batch since (all epoch ms).
+    there has been a batch since (all epoch ms). `read` are the rows that the last batch has read of each
+    source, `throttled` the limits that are in force for them in `run`. `held_back` says that there was more
+    to read than these let in, and that this was told.
     """
 
     run: str = ""
@@ -53,6 +56,9 @@ class QueryMemory:
     told: tuple[str, int, str] | None = None
     told_at: int = 0
     idle_at: int | None = None
+    read: tuple[int, ...] = ()
+    throttled: tuple[SourceLimit, ...] = ()
+    held_back: bool = False
 
     def batch(
         self,
@@ -71,12 +77,13 @@ class QueryMemory:
         """
         if progress.run != self.run:
             self._put_aside(self.samples, at)
-            self.run, self.samples = progress.run, ()
+            self.run, self.samples, self.throttled = progress.run, (), ()
         if self.idle_at is not None:
             # That there is nothing to read is said again and again: the rows have come since the last time,
             # or since the trigger before this one.
             batch = attrs.evolve(batch, gap_ms=max(interval_ms, progress.started - self.idle_at, 1))
             self.idle_at = None
+        self.read = tuple(source.rows for source in progress.sources)
         sample = Sample(
             **attrs.asdict(batch, recurse=False),
             at=at,

@@ -28,13 +28,15 @@ def sentence(granted: Granted, before: int, numbers: Mapping[str, Number], *, ad
 class Plan:
     """What became of the last wish for one query, which had so many slots `before` it.
 
-    With `advise_only` nothing does. `samples` are the micro-batches that are known, the newest last.
+    With `advise_only` nothing does. `samples` are the micro-batches that are known, the newest last. One
+    reads `most_rows` at most, None: all that there are, or what its user has said.
     """
 
     granted: Granted
     before: int
     advise_only: bool
     samples: tuple[Sample, ...]
+    most_rows: int | None = None
 
     @property
     def outlook(self) -> Outlook | None:

@@ -13,11 +13,13 @@ from attrs import define, field
 
 from spark_elastic.core import events as ev
 from spark_elastic.core import reasons
+from spark_elastic.core.actions import LimitRows, SourceLimit
 from spark_elastic.core.alarm import Alarm
 from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.bounds.requirements import Requirements, needed_slots
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import PolicyWants, Supply
+from spark_elastic.core.policies.admission import differ, source_limits
 from spark_elastic.core.policies.batch_memory import BatchMemory
 from spark_elastic.core.policies.catalogue import POLICIES
 from spark_elastic.core.policies.chain import joined
@@ -63,7 +65,8 @@ class Planner:
     `since` is when each executor came (epoch ms), `startups` how long the last ones took. `stale` says that
     something has happened since the policies were asked, which was at `decided`; they are to be asked again
     at `until` (epoch ms), None: when something has happened. `executors` are those that they want at least,
-    `executors_by` says who.
+    `executors_by` says who. `to_release` are queries, with their runs, whose micro-batches a policy has
+    limited that no longer decides about them.
     """
 
     settings: CoreSettings
@@ -80,6 +83,7 @@ class Planner:
     _executors: int = 0
     _executors_by: str = ""
     _heeds_batch: bool = False
+    _to_release: dict[str, str] = field(factory=dict)
 
     def begin(self, executors: Iterable[ev.ExecutorInfo], at: int) -> None:
         """Take in what a snapshot shows; timers that were set are not, any more."""
@@ -88,6 +92,9 @@ class Planner:
         self._since = {info.executor: self._since.get(info.executor, at) for info in executors}
         self._startups.lost()
         self._batch.begin()
+        for memory in self._memories.values():
+            memory.throttled = ()  # the shim has lifted all limits, too
+        self._to_release.clear()
         self.stale = bool(self._memories) or self.settings.measures
 
     def batch_event(self, event: BatchStages) -> None:
@@ -162,11 +169,15 @@ class Planner:
             before=memory.before,
             advise_only=self.settings.advise_only,
             samples=(*memory.earlier, *memory.samples),
+            most_rows=sum(limit.rows for limit in memory.throttled) or None,
         )
 
     def forget(self, query: str) -> None:
         """Let go of a query that is over, or is not measured any more."""
-        self._memories.pop(query, None)
+        memory = self._memories.pop(query, None)
+        if memory is not None and memory.throttled:
+            self._to_release[query] = memory.run
+            self.stale = True
 
     def wanted(self, queries: Iterable[str]) -> PolicyWants:
         """Say what policies want in all; `queries` are those that live."""
@@ -234,6 +245,7 @@ class Planner:
                 if metrics.settings.policy == names:
                     if query in granted:
                         until = _soonest(until, granted[query].wish.until)
+                    self._throttle(metrics, granted.get(query), turn)
                     limited = self._limit(metrics, wish.limits.get(query, ()), turn)
                     if self._grant(metrics, granted.get(query), turn) or limited:
                         changed.append(query)
@@ -247,6 +259,10 @@ class Planner:
             self._heeds_batch = heeds
             supply.stale = True
         self.customs.ask(shown, turn)
+        for query, run in self._to_release.items():
+            if query in records and records[query].run == run:
+                self._order_limits(query, run, (), turn)
+        self._to_release.clear()
         return tuple(changed)
 
     def view(
@@ -279,6 +295,32 @@ class Planner:
             said = reasons.advised(reasons.message(reason, **numbers), only=self.settings.advise_only)
             turn.publish(reason, said, query=query.query, before=None, after=None, numbers=numbers)
         return not self.settings.advise_only
+
+    def _throttle(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> None:
+        """Let micro-batches of a query read as much as is wanted at most, and say so where there is more."""
+        memory = self._memories[query.query]
+        wanted = granted.wish.most_rows if granted is not None and not self.settings.advise_only else None
+        limits = source_limits(wanted, query.facts.sources, memory.read)
+        if differ(memory.throttled, limits):
+            memory.throttled = limits
+            self._order_limits(query.query, memory.run, limits, turn)
+        waits = query.behind or 0
+        if wanted is None or not limits or waits == 0:
+            memory.held_back = False
+        elif not memory.held_back and waits > wanted:
+            memory.held_back = True
+            turn.report(
+                "autoscale_backpressure",
+                query=query.query,
+                before=query.slots,
+                most_rows=wanted,
+                behind=waits,
+            )
+
+    @staticmethod
+    def _order_limits(query: str, run: str, limits: tuple[SourceLimit, ...], turn: Turn) -> None:
+        action = turn.next_action()
+        turn.emit(LimitRows(id=action, cause=turn.cause, query=query, run=run, sources=limits))
 
     def _grant(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> bool:
         """Take over what a query is granted, None: nothing; say whether that is something else."""

@@ -110,6 +110,11 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "Is to have {after:slot}, and more would not help: it has {partitions:partition}, which cannot be "
         "changed while it runs.",
     ),
+    "autoscale_backpressure": Reason(
+        "info",
+        "Reads at most {most_rows} rows with one micro-batch while {behind} wait: about as many as "
+        "{before:slot} process in its trigger interval, so that it can soon use more of them.",
+    ),
     "autoscale_made_worse": Reason(
         "info",
         "Is to have {after:slot}: with {more} a micro-batch of as many rows took {after_ms:ms}, with {after} "

@@ -38,6 +38,7 @@ def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         raised_at=memory.raised_at,
         pauses_ms=memory.pauses_ms,
         state_bytes=0 if progress is None else progress.state_bytes,
+        throttled=bool(memory.throttled),
     )
 
 

@@ -105,7 +105,8 @@ class QueryMetrics:
     slots or other loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest
     last. `granted` are the slots that the policy has been granted, None before that, and `granted_at` since
     when, `raised_at` when there were more of them than before the last time, None: never (epoch ms).
-    `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state.
+    `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state. One is `throttled` if
+    a policy has limited the rows of its micro-batches.
     """
 
     query: str
@@ -129,6 +130,7 @@ class QueryMetrics:
     raised_at: int | None = None
     pauses_ms: tuple[int, ...] = ()
     state_bytes: int = 0
+    throttled: bool = False
 
     # Derived from `requirements` and `limits`, once: each decision asks for it.
     allowed: Allowed = field(init=False, eq=False)

@@ -20,7 +20,8 @@ class QueryWish:
     what the policy goes by, None if it does not say. `until` is when the policy is to be asked again at the
     latest (epoch ms), None: when something has happened. `unsmoothed` are the slots for which the metrics of
     now alone call, None: as many; the view shows them later as `wanted`, with the `rows_per_ms` that they
-    were for, None: not for a rate. Raises ValueError for fewer than 1 slot.
+    were for, None: not for a rate. `most_rows` are those that one of its micro-batches should read at most,
+    None: all that there are. Raises ValueError for fewer than 1 slot or row.
     """
 
     slots: int = field(validator=ge(1))
@@ -29,6 +30,7 @@ class QueryWish:
     until: int | None = None
     unsmoothed: int | None = field(default=None, validator=optional(ge(1)))
     rows_per_ms: float | None = None
+    most_rows: int | None = field(default=None, validator=optional(ge(1)))
     outlook: Outlook | None = None
 
     @property

@@ -78,7 +78,7 @@ class Deciding(Hearing):
 
     def _situation(self, partitions: int | None, *, overdue: bool) -> Situation:
         record = self.record
-        since = self.now - HORIZON_MS
+        since, progress = self.now - HORIZON_MS, record.last_progress
         return Situation(
             facts=record.facts,
             provider=record.provider,
@@ -96,6 +96,7 @@ class Deciding(Hearing):
             recovering=record.recovering,
             failed_target=record.failed_target,
             overdue=overdue,
+            behind=progress is not None and (progress.records_behind or 0) > progress.input_rows,
             reading=record.reading(self.settings),
         )
 

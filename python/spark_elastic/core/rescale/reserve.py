@@ -60,6 +60,6 @@ def is_dear(now: Situation, target: int) -> bool:
 
 
 def overruns(now: Situation) -> bool:
-    """Say whether the micro-batches of now take more than their interval."""
+    """Say whether the micro-batches of now take more than their interval, or would without a limit."""
     assert now.partitions is not None
-    return now.model.batch_ms(now.partitions, now.slots) > max(now.facts.trigger_ms, 1)
+    return now.behind or now.model.batch_ms(now.partitions, now.slots) > max(now.facts.trigger_ms, 1)

@@ -25,7 +25,8 @@ Load = Callable[[float], float]
 class Source:
     """A query and what it reads: `read` is up to where it has read, in rows of `offered`.
 
-    A batch takes ``fixed_ms + row_ms · rows / slots``, and reads `limit` rows at most. `work` is what is told
+    A batch takes ``fixed_ms + row_ms · rows / slots``, and reads `limit` rows at most; `longest` is what the
+    longest one took, in ms. `work` is what is told
     of its tasks, None: nothing but that there is a shuffle.
     """
 
@@ -45,6 +46,7 @@ class Source:
     behind: int = 0
     started: int = 0
     held: int = 0
+    longest: int = 0
 
 
 @define
@@ -94,6 +96,9 @@ class World:
                     if self.scene.query(query).facts.stateful:
                         self.sources[query].held += 2_000
                     self.take(self.scene.done(action, took_ms=2_000))
+                case ac.LimitRows(query=query, sources=sources):
+                    self.sources[query].limit = sources[0].rows if sources else None
+                    self.take(self.scene.done(action))
                 case ac.RequestExecutors(total=total):
                     self.target = total
                     del self.coming[max(0, total - len(self.scene.scheduler.slots.executors)) :]
@@ -155,6 +160,7 @@ class World:
         assert source.ends is not None
         view = self.scene.query(source.facts.query)
         took, source.ends = source.ends - source.started, None
+        source.longest = max(source.longest, took)
         source.batch += 1
         if source.batch == 1 or source.work:  # it is no query without a shuffle
             stage = {"tasks": view.partitions or 1, "duration_ms": took, "work": source.work}

@@ -86,6 +86,7 @@ def test_state_is_moved_once_partitions_cost_slots_of_their_own() -> None:
 def test_it_is_moved_once_within_the_horizon_unless_its_batches_overrun() -> None:
     assert running(48, 80, rescales=1).reason == "moved_lately"
     assert running(48, 80, rescales=1, batch_ms=20_000).way == "move"
+    assert running(48, 80, rescales=1, behind=True).way == "move", "they would, but for a limit"
     assert running(200, 2, rescales=1, batch_ms=20_000).reason == "moved_lately", "fewer are no help"
 
 

@@ -53,13 +53,15 @@ class Measured:
 
 def measured(query: QueryMetrics) -> Measured | None:
     """Return what the micro-batches of a query tell, None before they have told a rate."""
-    return _measured(_Known(query.earlier, query.samples, query.settings, query.facts.trigger_ms))
+    return _measured(
+        _Known(query.earlier, query.samples, query.settings, query.facts.trigger_ms, query.throttled)
+    )
 
 
 class _Known:
     """What it follows from, the same only as objects: to compare each batch costs more than it saves."""
 
-    __slots__ = ("earlier", "interval_ms", "samples", "settings")
+    __slots__ = ("earlier", "interval_ms", "samples", "settings", "throttled")
 
     def __init__(
         self,
@@ -67,9 +69,10 @@ class _Known:
         samples: tuple[Sample, ...],
         settings: CoreSettings,
         interval_ms: int,
+        throttled: bool,
     ) -> None:
         self.earlier, self.samples, self.settings = earlier, samples, settings
-        self.interval_ms = interval_ms
+        self.interval_ms, self.throttled = interval_ms, throttled
 
     def __hash__(self) -> int:
         return id(self.samples)
@@ -80,7 +83,7 @@ class _Known:
             and self.samples is other.samples
             and self.earlier is other.earlier
             and self.settings is other.settings
-            and self.interval_ms == other.interval_ms
+            and (self.interval_ms, self.throttled) == (other.interval_ms, other.throttled)
         )
 
 
@@ -88,7 +91,7 @@ class _Known:
 def _measured(known: _Known) -> Measured | None:
     samples, together = known.samples, (*known.earlier, *known.samples)
     own, interval = known.settings, known.interval_ms
-    model, comes_in = fit(together), inflow(samples, interval)
+    model, comes_in = fit(together), inflow(samples, interval, throttled=known.throttled)
     if comes_in is None or (model is None and comes_in.rows_per_ms > 0):
         return None
     line = _NOTHING if model is None else model

@@ -8,9 +8,12 @@ from statistics import median
 from attrs import frozen
 
 from spark_elastic.core.policies.autoscale.backlog import Backlog
+from spark_elastic.core.policies.autoscale.backpressure import most_rows
 from spark_elastic.core.policies.autoscale.measured import Measured, measured
+from spark_elastic.core.policies.autoscale.model import fit
 from spark_elastic.core.policies.autoscale.objective import Needed, load_with, needed
 from spark_elastic.core.policies.autoscale.price import pause_ms
+from spark_elastic.core.policies.autoscale.rate import Inflow
 from spark_elastic.core.policies.outlook import Outlook
 from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.policies.waves import kept_busy, slots_that_keep_busy
@@ -142,6 +145,20 @@ class EvaluatedMetrics:
             within_ms=None if piled_up is None else piled_up.within_ms,
             gone_in_ms=gone,
         )
+
+
+def read_at_most(query: QueryMetrics, found: EvaluatedMetrics | None) -> int | None:
+    """Return the most rows that a micro-batch should read with the slots of now, None: all that there are.
+
+    What `found` does not say, after a rest and in the first batches of a run, follows from earlier batches.
+    """
+    if not query.settings.backpressure:
+        return None
+    model = fit(query.earlier) if found is None else found.known.model
+    if model is None:
+        return None
+    comes_in = Inflow(rows_per_ms=0) if found is None else found.known.inflow
+    return most_rows(model, comes_in, query.facts.trigger_ms, _busy(query, max(1, query.slots)))
 
 
 def _partitions_stay(query: QueryMetrics) -> bool:

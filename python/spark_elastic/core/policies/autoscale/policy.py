@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import median
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from spark_elastic.core.policies.autoscale.batch import batch_wish
 from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
-from spark_elastic.core.policies.autoscale.metrics import EvaluatedMetrics
+from spark_elastic.core.policies.autoscale.metrics import EvaluatedMetrics, read_at_most
 from spark_elastic.core.policies.autoscale.objective import Needed
 from spark_elastic.core.policies.autoscale.price import down_pays
 from spark_elastic.core.policies.autoscale.whole import Weighed, in_whole_executors, within_what_is_there
@@ -63,7 +63,7 @@ def _weighed(query: QueryMetrics, view: ClusterView, ready_ms: float) -> Weighed
         return None
     current = query.granted or max(query.lower, min(query.upper, query.slots))
     found = None if query.idle else EvaluatedMetrics.of(query, ready_ms)
-    wish = _wish_for(query, view, current, found)
+    wish = evolve(_wish_for(query, view, current, found), most_rows=read_at_most(query, found))
     return Weighed(
         wish,
         current,

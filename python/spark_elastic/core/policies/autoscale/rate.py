@@ -29,7 +29,8 @@ class Inflow:
 
     `behind` are those that wait in the sources, None if no source says it. `grows` says that there are more
     with each of the last batches, `limited` that the batches are as large as a limit of the source lets them
-    be: then `batch_rows` is that size. `variation` is how the rate goes up and down.
+    be: then `batch_rows` is that size. It is no limit if a policy has set it, by how fast batches are.
+    `variation` is how the rate goes up and down.
     """
 
     rows_per_ms: float
@@ -44,10 +45,11 @@ class Inflow:
         return self.rows_per_ms * min(_MOST_GROWTH, 1 + max(0.0, self.variation.growth) * ms)
 
 
-def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
+def inflow(samples: Sequence[Sample], interval_ms: int, *, throttled: bool = False) -> Inflow | None:
     """Tell what comes in by the last micro-batches, None while that is not known.
 
     `interval_ms` is that of the trigger, 0 without one. Two batches with a time between them are needed.
+    Those of a query that is `throttled` by a policy are as large as that lets them be.
     """
     recent = _recent(samples)
     before: tuple[Sample | None, ...] = (None, *samples)[-len(recent) - 1 : -1]
@@ -61,13 +63,15 @@ def inflow(samples: Sequence[Sample], interval_ms: int) -> Inflow | None:
     complete = len(known) == _LEAST_BATCHES
     earlier, last = came[-1]
     alike = earlier is not None and earlier.rows_per_batch == last.rows_per_batch
-    limited = bool(last.behind) and earlier is not None and (alike or bool(earlier.behind))
-    flooded = 0 < interval_ms < last.duration_ms and not last.behind
+    short = bool(last.behind) and earlier is not None and (alike or bool(earlier.behind))
+    flooded = interval_ms > 0 and (
+        bool(last.behind) if throttled else interval_ms < last.duration_ms and not last.behind
+    )
     return Inflow(
         rows_per_ms=_rate(rows, gaps, flooded=flooded),
         behind=last.behind,
         grows=complete and known[0] < known[1] < known[2],
-        limited=limited,
+        limited=short and not throttled,
         batch_rows=last.rows_per_batch,
         variation=_variation(samples),
     )

@@ -21,8 +21,15 @@ private[spark] case class ExecutorInfo(
     excluded: Boolean = false,
     decommissioning: Boolean = false)
 
-/** A source of a query; one that is divisible can be read in more tasks than Spark makes of it, though not in order. */
-private[spark] case class SourceFacts(name: String, divisible: Boolean, ordered: Boolean = false)
+/**
+ * A source of a query; one that is divisible can be read in more tasks than Spark makes of it, though not in order. One
+ * that is limitable can be told how many rows a micro-batch reads, and its user has not done so.
+ */
+private[spark] case class SourceFacts(
+    name: String,
+    divisible: Boolean,
+    ordered: Boolean = false,
+    limitable: Boolean = false)
 
 private[spark] case class QueryFacts(
     query: String,
@@ -213,6 +220,11 @@ private[spark] case class SourceBounds(least: Int, most: Int, wanted: Int = 0)
 private[spark] case class BoundSources(id: String, query: String, run: String, sources: Seq[SourceBounds])
     extends QueryOrder
 
+/** The most rows of a source that a micro-batch reads, 0: all. Without sources nothing is limited. */
+private[spark] case class SourceLimit(rows: Long)
+private[spark] case class LimitRows(id: String, query: String, run: String, sources: Seq[SourceLimit])
+    extends QueryOrder
+
 /** Keeps a text of the policy's beside the checkpoint of a query, whichever run it is in. */
 private[spark] case class KeepBounds(id: String, query: String, text: Option[String]) extends Action
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
@@ -314,6 +326,7 @@ private[spark] object Contract {
     classOf[TakeSavepoint],
     classOf[Rescale],
     classOf[BoundSources],
+    classOf[LimitRows],
     classOf[KeepBounds],
     classOf[RequestExecutors],
     classOf[KillExecutors],

@@ -176,6 +176,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     private def snapshot(appId: String): Snapshot = {
+      queries.limitNothing() // who reads it has limited nothing
       val conf = sc.conf.getAll.filter { case (key, _) => Shim.shown(key) }.toMap
       Snapshot(appId, sc.appName, sc.version, conf, listener.executors, queries.views, Linkage.parts)
     }

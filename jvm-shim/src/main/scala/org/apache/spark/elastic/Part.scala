@@ -21,6 +21,7 @@ private[spark] object Part {
   val LostState = part("moving stores off lost executors", "StateLocations")(Queries, Boundaries)
   val WarmUps = part("the warm-up of executors", "WarmUp")(Queries, Boundaries)
   val SourceBounds = part("bounds of sources", "SourceBoundsRule")(Queries, Boundaries)
+  val ReadLimits = part("limits of what micro-batches read", "ReadLimits")(Queries, Boundaries)
   val BatchFormats = part("foreachBatch with threads and sessions of its own", "BatchFormatRule")(Queries)
   val Counts = part("partition counts of batch shuffles", "InitialCountRule", "MarkExplicitNumbers")()
   val Ranges = part("ranges of batch shuffles", "RangesRule")()
@@ -42,6 +43,7 @@ private[spark] object Part {
     LostState,
     WarmUps,
     SourceBounds,
+    ReadLimits,
     BatchFormats,
     Counts,
     Ranges,

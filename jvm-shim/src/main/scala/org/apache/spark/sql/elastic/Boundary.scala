@@ -32,6 +32,7 @@ private[elastic] final class Boundary(
   private val inRun = new InRun(execution, query)
   // Asynchronous progress tracking writes its logs beside this thread: what is read from them may be old.
   private val canRetry = execution.getClass == classOf[MicroBatchExecution] && Linkage.has(Part.Retries)
+  private val readLimits = Option.when(Linkage.has(Part.ReadLimits))(new ReadLimits(execution))
   private var rescale: Option[(Rescale, Long)] = None // and when it was ordered
   private var retried: Batch = _ // the batch that was last given another try
   private var hasMoved = false // and has committed no micro-batch since
@@ -63,6 +64,7 @@ private[elastic] final class Boundary(
     if (failure.isEmpty) carryOut(0L)
     if (isToEnd) false
     else {
+      readLimits.foreach(_.use(query.limitsOfSources))
       val current = next
       val outcome =
         try {

@@ -9,6 +9,9 @@ import scala.collection.mutable
 private[elastic] object KafkaPartitions {
   private val Package = "org.apache.spark.sql.kafka010."
 
+  /** The options by which a user limits what a micro-batch reads. */
+  val Limits: Seq[String] = Seq("maxOffsetsPerTrigger", "minOffsetsPerTrigger")
+
   /** Whether it is of a class of the connector. */
   def isKafka(value: Any, name: String): Boolean = value != null && value.getClass.getName == Package + name
 

@@ -115,6 +115,9 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
   /** Lets no query wait for executors that are lost. */
   def leaveLost(left: Seq[ExecutorInfo]): Unit = queries.values.asScala.foreach(_.leaveLost(left))
 
+  /** Lifts what a policy process before this one has limited. */
+  def limitNothing(): Unit = queries.values.forEach(_.limitNothing())
+
   def views: Seq[QueryInfo] = queries.values.asScala.flatMap(_.view).toSeq
 
   /** A stream thread can die without a word of Spark, and the listener bus can lose one. */

@@ -28,6 +28,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var failure: Option[Failure] = None
   @volatile private var count: Option[Int] = None
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
+  @volatile private var rowLimits = Seq.empty[SourceLimit]
   @volatile private var hasBoundary = false
   @volatile private var stages = false // until it is let run by somebody who says so
   private val copying = new ReentrantLock
@@ -152,6 +153,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       Linkage.need(Part.SourceBounds)
       sourceBounds = b.sources
       done(b, 0L)
+    case l: LimitRows =>
+      Linkage.need(Part.ReadLimits)
+      rowLimits = l.sources
+      done(l, 0L)
     case c: CancelQuery => beside(c)(execution.stop())
     case s: TakeSavepoint if !hasBoundary => copyBeside(s)
     case _: StartQuery | _: HoldQuery | _: FailQuery if phase == Running =>
@@ -216,6 +221,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   def boundsOfSources: Map[SparkDataStream, SourceBounds] =
     if (sourceBounds.isEmpty) Map.empty else StreamSources.of(execution).zip(sourceBounds).toMap
+
+  /** What its next micro-batch may read of each source, without a policy all. */
+  def limitsOfSources: Seq[SourceLimit] = if (control.isOn) rowLimits else Nil
+  def limitNothing(): Unit = rowLimits = Nil
 
   /** A help, no more: what cannot be told to Spark costs some waiting. */
   def leaveLost(left: Seq[ExecutorInfo]): Unit =

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.{Harmless, SourceFacts, SourceRead}
+import org.apache.spark.elastic.{Harmless, Linkage, Part, SourceFacts, SourceRead}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
@@ -29,9 +29,12 @@ private[elastic] object StreamSources extends Logging {
           SourceFacts(name, classOf[FileFormat].isAssignableFrom(files.dataSource.providingClass))
         case (other: StreamingRelationV2, name) =>
           val isKafka = other.source.exists(KafkaPartitions.isKafka(_, "KafkaSourceProvider"))
-          SourceFacts(name, divisible = isKafka, ordered = isKafka)
+          SourceFacts(name, divisible = isKafka, ordered = isKafka, limitable = isKafka && isUnlimited(other))
         case (_, name) => SourceFacts(name, divisible = false)
       }
+
+  private def isUnlimited(relation: StreamingRelationV2): Boolean =
+    Linkage.has(Part.ReadLimits) && !KafkaPartitions.Limits.exists(relation.extraOptions.containsKey)
 
   /** What a micro-batch that has just run has read. */
   def read(execution: StreamExecution, p: StreamingQueryProgress): Seq[SourceRead] = {

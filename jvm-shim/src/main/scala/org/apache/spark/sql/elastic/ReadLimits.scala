@@ -1,0 +1,31 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.elastic.{Harmless, SourceLimit}
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.connector.read.streaming.{ReadAllAvailable, ReadLimit, SparkDataStream}
+
+import Moved.MicroBatchExecution
+
+/**
+ * How many rows a micro-batch reads of the sources that a policy has limited. Spark asks each source for what stands beside
+ * it in a map, which a run makes with its sources. What a user has limited stays as it is.
+ */
+private[elastic] final class ReadLimits(execution: MicroBatchExecution) extends Logging {
+  private var ours = Map.empty[SparkDataStream, ReadLimit]
+
+  /** Puts limits in force for the next micro-batch. Called on the stream thread, between two of them. */
+  def use(limits: Seq[SourceLimit]): Unit =
+    if (limits.nonEmpty || ours.nonEmpty) {
+      try {
+        val all = ReadLimitsAccess.get(execution)
+        val free = all.filter { case (source, limit) =>
+          limit.isInstanceOf[ReadAllAvailable] || ours.get(source).exists(_ eq limit)
+        }
+        val wanted = StreamSources.of(execution).zip(limits).collect {
+          case (source, limit) if limit.rows > 0 && free.contains(source) => source -> ReadLimit.maxRows(limit.rows)
+        }
+        ReadLimitsAccess.set(execution, all ++ free.map(_._1 -> ReadLimit.allAvailable()) ++ wanted)
+        ours = wanted.toMap
+      } catch { case Harmless(e) => logWarning("spark-elastic: a micro-batch reads all that there is", e) }
+    }
+}

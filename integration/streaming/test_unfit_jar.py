@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from integration.streaming.driver import driver
+from integration.jar.each_jar import INSTALLED, each_spark, jar_for
+from integration.streaming.driver import driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.waiting import eventually
 from spark_elastic.jar import jar_path
+from spark_versions import SparkVersion
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -63,6 +65,21 @@ def test_the_application_runs_as_without_it(
         with jvm.session(conf) as spark:
             stream_and_batch_agree(spark, tmp_path)
         eventually(lambda: any(said in line for line in jvm.said()), "it is said")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # one that is not in the cache is compiled
+@pytest.mark.parametrize("row", each_spark(without=[INSTALLED]))
+def test_the_jar_of_another_spark_names_the_one_that_fits(tmp_path: Path, row: SparkVersion) -> None:
+    jar = jar_for(row)
+    with driver(tmp_path / "driver", jar=jar) as jvm:
+        with jvm.session({**WITH_PLUGIN, "spark.sql.shuffle.partitions": "2"}) as spark:
+            stream_and_batch_agree(spark, tmp_path)
+            assert policies_of(jvm.pid) == []
+        (said,) = (line for line in jvm.said() if "spark-elastic: " in line)
+    assert "spark-elastic: off, the application goes on as plain Spark: " in said
+    assert f"the jar is for Spark {row.minor} with Scala {row.scala_binary}, " in said
+    assert said.endswith(f"take {jar_path().name}, as `spark-elastic jar` prints it")
 
 
 def stream_and_batch_agree(spark: SparkSession, folder: Path) -> None:

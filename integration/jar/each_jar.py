@@ -1,0 +1,28 @@
+"""The jars of all supported Sparks, each built when a test needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build_jar import build, installed_row, project_version
+from spark_versions import SparkVersion, supported
+
+INSTALLED = installed_row()
+
+
+def each_spark(without: Collection[SparkVersion] = ()) -> list[Any]:
+    """Give the lines of spark-versions.txt as parameters; slow but for the Spark whose jar is there."""
+    return [
+        pytest.param(row, id=row.built_for, marks=() if row == INSTALLED else pytest.mark.slow)
+        for row in supported()
+        if row not in without
+    ]
+
+
+def jar_for(row: SparkVersion) -> Path:
+    """Return a jar, built or taken from the cache of downloads."""
+    return build(row, project_version())

@@ -1,0 +1,62 @@
+"""The jars have a class that any Spark can load, and all parts but those that a Spark is said to lack."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+
+import pytest
+
+from build_jar import CHECKOUT
+from integration.class_files import ClassFile, parse
+from integration.jar.each_jar import each_spark, jar_for
+from spark_elastic.installation import Spark
+from spark_elastic.lacks import lacks_of
+from spark_elastic.spark_conf import PLUGIN
+from spark_versions import SparkVersion
+
+# A jar that is not in the cache is compiled.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+JAVA_8 = 52
+PACKAGES = ("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/")
+# It asks for Scala's version, by a class that all Scalas have.
+ASKS = "org/apache/spark/elastic/Installed.class"
+PARTS = CHECKOUT / "jvm-shim/src/main/scala/org/apache/spark/elastic/Part.scala"
+
+
+def of_scala(found: ClassFile) -> set[str]:
+    """Return the classes of Scala that are named in a class file, in descriptors, too."""
+    return {name for text in found.texts for name in re.findall(r"\bscala/[\w/$]+", text)}
+
+
+def doors() -> dict[str, list[str]]:
+    """Return the classes by which each part of the shim is reached."""
+    found = re.findall(r'= part\("([^"]+)", ([^)]+)\)', PARTS.read_text(encoding="utf-8"))
+    return {name: re.findall(r'"(\w+)"', classes) for name, classes in found}
+
+
+@pytest.mark.parametrize("row", each_spark())
+def test_any_spark_can_load_the_class_that_it_is_told_to(row: SparkVersion) -> None:
+    plugin = PLUGIN.replace(".", "/")
+    with zipfile.ZipFile(jar_for(row)) as jar:
+        names = [name for name in jar.namelist() if re.fullmatch(rf"{plugin}(\$.+)?\.class", name)]
+        files = {name: parse(jar.read(name)) for name in (*names, ASKS)}
+    assert f"{plugin}.class" in names
+    assert {name: file.version for name, file in files.items()} == dict.fromkeys(files, JAVA_8)
+    named = {name: found for name, file in files.items() if (found := of_scala(file))}
+    assert named == {ASKS: {"scala/util/Properties"}}
+
+
+@pytest.mark.parametrize("row", each_spark())
+def test_a_jar_is_without_the_parts_that_its_spark_is_said_to_lack(row: SparkVersion) -> None:
+    with zipfile.ZipFile(jar_for(row)) as jar:
+        there = set(jar.namelist())
+    parts = doors()
+    assert len(parts) > 10
+    off = {
+        name
+        for name, classes in parts.items()
+        if not any(f"{package}{door}.class" in there for package in PACKAGES for door in classes)
+    }
+    assert off == {lack.part for lack in lacks_of(Spark(row.spark)) if lack.part is not None}

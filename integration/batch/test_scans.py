@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -220,9 +221,22 @@ def test_a_scan_after_runtime_filtering_uses_what_is_left(
 def test_who_has_said_how_files_are_split_keeps_that(
     elastic: SparkSession, plain: dict[Any, Any], files: Path, journal: Path, key: str, value: str
 ) -> None:
-    before = len(scans(journal))
+
+    def place(name: str) -> int:
+        """Return the place in the journal of a scan that is asked about now."""
+        own = files / f"{name}-{key}.csv"
+        shutil.copytree(files / "one.csv", own)
+        csv(elastic, own).rdd.getNumPartitions()
+
+        def found() -> list[int]:
+            questions = enumerate(entry.question for entry in scans(journal))
+            return [n + 1 for n, q in questions if isinstance(q, SplitSize) and own.name in q.scan]
+
+        return eventually(found, "the scan is in the journal")[0]
+
+    before = place("before")
     assert set_by_user(elastic, files, key, value) == plain[key]
-    assert len(scans(journal)) == before
+    assert place("after") == before + 1
 
 
 def test_buckets_stay_whole(elastic: SparkSession, files: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 from functools import reduce
@@ -14,7 +13,7 @@ from pyspark.sql import functions as F
 
 from integration.batch.plans import PLAIN, advised, asked, final_plan, rows, written
 from integration.streaming.driver import PLUGIN, Driver, policies_of
-from integration.streaming.stand_ins import program
+from integration.streaming.stand_ins import held_by, program
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -35,9 +34,7 @@ def test_a_killed_policy_leaves_the_numbers_to_spark_and_the_next_one_decides_ag
     jvm: Driver, tmp_path: Path
 ) -> None:
     held = tmp_path / "held"
-    begin = f'while [ -e {shlex.quote(str(held))} ]; do sleep 0.1; done; exec "$0" "$@"'
-    policy = program(tmp_path / "policy", ["/bin/sh", "-c", begin, sys.executable], pass_arguments=True)
-    with advised(jvm, tmp_path / "journal", {"spark.elastic.python": policy}) as spark:
+    with advised(jvm, tmp_path / "journal", {"spark.elastic.python": held_by(held)}) as spark:
         (running,) = policies_of(jvm.pid)
         held.touch()  # The one that is started in its place does not begin before this is gone.
         running.kill()

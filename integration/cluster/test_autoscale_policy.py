@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from integration.cluster.application import Application, application, now
-from integration.cluster.lines import Lines, autoscaled, start_slow, wait_for_executors
+from integration.cluster.lines import SETTLED_S, Lines, autoscaled, start_slow, wait_for_executors
 from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -58,13 +58,22 @@ def test_of_all_workers_those_that_the_load_needs_are_kept(app: Application, lin
 def test_twice_the_load_brings_executors_back(app: Application, lines: Lines) -> None:
     before, since = wait_until_it_keeps_up(app, 1, 2), now()
     lines.rows_per_s *= 2
+    eventually(
+        lambda: {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("slow", since)},
+        "more are wanted",
+        timeout_s=SETTLED_S,
+    )
     assert wait_until_it_keeps_up(app, before + 1, WORKERS) > before
-    assert {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("slow", since)}
 
 
 def test_much_more_than_there_may_be_is_limited_and_it_is_said(app: Application, lines: Lines) -> None:
+    since = now()
     lines.rows_per_s *= 4
-    eventually(lambda: any(one.reason == "executors_limited" for one in app.story.said), "it is said")
+
+    def limited() -> bool:
+        return any(one.reason == "executors_limited" and one.at >= since for one in app.story.said)
+
+    eventually(limited, "it is said", timeout_s=SETTLED_S)
     requests = [order.total for order in app.story.orders if isinstance(order, RequestExecutors)]
     assert max(requests) <= WORKERS
     lines.rows_per_s //= 8

@@ -135,7 +135,7 @@ class Lives:
             with closing(life):
                 then(life)
             os.kill(process.pid, signal.SIGKILL)
-            process.wait(10)
+            assert process.wait(PATIENCE_S) is not None
         return life
 
     def die_in(self, state: str, then: Callable[[Life], None]) -> None:

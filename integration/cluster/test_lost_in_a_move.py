@@ -14,7 +14,7 @@ from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.state_store import REPARTITIONABLE
-from integration.streaming.waiting import eventually
+from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -67,6 +67,7 @@ def test_its_state_is_whole(executors: Executors, policy: ScriptedPolicy, tmp_pa
         policy_said = eventually(
             lambda: [o for kind in ("ActionDone", "ActionFailed") for o in policy.seen(kind, query.id)][1:],
             "the rescale has an outcome",
+            timeout_s=2 * PATIENCE_S,
         )
         assert policy_said[-1]["type"] == "ActionDone"
         inbox.put(rows=ROWS)

@@ -14,7 +14,8 @@ import pytest
 from integration.cluster.application import Application, application, executors, now
 from integration.cluster.queries import start_enrichment, start_totals
 from integration.streaming.driver import Driver
-from integration.streaming.waiting import eventually
+from integration.streaming.waiting import PATIENCE_S, eventually
+from spark_elastic.core.actions import Decision
 from spark_elastic.core.rescale.situation import GROWTH
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
@@ -28,7 +29,7 @@ ALL = (*FOLLOWING, "kept")
 # Its count can never be changed, so it leaves room for more slots than the first two.
 FOR_EVER = 2 * GROWTH
 # start() returns once the policy has answered; it never waits for executors.
-ANSWER_S = 20.0
+ANSWER_S = PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,14 @@ def app(
     # Executors take all cores of their worker.
     with application(master, jvm, tables, tmp_path_factory.mktemp("none"), {}) as running:
         yield running
+
+
+def reasons(app: Application, name: str) -> list[str]:
+    """Return the reasons of decisions on a query, each once.
+
+    What is submitted while the policy connects is in its first snapshot, too, and then told of twice.
+    """
+    return [*dict.fromkeys(app.story.reasons(name))]
 
 
 def test_a_start_without_workers_returns_and_says_what_it_waits_for(app: Application) -> None:
@@ -57,7 +66,7 @@ def test_a_start_without_workers_returns_and_says_what_it_waits_for(app: Applica
         assert query.lastProgress is None
     assert app.queries["totals"].awaitTermination(1) is False
     eventually(
-        lambda: all(app.story.reasons(name) == ["waiting_for_resources"] for name in ALL),
+        lambda: all(reasons(app, name) == ["waiting_for_resources"] for name in ALL),
         "the journal knows what they wait for",
     )
     app.check_alive()
@@ -72,7 +81,7 @@ def test_the_first_worker_starts_them_with_its_slots(app: Application) -> None:
         count = FOR_EVER if kept else 2
         assert {batch.partitions for batch in app.story.named(name).batches} == {count}
         reason = "start_for_growth" if kept else "start_per_slot"
-        assert app.story.reasons(name) == ["waiting_for_resources", reason]
+        assert reasons(app, name) == ["waiting_for_resources", reason]
         assert app.story.named(name).rescales == 0
 
 
@@ -98,11 +107,15 @@ def test_they_wait_for_the_executors_that_were_all_lost(app: Application) -> Non
 
 def test_state_of_the_chosen_provider_is_left_alone_and_it_is_said_why(app: Application) -> None:
     query = app.story.named("kept").query
-    said = [d for d in app.story.said if d.query == query and d.reason == "no_repartition_provider"]
-    assert len(said) == 1
+
+    def told() -> list[Decision]:
+        return [d for d in app.story.said if d.query == query and d.reason == "no_repartition_provider"]
+
+    said = eventually(told, "it is said")
     assert f"leave {PROVIDER} unset with spark.elastic.stateStore=rescalable" in said[0].message
     assert not app.story.rescaled_to("kept")
     app.wait_in_force(FOR_EVER, ["kept"], said[0].at)
+    assert len(told()) == 1
     assert {batch.partitions for batch in app.story.named("kept").batches} == {FOR_EVER}
     rescalable = {name: [o.rescalable for o in app.story.starts(name)] for name in ALL}
     assert rescalable["totals"][0]

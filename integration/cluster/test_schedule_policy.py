@@ -5,7 +5,6 @@ The load needs two executors. A window that begins some minutes after the applic
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
@@ -15,7 +14,7 @@ from integration.cluster.application import Application, application, now
 from integration.cluster.lines import Lines, autoscaled, start_slow, wait_for_executors
 from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
-from integration.streaming.waiting import eventually
+from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
@@ -23,8 +22,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 
 WORKERS = 4
 WINDOW_S = 20
-LEAD_S = 60
-AHEAD = timedelta(minutes=6)
+LEAD_S = 90
+AHEAD = timedelta(minutes=7)
 """The load has come to rest by then, less the lead time."""
 LENGTH = timedelta(minutes=2)
 
@@ -73,7 +72,8 @@ def test_its_executors_are_requested_ahead_of_time_and_are_there_when_it_begins(
         every_s=0.5,
     )
     (said,) = [one for one in app.story.said if one.reason == "slots_limited"]
-    assert -LEAD_S * 1_000 <= said.at - ms(begin) < -LEAD_S * 1_000 + 5_000
+    # A busy machine may be late, though not by much of what is left.
+    assert -LEAD_S * 1_000 <= said.at - ms(begin) < -LEAD_S * 1_000 + 30_000
     assert said.message == f"Limits for its slots: at least {WORKERS}, by the window peak."
     wait_for_executors(app, WORKERS, WORKERS)
     assert now() < ms(begin)
@@ -81,11 +81,15 @@ def test_its_executors_are_requested_ahead_of_time_and_are_there_when_it_begins(
 
 def test_they_stay_until_it_ends_and_go_after_it(app: Application, begin: datetime) -> None:
     end = ms(begin + LENGTH)
-    while now() < end - 1_000:
-        assert app.story.slots.total == WORKERS
-        time.sleep(1.0)
+    eventually(
+        lambda: "slots_not_limited" in app.story.reasons("slow", end - 1_000),
+        "the window is over",
+        timeout_s=LENGTH.total_seconds() + PATIENCE_S,
+        every_s=0.5,
+    )
     wait_for_executors(app, 1, WORKERS - 1)
-    assert "slots_not_limited" in app.story.reasons("slow", end - 1_000)
+    in_the_window = {seen.slots for seen in app.story.seen if ms(begin) <= seen.event.at < end}
+    assert in_the_window == {WORKERS}
 
 
 def test_the_journal_can_be_replayed(app: Application, lines: Lines) -> None:

@@ -50,6 +50,10 @@ class Said:
         found = (re.search(r"the new executors .*", line) for line in self._jvm.said()[self._since :])
         return [match.group() for match in found if match]
 
+    def rescaled(self) -> bool:
+        """Tell whether a query has been rescaled from one partition to two."""
+        return any("Runs with 2 partitions instead of 1" in line for line in self._jvm.said()[self._since :])
+
     def next(self) -> str:
         eventually(self.lines, "a warm-up has ended")
         return self.lines()[0]
@@ -156,10 +160,13 @@ class TestAnExecutorThatJoins:
     def test_is_left_cold_if_that_is_wanted(
         self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
     ) -> None:
+        at_once = {**AT_ONCE, "spark.elastic.adaptiveScheduler.rescalePolicy": "always"}
         said = Said(jvm)
-        with application({**WITH_PLUGIN, "spark.elastic.warmUpTimeout": "0"}) as executors:
+        with application({**WITH_PLUGIN, **at_once, "spark.elastic.warmUpTimeout": "0"}) as executors:
             query = start(counted(executors, inbox), tmp_path / "checkpoint", "update")
             executors.add()
+            # A rescale would have waited for the warm-up.
+            eventually(said.rescaled, "it has been rescaled")
             inbox.put(3)
             query.processAllAvailable()
             assert said.lines() == []

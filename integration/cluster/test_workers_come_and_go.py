@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from integration.cluster.application import Application, application, executors, now
+from integration.cluster.application import IN_FORCE_S, Application, application, executors, now
 from integration.cluster.queries import start_enrichment, start_suppliers, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -144,7 +144,7 @@ def test_the_sink_of_a_moved_query_has_no_hole_when_its_log_is_compacted(app: Ap
         moved, last = moved_and_last()
         return last > moved + COMPACTED_EVERY
 
-    eventually(many, "more batches than until a compaction")
+    eventually(many, "more batches than until a compaction", timeout_s=IN_FORCE_S)
     log = app.places.output / "totals" / "_spark_metadata"
     assert max(int(file.stem) for file in log.glob("*.compact")) > moved_and_last()[0]
 

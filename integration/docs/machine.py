@@ -27,6 +27,8 @@ spark.driver.host              127.0.0.1
 spark.driver.bindAddress       127.0.0.1
 spark.driver.memory            1g
 spark.driver.extraJavaOptions  -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+spark.elastic.startTimeout     1min
+spark.elastic.batch.decisionTimeout  20s
 """
 
 

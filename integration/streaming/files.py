@@ -16,17 +16,17 @@ class Inbox:
         folder.mkdir(parents=True)
         self.folder = folder
         self.rows = 0
-        self._files = 0
+        self.files = 0
 
     def put(self, files: int = 1, rows: int = 10) -> None:
         """Add files of so many rows each."""
         for _ in range(files):
             lines = [json.dumps({"key": i % 7, "value": i}) for i in range(self.rows, self.rows + rows)]
-            hidden = self.folder / f".{self._files}.new"
+            hidden = self.folder / f".{self.files}.new"
             hidden.write_text("\n".join(lines) + "\n")
-            os.replace(hidden, self.folder / f"{self._files:05d}.json")
+            os.replace(hidden, self.folder / f"{self.files:05d}.json")
             self.rows += rows
-            self._files += 1
+            self.files += 1
 
     def values(self) -> list[int]:
         """Return the values of all rows so far."""

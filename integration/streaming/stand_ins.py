@@ -21,6 +21,12 @@ def program(path: Path, command: Sequence[str], *, pass_arguments: bool = False)
     return str(path)
 
 
+def held_by(file: Path) -> str:
+    """Write a Python for policy processes beside `file`; none begins while that is there."""
+    begin = f'while [ -e {shlex.quote(str(file))} ]; do sleep 0.1; done; exec "$0" "$@"'
+    return program(file.with_name("python"), ["/bin/sh", "-c", begin, sys.executable], pass_arguments=True)
+
+
 def our_script(name: str, *arguments: str) -> list[str]:
     """Return the command that runs a script of this folder with this Python."""
     return [sys.executable, str(_HERE / name), *arguments]

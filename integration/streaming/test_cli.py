@@ -104,16 +104,16 @@ def test_a_rescale_is_in_force_soon_and_explained(application: Application) -> N
         eventually(partial(application.ran_with, query, 1), "it runs with one")
         application.run("rescale", query, "--up")
         eventually(partial(application.ran_with, query, 2), "it runs with two")
+
+    def newest() -> tuple[str, str, int]:
+        found = json.loads(application.run("history", "counts", "--json"))["rescales"][0]
+        return found["cause"], found["status"], found["partitionsAfter"]
+
+    eventually(lambda: newest() == ("update_requirement", "completed", 2), "the rescale has come to its end")
     told = application.run("explain", "counts")
     assert "why it was rescaled" in told
     assert "Goes from 1 partition to 2 partitions on 2 slots" in told
     assert "what came of it: completed" in told
-    newest = json.loads(application.run("history", "counts", "--json"))["rescales"][0]
-    assert (newest["cause"], newest["status"], newest["partitionsAfter"]) == (
-        "update_requirement",
-        "completed",
-        2,
-    )
 
 
 def test_sparks_metrics_system_has_the_metrics(application: Application) -> None:

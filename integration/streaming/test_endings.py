@@ -29,7 +29,7 @@ Launch = Callable[[Path, Mapping[str, str]], AbstractContextManager[LoggedProces
 Act = Callable[[LoggedProcess], None]
 
 # What the plugin may add to the time that plain Spark needs: busy machines are slow.
-MORE_S = 10.0
+MORE_S = 30.0
 slow = partial(pytest.param, marks=pytest.mark.slow)
 _JAVA = """\
 import org.apache.spark.sql.SparkSession;

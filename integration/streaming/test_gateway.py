@@ -31,7 +31,7 @@ pytestmark = pytest.mark.integration
 # As the shim has it: how long one may take for the proof, and how many may be at it.
 LIMIT_S, MOST = 10.0, 128
 # On a busy machine somebody else's turn takes a while.
-SLACK_S = 5.0
+SLACK_S = 30.0
 
 
 class Gateway:
@@ -152,7 +152,8 @@ def test_500_who_say_nothing_more_keep_nobody_out_and_cost_no_thread(gateway: Ga
                     connection.sendall(words)
             since = time.monotonic()
             assert exchanges(handshake)
-            assert time.monotonic() - since < SLACK_S
+            # Before any of them has had its time.
+            assert time.monotonic() - since < LIMIT_S - 1
             assert gateway.process.num_fds() <= files + MOST + 10
             connected.exchange([], 0)
             eventually(lambda: gateway.threads() == threads, "no thread more", timeout_s=SLACK_S)
@@ -311,7 +312,11 @@ def test_where_no_thread_is_left_it_says_so_and_goes_on_when_there_is_one(tmp_pa
                 for _ in range(2):
                     with pytest.raises(GatewayError):
                         exchanges(handshake)
-            lines = [line for line in log.read_text().splitlines() if "no connection can be taken" in line]
+
+            def said() -> list[str]:
+                return [line for line in log.read_text().splitlines() if "no connection can be taken" in line]
+
+            lines = eventually(lambda n=times: said() if len(said()) >= n else [], "it is said")  # type: ignore[misc]
             assert len(lines) == times
             assert all("OutOfMemoryError: unable to create native thread" in line for line in lines)
         assert exchanges(handshake)

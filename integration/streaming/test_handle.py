@@ -135,17 +135,17 @@ def test_no_batch_is_interrupted_or_repeated(
         time.sleep(batch_s)
         ended.append(number)
 
-    inbox.put(files)
     world.policy.order(every=1)
+    inbox.put(files)
     rows = stream(world.spark, inbox)
     if stateful:
         rows = rows.dropDuplicates(["value"])
     query = rows.writeStream.foreachBatch(slowly).trigger(processingTime=interval).start()
     query.processAllAvailable()
-    assert world.policy.rescales(query.id) >= 3
+    feed_until_rescaled(world, inbox, query, 3)
     query.stop()
     assert begun == ended == sorted(set(begun))
-    assert len(begun) == files
+    assert len(begun) == inbox.files
     assert sorted(values) == inbox.values()
     assert query.exception() is None
 
@@ -188,18 +188,21 @@ def test_a_console_sink_prints_batch_after_batch(world: World, inbox: Inbox) -> 
 def test_a_batch_that_fails_fails_the_query_as_in_plain_spark(world: World, inbox: Inbox) -> None:
     before = world.temporary_checkpoints()
 
+    fails = threading.Event()
+
     def fail_later(batch: DataFrame, number: int) -> None:
-        if number == 4:
+        if fails.is_set():
             raise ValueError("the application's own mistake")
         batch.count()
 
-    inbox.put(6)
     world.policy.order(every=1)
     query = stream(world.spark, inbox).writeStream.foreachBatch(fail_later).start()
     run = query.runId
+    feed_until_rescaled(world, inbox, query, 2)
+    fails.set()
+    inbox.put()
     with pytest.raises(StreamingQueryException, match="the application's own mistake"):
         query.awaitTermination()
-    assert world.policy.rescales(query.id) >= 2
     assert not is_active(query)
     error = query.exception()
     assert isinstance(error, StreamingQueryException)
@@ -232,7 +235,7 @@ def test_a_query_can_be_stopped_while_it_waits_for_its_first_batch(world: World,
     assert world.spark.streams.active == []
     eventually(lambda: world.listener.of(query, "terminated"), "the listener heard of the end")
     assert len(world.listener.of(query, "terminated")) == 1
-    assert world.temporary_checkpoints() == before
+    eventually(lambda: world.temporary_checkpoints() == before, "its checkpoint is deleted")
 
 
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
@@ -300,8 +303,12 @@ def test_between_two_moves_of_state_a_batch_is_committed(world: World, inbox: In
     inbox.put()
     query.processAllAvailable()
     eventually(lambda: world.policy.rescales(query.id) == 2, "the second move")
-    counts = [batch["partitions"] for batch in world.policy.seen("QueryProgress", query.id)]
-    assert counts[seen:] == [3]
+
+    def counts() -> list[int]:
+        return [batch["partitions"] for batch in world.policy.seen("QueryProgress", query.id)][seen:]
+
+    # It is told of on another way than the move.
+    assert eventually(counts, "the batch between is told of") == [3]
     query.stop()
 
 
@@ -366,7 +373,7 @@ def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox) -
     stopping.join(PATIENCE_S)
     assert not stopping.is_alive()
     # Without this the test would show nothing.
-    assert world.driver.printed().count("StackOverflowError") > deaths
+    eventually(lambda: world.driver.printed().count("StackOverflowError") > deaths, "its end is printed")
     assert query.awaitTermination(1) is True
     assert not is_active(query)
     assert world.spark.streams.active == []

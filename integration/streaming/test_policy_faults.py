@@ -22,12 +22,14 @@ from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN, submitted
-from integration.streaming.stand_ins import ScriptedPolicy, our_script, program
-from integration.streaming.waiting import eventually
+from integration.streaming.stand_ins import ScriptedPolicy, held_by, our_script, program
+from integration.streaming.waiting import PATIENCE_S, eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 FILES = 6
+# Before the driver would take the policy process for one that hangs, after 10 s.
+SOON_S = 8.0
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +128,11 @@ def application(jvm: Driver, inbox: Inbox, folder: Path, conf: Mapping[str, str]
         yield running
         running.check_output()
         running.stop()
-    assert policies_of(jvm.pid) == []
-    eventually(lambda: jvm.ports() <= ports, "no port of ours is left", timeout_s=5)
+    eventually(lambda: not policies_of(jvm.pid), "no process of ours is left")
+    eventually(lambda: jvm.ports() <= ports, "no port of ours is left")
     eventually(
         lambda: not [name for name in jvm.threads() if name.startswith("elastic")],
         "no thread of ours is left",
-        timeout_s=5,
     )
 
 
@@ -140,13 +141,15 @@ def errors(jvm: Driver, since: int) -> list[str]:
 
 
 def test_a_policy_that_is_killed_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
-    since = len(jvm.said())
-    with application(jvm, inbox, tmp_path, {}) as running:
+    since, held = len(jvm.said()), tmp_path / "held"
+    with application(jvm, inbox, tmp_path, {"spark.elastic.python": held_by(held)}) as running:
         for _ in range(2):
             policy = running.policy()
             eventually(lambda: "query_partitions.totals" in running.gauges(), "metrics are told")
+            held.touch()  # The next one has no metrics before this is gone.
             policy.kill()
             eventually(lambda: running.gauges() == {"slots"}, "the dead process' metrics are gone")
+            held.unlink()
             running.more_input()
             running.wait_for_new_policy(policy)
         running.process_all()
@@ -161,7 +164,7 @@ def test_a_policy_that_hangs_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Pa
         running.process_all()
         running.more_input()
         running.wait_for_new_policy(policy)
-        assert not policy.is_running()
+        eventually(lambda: not policy.is_running(), "the one that hangs is gone")
         running.process_all()
     assert errors(jvm, since) == []
     assert any("did not answer for" in line for line in jvm.said()[since:])
@@ -179,19 +182,31 @@ def test_an_application_that_starts_with_a_hanging_policy_goes_on_without_it(
 def test_a_context_whose_policy_hangs_stops_soon(jvm: Driver, tmp_path: Path) -> None:
     event_log = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": tmp_path.as_uri()}
     conf = {**WITH_PLUGIN, **event_log, "spark.ui.enabled": "true"}
-    with jvm.session(conf) as spark:
-        policy = eventually(lambda: policies_of(jvm.pid), "there is a policy process")[0]
-        url = spark.sparkContext.uiWebUrl
-        assert url is not None
-        overview = Client(url, "/elastic/api/v1")
-        eventually(lambda: overview.get("/overview").status == 200, "it answers")
-        policy.send_signal(signal.SIGSTOP)
-        began = time.monotonic()
-        spark.stop()
-        took_s = time.monotonic() - began
-    # Plain Spark takes a part of a second; this one waits for what its event log is to have, and for the end.
-    assert took_s < 5.5, took_s
-    assert not policy.is_running()
+
+    def stops_soon() -> bool:
+        with jvm.session(conf) as spark:
+            policy = stopped_policy(jvm, spark)
+            began = time.monotonic()
+            spark.stop()
+            took_s = time.monotonic() - began
+        eventually(lambda: not policy.is_running(), "the one that hangs is gone")
+        # Plain Spark takes a part of a second; this one waits for what its event log is to have, and for the
+        # end.
+        return took_s < SOON_S
+
+    # Once is enough: a busy machine takes its time for all that Spark itself does.
+    assert any(stops_soon() for _ in range(3))
+
+
+def stopped_policy(jvm: Driver, spark: SparkSession) -> psutil.Process:
+    """Return the policy process once it has answered, and has been stopped in the middle of its work."""
+    policy = eventually(lambda: policies_of(jvm.pid), "there is a policy process")[0]
+    url = spark.sparkContext.uiWebUrl
+    assert url is not None
+    overview = Client(url, "/elastic/api/v1")
+    eventually(lambda: overview.get("/overview").status == 200, "it answers")
+    policy.send_signal(signal.SIGSTOP)
+    return policy
 
 
 def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
@@ -204,8 +219,8 @@ def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp
         running.process_all()
     assert errors(jvm, since) == []
     replaced = [line for line in jvm.said()[since:] if "is started again" in line]
-    assert len(replaced) == 2
-    assert all("made no sense" in line for line in replaced)
+    # On a busy machine one may also be replaced since it is late.
+    assert sum("made no sense" in line for line in replaced) == 2
 
 
 def test_a_policy_that_cannot_start_is_given_up_with_one_line(
@@ -246,7 +261,7 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
     late = program(
         tmp_path / "late", ["sh", "-c", f'[ -e {there} ] && exec {real} "$@"', "sh"], pass_arguments=True
     )
-    conf = {"spark.elastic.python": late, "spark.elastic.policyRetryInterval": "4s"}
+    conf = {"spark.elastic.python": late, "spark.elastic.policyRetryInterval": "15s"}
     with application(jvm, inbox, tmp_path, conf) as running:
         running.process_all()
         eventually(lambda: errors(jvm, since), "the policy is given up")
@@ -260,7 +275,7 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
         query.stop()
     # A query that is stopped in a micro-batch has Spark's own errors.
     (line,) = (error for error in errors(jvm, since) if "spark-elastic" in error)
-    assert "it is tried again in 4000 ms" in line
+    assert "it is tried again in 15000 ms" in line
 
 
 def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp_path: Path) -> None:
@@ -333,7 +348,7 @@ def test_the_policy_ends_with_a_driver_that_is_killed(inbox: Inbox, tmp_path: Pa
         policies = policies_of(process.pid)
         assert len(policies) == 1
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(10)
-        _, alive = psutil.wait_procs(policies, timeout=2)
+        assert process.wait(PATIENCE_S) is not None
+        _, alive = psutil.wait_procs(policies, timeout=PATIENCE_S)
         # Whoever has inherited it may take its time to ask for its exit code.
         assert [policy for policy in alive if policy.status() != psutil.STATUS_ZOMBIE] == []

@@ -151,7 +151,7 @@ class Workplace:
                     assert time.monotonic() < deadline, process.log_tail()
                     time.sleep(0.0005)
                 os.kill(process.pid, signal.SIGKILL)
-                process.wait(10)
+                assert process.wait(PATIENCE_S) is not None
             # What the application says of the loss of its driver.
             (case.output / "error").unlink(missing_ok=True)
             if steps.last() == step:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.spark_minor import MOVES_STATE, SPARK_MINOR
 from integration.streaming.driver import Driver, policies_of
-from integration.streaming.http import Client
+from integration.streaming.http import TIMEOUT_S, Client
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
 
@@ -112,13 +112,13 @@ def test_a_client_written_for_flink_reads_the_bounds_changes_them_and_puts_them_
     assert application.api.get(path).json == wanted
     eventually(lambda: application.shown("counts")["partitions"] == 1, "the stateful query runs with one")
     application.goes_on()
-    rescales = application.api.get(f"/queries/{application.id('counts')}/rescales").json["rescales"]
-    newest = rescales[0]
-    assert (newest["cause"], newest["status"], newest["partitionsAfter"]) == (
-        "update_requirement",
-        "completed",
-        1,
-    )
+
+    def completed() -> Any:
+        newest = application.api.get(f"/queries/{application.id('counts')}/rescales").json["rescales"][0]
+        return newest if newest["status"] == "completed" else None
+
+    newest = eventually(completed, "the rescale is completed")
+    assert (newest["cause"], newest["partitionsAfter"]) == ("update_requirement", 1)
     assert newest["pausedMs"] > 0
     assert any("New bounds, asked for by somebody at 127.0.0.1" in line for line in application.jvm.said())
 
@@ -222,7 +222,8 @@ def test_bodies_that_come_slowly_hold_up_nobody_for_long(unharmed: Application) 
     finally:
         drip.set()
         dripping.join()
-    assert time.monotonic() - begin < 20
+    # All that they send takes a thousand seconds.
+    assert time.monotonic() - begin < 90
     assert found[503] >= 1
     assert found[408] >= 1
     assert found[503] + found[408] == 20
@@ -249,6 +250,7 @@ def test_deep_json_is_refused(unharmed: Application) -> None:
 
 
 def test_while_the_policy_is_away_the_api_says_so_and_comes_back(application: Application) -> None:
+    restarts = application.api.get("/overview").json["policyRestarts"]
     application.policy().kill()
     seen = []
 
@@ -256,13 +258,13 @@ def test_while_the_policy_is_away_the_api_says_so_and_comes_back(application: Ap
         begin = time.monotonic()
         reply = application.api.get("/overview")
         seen.append((reply.status, time.monotonic() - begin, reply.headers.get("retry-after")))
-        return reply.status == 200 and reply.json["policyRestarts"] == 1
+        return reply.status == 200 and reply.json["policyRestarts"] > restarts
 
     eventually(back, "the next policy process answers")
     away = [look for look in seen if look[0] == 503]
     assert away
     assert all(retry == "1" for _, _, retry in away)
-    assert max(took for _, took, _ in seen) < 12
+    assert max(took for _, took, _ in seen) < TIMEOUT_S
     eventually(lambda: len(application.api.get("/queries").json["queries"]) == 2, "it knows the queries")
     application.goes_on()
 
@@ -275,7 +277,7 @@ def test_a_policy_that_hangs_is_not_waited_for_without_end(application: Applicat
     begin = time.monotonic()
     reply = application.api.get("/overview")
     assert reply.status == 503
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < TIMEOUT_S
     eventually(lambda: not policy.is_running(), "the policy process is replaced")
     eventually(lambda: application.api.get("/overview").status == 200, "the next policy process answers")
     application.goes_on()

@@ -32,8 +32,9 @@ from spark_elastic.runtime.replay import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-BACKOFF_MS = 8_000
-COOLDOWN_MS = 20_000
+# Another policy process has to come up within these.
+BACKOFF_MS = 20_000
+COOLDOWN_MS = 40_000
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.http import Client
 from integration.streaming.test_failures import Flaky
-from integration.streaming.waiting import eventually
+from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.core.batch.questions import Ranges
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
@@ -173,7 +173,7 @@ def test_a_failure_ends_the_query_that_is_off_and_another_one_is_started_again(
     sick = Flaky(failures=1)
     legacy = start(spark, inbox, "old-totals", sick, tmp_path)
     with pytest.raises(StreamingQueryException, match="the sink is very ill"):
-        legacy.awaitTermination(60)
+        legacy.awaitTermination(int(PATIENCE_S))
     assert sick.failed == 1
 
     recovers = Flaky(failures=2)

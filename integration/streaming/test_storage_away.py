@@ -165,7 +165,7 @@ def test_a_query_that_is_stopped_while_its_checkpoint_is_read_leaves_us_hearing_
         query = start(world, inbox, sink, storage.place("checkpoint"))
         eventually(lambda: policy.seen("QueryProgress", query.id), "its first batch")
         query.stop()
-        with storage.slow(ms=1000), ThreadPoolExecutor(1) as beside:
+        with storage.slow(ms=3000), ThreadPoolExecutor(1) as beside:
             starting = beside.submit(start, world, inbox, sink, storage.place("checkpoint"))
             eventually(is_with_us, "the query is about to start")
             (active,) = spark.streams.active

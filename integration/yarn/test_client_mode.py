@@ -16,7 +16,7 @@ from integration.browser.chromium import watched
 from integration.streaming.command import spark_elastic
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE
-from integration.streaming.waiting import eventually
+from integration.streaming.waiting import PATIENCE_S, eventually
 from integration.yarn.application import API, Application, application
 from integration.yarn.hadoop import Yarn
 
@@ -113,7 +113,7 @@ def test_what_yarns_proxy_leaves_out(app: Application) -> None:
 
 def test_who_asked_is_whom_yarn_knows(app: Application) -> None:
     # Hadoop's name for somebody who has not logged in.
-    assert "New bounds, asked for by dr.who" in app.process.log.read_text()
+    app.process.wait_for_line("New bounds, asked for by dr.who", PATIENCE_S)
 
 
 def test_large_answers_come_whole(app: Application) -> None:

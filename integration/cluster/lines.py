@@ -139,7 +139,9 @@ def wait_for_executors(
     return eventually(look, f"{least} to {most} executors that suffice", timeout_s=SETTLED_S, every_s=0.5)
 
 
-def start_slow(lines: Lines, *, stateful: bool = False, by: str = "value") -> Start:
+def start_slow(
+    lines: Lines, *, stateful: bool = False, by: str = "value", trigger_s: float = TRIGGER_S
+) -> Start:
     """Return what starts a query that waits for each row, after a shuffle `by` an expression.
 
     One with state knows each row.
@@ -154,7 +156,7 @@ def start_slow(lines: Lines, *, stateful: bool = False, by: str = "value") -> St
             .format("parquet")
             .option("path", str(places.output / name))
             .option("checkpointLocation", str(places.output / "checkpoints" / name))
-            .trigger(processingTime=f"{TRIGGER_S:g} seconds")
+            .trigger(processingTime=f"{trigger_s:g} seconds")
             .start()
         )
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from integration.cluster.application import Application, application, now
-from integration.cluster.lines import Lines, autoscaled, start_slow, wait_for_executors
+from integration.cluster.lines import SETTLED_S, Lines, autoscaled, start_slow, wait_for_executors
 from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 
 WORKERS = 6
 WINDOW_S = 20
+# On few cores the partitions of its state take seconds of each micro-batch, however few rows there are: so
+# long that what the rows take is the most of it.
+TRIGGER_S = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def app(
 
 def test_it_starts_with_more_partitions_than_slots(app: Application, lines: Lines) -> None:
     app.have_workers(WORKERS)
-    app.start("known", start_slow(lines, stateful=True))
+    app.start("known", start_slow(lines, stateful=True, trigger_s=TRIGGER_S))
     eventually(lambda: app.story.starts("known"), "the order to start")
     assert "start_with_reserve" in app.story.reasons("known", 0)
     assert (app.story.starts("known")[0].partitions or 0) > WORKERS
@@ -46,10 +49,14 @@ def test_it_starts_with_more_partitions_than_slots(app: Application, lines: Line
 
 def test_executors_come_and_go_and_the_state_stays(app: Application, lines: Lines) -> None:
     few = wait_for_executors(app, 1, 2)
-    lines.rows_per_s *= 2
     since = now()
+    lines.rows_per_s *= 2
+    eventually(
+        lambda: {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("known", since)},
+        "more are wanted",
+        timeout_s=SETTLED_S,
+    )
     assert wait_for_executors(app, few + 1, WORKERS) > few
-    assert {"autoscale_up", "autoscale_up_backlog"} & {*app.story.reasons("known", since)}
     assert app.story.rescaled_to("known") == [], "each of these would have moved the state"
 
 

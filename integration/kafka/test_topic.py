@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
 
@@ -14,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.application import Application, Source, application, now
 from integration.cluster.queries import start_enrichment, start_suppliers
+from integration.kafka.offsets import read_up_to
 from integration.kafka.token_provider import kafka_jars
 from integration.streaming.driver import driver
 from integration.streaming.waiting import eventually
@@ -47,18 +47,9 @@ def app(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ap
     assert cluster.left_over() == []
 
 
-def read_up_to(query: StreamingQuery) -> dict[str, int]:
-    """Return the offset up to which the query has read each partition, none before its first batch."""
-    progress = query.lastProgress
-    if progress is None:
-        return {}
-    offsets: dict[str, int] = json.loads(progress.sources[0].endOffset)[TOPIC]
-    return offsets
-
-
 def has_read(query: StreamingQuery, partitions: int) -> bool:
     """Tell whether the query has read records of so many partitions."""
-    return sum(offset > 0 for offset in read_up_to(query).values()) == partitions
+    return sum(offset > 0 for offset in read_up_to(query, TOPIC).values()) == partitions
 
 
 def behind(app: Application, name: str, since: int = 0) -> list[OffsetsBehind]:
@@ -90,7 +81,7 @@ def test_queries_start_on_a_topic(app: Application) -> None:
     app.start("suppliers", start_suppliers)
     app.wait_in_force(1, BOTH, 0)
     for query in app.queries.values():
-        assert read_up_to(query).keys() == {"0", "1"}
+        assert read_up_to(query, TOPIC).keys() == {"0", "1"}
 
 
 def test_partitions_are_added_while_a_worker_joins(app: Application, broker: Broker) -> None:

@@ -12,7 +12,7 @@ from spark_elastic.core import actions, events
 from spark_elastic.core.action_types import ACTION_TYPES
 from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.event_types import EVENT_TYPES
-from spark_elastic.core.source_read import SourceRead
+from spark_elastic.core.source_read import FullestPartition, SourceRead
 from spark_elastic.core.stage_work import StageWork
 from spark_elastic.core.task_events import NewExecutor
 
@@ -39,6 +39,7 @@ PARTS = (
     events.Failure,
     events.QueryInfo,
     events.OffsetsBehind,
+    FullestPartition,
     SourceRead,
     NewExecutor,
     StageWork,

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
-from spark_elastic.core.source_read import SourceRead
+from spark_elastic.core.source_read import FullestPartition, SourceRead
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
@@ -255,6 +255,12 @@ class QueryProgress(QueryEvent):
         """The tasks that read its sources, None if that is not known of all that had rows."""
         tasks = [source.tasks for source in self.sources if source.tasks is not None or source.rows]
         return None if None in tasks or not tasks else sum(number for number in tasks if number is not None)
+
+    @property
+    def fullest(self) -> FullestPartition | None:
+        """The partition that had the largest share of what its source had, None if no source tells."""
+        told = [source.fullest for source in self.sources if source.fullest is not None]
+        return max(told, key=lambda one: one.share, default=None)
 
     @property
     def whole(self) -> bool:

@@ -169,6 +169,7 @@ class Heard:
                 batches=1 + event.merged,
                 behind=event.records_behind,
                 source_tasks=tasks,
+                fullest=event.fullest,
                 steady=self._changed <= event.started,
             )
         )

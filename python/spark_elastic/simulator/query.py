@@ -161,6 +161,7 @@ class SimulatedQuery:
             self.tell(StageCompleted, query=spec.name, **stage)
         waited = 0 if self._last is None else self.began - self._last
         self._last = self.began
+        fullest = source.fullest(self._rows + self._behind)
         self._say(
             ev.QueryProgress,
             batch=self.batch,
@@ -173,7 +174,7 @@ class SimulatedQuery:
             partitions=self.planned,
             offsets_behind=source.behind(self._behind),
             records_behind=self._behind,
-            sources=(SourceRead(rows=self._rows, tasks=spec.source.partitions),),
+            sources=(SourceRead(rows=self._rows, tasks=spec.source.partitions, fullest=fullest),),
         )
         self._idle_since = now
         self._boundary()

@@ -88,7 +88,7 @@ def _spec(
         stateful=facts.stateful,
         partitions=facts.checkpoint_partitions or facts.session_partitions,
         state_mb=query.state_bytes / 1e6,
-        source=SourceSpec(**({"partitions": tasks} if tasks else {})),
+        source=_source(samples, tasks),
         cost=BatchCost(
             fixed_ms=cost.fixed_ms,
             task_ms=0,
@@ -98,6 +98,16 @@ def _spec(
         ),
         **({"move_s": median(query.pauses_ms) / 1_000} if facts.stateful and query.pauses_ms else {}),
     )
+
+
+def _source(samples: Iterable[Sample], tasks: int) -> SourceSpec:
+    """Return a source of as many partitions as tasks have read it, the fullest one as full as in the mean."""
+    told = [sample.fullest for sample in samples if sample.fullest is not None]
+    partitions = max((one.partitions for one in told), default=0)
+    if not told or tasks > partitions:  # nothing is known, or several tasks have shared a partition
+        return SourceSpec(**({"partitions": tasks} if tasks else {}))
+    share = sum(one.rows for one in told) / sum(one.all_rows for one in told)
+    return SourceSpec(partitions=partitions, hot=share)
 
 
 def _with_own_slots(samples: Iterable[Sample], others: Sequence[Sequence[Sample]]) -> list[Sample]:

@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 from attrs.validators import and_, ge, gt, le, optional
 
 from spark_elastic.core.events import OffsetsBehind
+from spark_elastic.core.source_read import FullestPartition
 from spark_elastic.simulator.loads.load import Load
 
 
@@ -88,3 +89,10 @@ class Source:
         most = round(rows * largest)
         least = round(rows * (1 - largest) / others) if others else most
         return OffsetsBehind(avg=rows / self.spec.partitions, max=max(most, least), min=min(most, least))
+
+    def fullest(self, rows: int) -> FullestPartition | None:
+        """Tell how many of so many rows to be read the fullest partition had, None where all are alike."""
+        if self.spec.hot is None or not rows:
+            return None
+        most = round(rows * self.spec.largest)
+        return FullestPartition(name="0", rows=most, all_rows=rows, partitions=self.spec.partitions)

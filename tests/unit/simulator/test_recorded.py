@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.events import SourceFacts
+from spark_elastic.core.source_read import FullestPartition
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
 from spark_elastic.simulator.recorded_run import recorded_run
@@ -54,6 +55,24 @@ def test_it_goes_as_it_went() -> None:
     (again,) = simulate(scenario_of(heard(recorded(was))), ["as-set"])
     assert again.metrics.executor_hours == pytest.approx(before.executor_hours, rel=0.02)
     assert again.metrics.largest_lag_s == pytest.approx(before.largest_lag_s, rel=0.15)
+
+
+def test_a_partition_that_is_fuller_than_others_is_so_again() -> None:
+    hot = SourceSpec(partitions=4, hot=0.9)
+    was = scenario(query(load="constant:rate=500", stateful=False, source=hot), settings=SETTINGS)
+    (found,) = scenario_of(heard(recorded(was))).queries
+    assert found.source.partitions == 4
+    assert found.source.hot == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_partition_that_several_tasks_share_is_not_one_task() -> None:
+    was = scenario(query(source=SourceSpec(partitions=8)), settings=SETTINGS)
+    told = heard(recorded(was))
+    (id_,) = told.queries
+    full = FullestPartition(name="words-2", rows=90, all_rows=100, partitions=4)
+    samples = [evolve(sample, fullest=full) for sample in told.queries[id_].samples]
+    (found,) = scenario_of(evolve(told, queries={id_: evolve(told.queries[id_], samples=samples)})).queries
+    assert (found.source.partitions, found.source.hot) == (8, None)
 
 
 def test_what_is_left_behind_has_come_as_well() -> None:

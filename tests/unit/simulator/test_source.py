@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.events import OffsetsBehind
+from spark_elastic.core.source_read import FullestPartition
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.source import Source, SourceSpec
 
@@ -44,6 +45,13 @@ def test_rows_behind_lie_in_partitions() -> None:
     hot = Source(evolve(SPEC, hot=0.7), Load([1]))
     assert hot.behind(100) == OffsetsBehind(avg=25, max=70, min=10)
     assert Source(SourceSpec(partitions=1), Load([1])).behind(3) == OffsetsBehind(avg=3, max=3, min=3)
+
+
+def test_the_fullest_partition_is_told_where_one_is_fuller() -> None:
+    hot = Source(evolve(SPEC, hot=0.7), Load([1]))
+    assert hot.fullest(100) == FullestPartition(name="0", rows=70, all_rows=100, partitions=4)
+    assert hot.fullest(0) is None
+    assert Source(SPEC, Load([1])).fullest(100) is None
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from spark_elastic.core.events import QueryProgress
+from spark_elastic.core.source_read import FullestPartition
 from spark_elastic.core.stage_work import StageWork
 
 BATCHES_KEPT = 5
@@ -19,7 +20,8 @@ class Batch:
     `input_rows` have come. `batches` is 1 plus those that the sender has folded into this one: the rows are
     those of all, `duration_ms` is that of the last. `work` is what the tasks took of those stages that
     read a shuffle, None if that is not known. `source_tasks` are the tasks that read its sources, None if
-    that is not known, and it is `whole` if those could not have been more.
+    that is not known, and it is `whole` if those could not have been more. `fullest` is the partition of a
+    source with the largest share of what was there to be read, None if that is not known.
     """
 
     duration_ms: int
@@ -31,6 +33,7 @@ class Batch:
     work: StageWork | None = None
     source_tasks: int | None = None
     whole: bool = False
+    fullest: FullestPartition | None = None
 
     @property
     def busy(self) -> float | None:
@@ -82,6 +85,7 @@ class Pace:
             work=work,
             source_tasks=progress.source_tasks,
             whole=progress.whole,
+            fullest=progress.fullest,
         )
         batches = (*known.batches, batch)[-BATCHES_KEPT:]
         return Pace(run=progress.run, started=progress.started, batches=batches)

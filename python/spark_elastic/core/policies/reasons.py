@@ -84,8 +84,8 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     "autoscale_hot_partition": Reason(
         "held",
-        "Is to have {after:slot}, and more would not help: {hot_percent} % of the {behind} rows that are "
-        "behind are in one partition of a source, which one task reads. Spread its keys.",
+        "Is to have {after:slot}, and more would not help: {hot_percent} % of the rows that wait to be read "
+        "are in {hot_partition} of a source, which one task reads. Spread its keys, or add partitions.",
     ),
     "autoscale_memory": Reason(
         "held",

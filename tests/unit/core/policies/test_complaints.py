@@ -14,6 +14,7 @@ from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.view import QueryMetrics, Wanted
 from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.core.reasons import message
+from spark_elastic.core.source_read import FullestPartition
 from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import NOW, batches, query, sample, view, work
 from tests.unit.core.policies.test_planner import keeps, wants
@@ -69,9 +70,11 @@ def test_a_lag_that_grows_is_reason_enough() -> None:
 def test_one_hot_partition_is_named_and_gets_no_executors() -> None:
     """FLINK-30652, apache/flink-kubernetes-operator#505: a mean hides skew, and more workers do not help."""
     hot = OffsetsBehind(avg=10_000.0, max=90_000, min=0)
-    found = wish(query(batches(6, 1_000, 4, behind=100_000, offsets_behind=hot)))
+    fullest = FullestPartition(name="words-2", rows=91_000, all_rows=101_000, partitions=10)
+    found = wish(query(batches(6, 1_000, 4, behind=100_000, offsets_behind=hot, fullest=fullest)))
     assert (found.slots, found.reason) == (4, "autoscale_hot_partition")
-    assert found.told["hot_percent"] == 90
+    said = message(found.reason, **found.told, after=4)
+    assert "90 % of the rows that wait to be read are in partition words-2 of a source" in said
 
 
 def test_one_key_that_has_most_of_the_rows_is_named_and_gets_no_executors() -> None:

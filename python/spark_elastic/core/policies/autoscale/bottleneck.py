@@ -13,7 +13,7 @@ from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.policies.autoscale.effect import Worse
 from spark_elastic.core.policies.autoscale.measured import Measured
 from spark_elastic.core.policies.autoscale.pressure import Pressure
-from spark_elastic.core.policies.autoscale.skew import Skew
+from spark_elastic.core.policies.autoscale.skew import Hot, Skew
 from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.turn import Number
 
@@ -34,6 +34,7 @@ def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck
     """
     limits = (
         _source_tasks(query, known.source_tasks),
+        _hot_input(query, known.hot_input),
         _fixed_count(query),
         _worse(known.worse),
         _memory(known.pressure, current),
@@ -45,12 +46,24 @@ def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck
 
 def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
     """Find that a query without a shuffle is read with as many tasks as its sources can have."""
-    if tasks is None or query.facts.stateful or any(sample.work is not None for sample in query.samples):
-        return None
-    whole = bool(query.samples) and query.samples[-1].whole
-    if not Reading(query.facts.sources, query.settings.divide_ordered, None).is_fixed(whole):
+    if tasks is None or not _reads_alone(query):
         return None
     return Bottleneck(slots=max(1, tasks), reason="autoscale_source_tasks", numbers={"tasks": tasks})
+
+
+def _hot_input(query: QueryMetrics, hot: Hot | None) -> Bottleneck | None:
+    """Find that one task reads most of the rows of a query without a shuffle, that of a full partition."""
+    if hot is None or not _reads_alone(query):
+        return None
+    return Bottleneck(slots=hot.useful, reason="autoscale_hot_partition", numbers=hot.numbers)
+
+
+def _reads_alone(query: QueryMetrics) -> bool:
+    """Say whether a query has no shuffle, and no slot gets its sources another task."""
+    if query.facts.stateful or any(sample.work is not None for sample in query.samples):
+        return False
+    whole = bool(query.samples) and query.samples[-1].whole
+    return Reading(query.facts.sources, query.settings.divide_ordered, None).is_fixed(whole)
 
 
 def _worse(worse: Worse | None) -> Bottleneck | None:

@@ -16,7 +16,7 @@ from spark_elastic.core.policies.autoscale.model import BatchTime, fit
 from spark_elastic.core.policies.autoscale.objective import Objective
 from spark_elastic.core.policies.autoscale.pressure import Pressure, memory_pressure
 from spark_elastic.core.policies.autoscale.rate import Inflow, inflow
-from spark_elastic.core.policies.autoscale.skew import Skew, hot_share, skewed
+from spark_elastic.core.policies.autoscale.skew import Hot, Skew, hot_behind, hot_input, skewed
 from spark_elastic.core.policies.autoscale.tried import most_that_fell_short, tried
 from spark_elastic.core.policies.view import QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
@@ -30,11 +30,11 @@ _KEPT = 2_048
 class Measured:
     """How long batches take, what comes in, and what follows from that by the settings of the query.
 
-    `backlog` is what has piled up, None if that is nothing to speak of, `hot` the share of it that is in one
-    partition, None if that is no more than in others. `worse` is a step up that made batches slower,
-    `pressure` a want of memory, `skew` a task that holds up the others, None if there is none. `source_tasks`
-    are the most tasks that the sources were read with where more could not be had, or where there were more
-    slots than that, None: nowhere.
+    `backlog` is what has piled up, None if that is nothing to speak of, `hot` the one partition that has most
+    of it, `hot_input` that with most of what comes in, None if that is no more than in others. `worse` is a
+    step up that made batches slower, `pressure` a want of memory, `skew` a task that holds up the others,
+    None if there is none. `source_tasks` are the most tasks that the sources were read with where more could
+    not be had, or where there were more slots than that, None: nowhere.
     `fell_short` are the most slots of which it was measured that they are too few for what comes in, 0 for
     none.
     """
@@ -43,7 +43,8 @@ class Measured:
     inflow: Inflow
     objective: Objective
     backlog: Backlog | None
-    hot: float | None
+    hot: Hot | None
+    hot_input: Hot | None
     worse: Worse | None
     pressure: Pressure | None
     skew: Skew | None
@@ -105,7 +106,8 @@ def _measured(known: _Known) -> Measured | None:
         inflow=comes_in,
         objective=objective,
         backlog=piled_up,
-        hot=None if piled_up is None else hot_share(samples[-1]),
+        hot=None if piled_up is None else hot_behind(samples[-1]),
+        hot_input=hot_input(samples),
         worse=made_worse(together),
         pressure=memory_pressure(samples),
         skew=skewed(samples),

@@ -267,7 +267,7 @@ def _limit(found: EvaluatedMetrics, need: Needed, current: int) -> Bottleneck | 
     elif need.fixed:
         limits.append(Bottleneck(slots=need.whole, reason="autoscale_fixed_part"))
     if found.known.hot is not None:
-        numbers = {"hot_percent": round(100 * found.known.hot)}
+        numbers = found.known.hot.numbers
         limits.append(Bottleneck(slots=need.whole, reason="autoscale_hot_partition", numbers=numbers))
     known = [limit for limit in limits if limit is not None]
     return min(known, key=lambda limit: limit.slots) if known else None

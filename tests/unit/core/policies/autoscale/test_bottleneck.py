@@ -7,8 +7,9 @@ from attrs import evolve
 from spark_elastic.core.events import OffsetsBehind, SourceFacts
 from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
 from spark_elastic.core.policies.autoscale.measured import measured
-from spark_elastic.core.policies.autoscale.skew import hot_share
+from spark_elastic.core.policies.autoscale.skew import Hot, hot_behind, hot_input
 from spark_elastic.core.policies.view import QueryMetrics
+from spark_elastic.core.source_read import FullestPartition
 from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import batches, query, sample, work
 
@@ -92,12 +93,49 @@ def test_the_tightest_limit_counts() -> None:
 def test_a_partition_with_most_of_what_is_behind_is_hot() -> None:
     # Ten partitions with 1000 rows behind, 700 of them in one.
     one = sample(behind=1_000, offsets_behind=OffsetsBehind(avg=100.0, max=700, min=0))
-    assert hot_share(one) == 0.7
-    assert hot_share(evolve(one, offsets_behind=OffsetsBehind(avg=100.0, max=110, min=90))) is None
+    assert hot_behind(one) == Hot(share=0.7)
+    fullest = FullestPartition(name="words-2", rows=900, all_rows=1_200, partitions=10)
+    assert hot_behind(evolve(one, fullest=fullest)) == Hot(share=0.7, partition="words-2")
+    assert hot_behind(evolve(one, offsets_behind=OffsetsBehind(avg=100.0, max=110, min=90))) is None
     # Of two partitions one has half of the rows anyway.
-    assert hot_share(sample(behind=1_000, offsets_behind=OffsetsBehind(avg=500.0, max=600, min=400))) is None
-    assert hot_share(sample(behind=0, offsets_behind=OffsetsBehind(avg=0.0, max=0, min=0))) is None
-    assert hot_share(sample()) is None
+    half = OffsetsBehind(avg=500.0, max=600, min=400)
+    assert hot_behind(sample(behind=1_000, offsets_behind=half)) is None
+    assert hot_behind(sample(behind=0, offsets_behind=OffsetsBehind(avg=0.0, max=0, min=0))) is None
+    assert hot_behind(sample()) is None
+
+
+def fullest(rows: int = 900, name: str = "words-2", partitions: int = 4) -> FullestPartition:
+    return FullestPartition(name=name, rows=rows, all_rows=1_000, partitions=partitions)
+
+
+def test_a_partition_with_most_of_what_comes_in_limits_a_query_without_a_shuffle() -> None:
+    hot = query(batches(3, 1_000, 8, fullest=fullest()))
+    found = limit(hot)
+    assert found is not None
+    # One task reads it, and another one all the others.
+    assert (found.slots, found.reason) == (2, "autoscale_hot_partition")
+    assert found.numbers == {"hot_percent": 90, "hot_partition": "partition words-2"}
+    facts = evolve(hot.facts, sources=(SourceFacts(name="topic", divisible=True, ordered=True),))
+    assert limit(evolve(hot, facts=facts)) == found
+    # Several tasks share it.
+    free = evolve(hot.settings, divide_ordered=True)
+    assert limit(evolve(hot, facts=facts, settings=free)) is None
+    # What comes after the shuffle is done by all.
+    assert limit(query(batches(3, 1_000, 8, fullest=fullest(), work=work()))) is None
+    assert limit(query(batches(3, 1_000, 8, fullest=fullest()), facts=STATEFUL)) is None
+
+
+def test_a_partition_that_is_full_by_chance_is_not_hot() -> None:
+    def hot(*told: FullestPartition | None) -> Hot | None:
+        return hot_input([sample(number, fullest=one) for number, one in enumerate(told)])
+
+    assert hot(fullest(), fullest(), fullest(800)) == Hot(share=0.9, partition="words-2")
+    assert hot(fullest(name="words-1"), *[fullest()] * 3) is not None
+    assert hot(fullest()) is None
+    assert hot(fullest(), fullest(), fullest(name="words-1")) is None
+    assert hot(fullest(), fullest(500), fullest()) is None
+    assert hot(fullest(), None, fullest()) is None
+    assert hot(*[fullest(partitions=2)] * 3) is None
 
 
 def test_where_memory_is_missing_what_is_there_is_kept() -> None:

@@ -86,11 +86,18 @@ private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends
 /** How many records the partitions of a source have that a query has not read: their mean, most and least. */
 private[spark] case class OffsetsBehind(avg: Double, max: Long, min: Long)
 
+/** The partition of a source that had the most of `allRows` to be read by a micro-batch, of so many `partitions`. */
+private[spark] case class FullestPartition(name: String, rows: Long, allRows: Long, partitions: Int)
+
 /**
  * What a micro-batch has read of a source: rows, and in how many tasks, if that is known; `whole` if there could be no
- * more, since each had a file and none of those can be split.
+ * more, since each had a file and none of those can be split. `fullest` where its offsets tell partitions apart.
  */
-private[spark] case class SourceRead(rows: Long, tasks: Option[Int], whole: Boolean)
+private[spark] case class SourceRead(
+    rows: Long,
+    tasks: Option[Int],
+    whole: Boolean,
+    fullest: Option[FullestPartition] = None)
 
 private[spark] case class QueryStarted(query: String, run: String, partitions: Int) extends Event
 private[spark] case class QueryProgress(

@@ -65,7 +65,7 @@ test-matrix: venv machine ## run the core tests on the other Spark versions (SPA
 	$(BIN)/python -m integration.matrix $(foreach spark,$(SPARKS),--spark $(spark)) $(if $(QUICK),--quick)
 
 test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: all, 15 min)
-	$(BIN)/python -m integration.spark_suites $(SUITES)
+	PYTHONPATH=jvm-shim $(BIN)/python -m integration.spark_suites $(SUITES)
 
 lint: venv machine docs ## check style, types, the import rule, the layout of Scala and the docs
 	$(BIN)/ruff check $(CODE)

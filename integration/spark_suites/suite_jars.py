@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
+import zipfile
 from pathlib import Path
 
-from spark_elastic.maven.artifacts import FetchError, fetch
+from build_jar import NotListedError, installed_row
+from spark_elastic.installation import pyspark_home
+from spark_elastic.maven.artifacts import FetchError, NotPublishedError, fetch
 from spark_elastic.maven.jdk import NoJavaError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -17,6 +19,11 @@ _COMPANIONS = (
     "org.scalatestplus:scalacheck-1-18_{scala}:3.2.19.0",
     "org.scalatestplus:mockito-5-12_{scala}:3.2.19.0",
 )
+_COMPANIONS_OF_SPARK_3 = (
+    "org.scalatest:scalatest_{scala}:3.2.16",
+    "org.scalatestplus:scalacheck-1-17_{scala}:3.2.16.0",
+    "org.scalatestplus:mockito-4-11_{scala}:3.2.16.0",
+)
 
 
 class JarFailure(Exception):
@@ -25,27 +32,54 @@ class JarFailure(Exception):
 
 def pyspark_jars() -> Path:
     """Return the folder of jars of the installed pyspark; raises JarFailure if there is none."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
+    home = pyspark_home()
+    if home is None:
         raise JarFailure("pyspark is not installed beside this Python")
-    return Path(spec.origin).parent / "jars"
+    return home / "jars"
 
 
-def spark_version() -> tuple[str, str]:
-    """Return the versions of Spark and of Scala (first two numbers) of the installed pyspark."""
-    core = next(pyspark_jars().glob("spark-core_*.jar"), None)
-    if core is None:
-        raise JarFailure(f"there is no spark-core jar in {pyspark_jars()}")
-    scala, spark = core.stem.removeprefix("spark-core_").split("-", 1)
-    return spark, scala
+def suites_version() -> tuple[str, str]:
+    """Return of which Spark the suites are, and for which Scala.
+
+    Not every release that PyPI has is on Maven Central, so these are the suites of the one of the same minor
+    version that the shim is compiled against. Raises JarFailure if the installed Spark is not supported.
+    """
+    try:
+        row = installed_row()
+    except NotListedError as error:
+        raise JarFailure(str(error)) from error
+    return row.spark, row.scala_binary
+
+
+def published() -> bool:
+    """Tell whether Spark has published its suites; raises JarFailure if Maven Central does not answer."""
+    try:
+        fetch(_suites("spark-sql"), transitive=False)
+    except NotPublishedError:
+        return False
+    except (FetchError, NoJavaError) as error:
+        raise JarFailure(str(error)) from error
+    return True
 
 
 def suite_jars() -> list[Path]:
     """Return the jars with the suites and what they need beyond pyspark's own, the suites' own jar first."""
-    spark, scala = spark_version()
-    suites = [f"org.apache.spark:{name}_{scala}:{spark}:tests" for name in _WITH_TESTS]
+    spark, scala = suites_version()
+    suites = map(_suites, _WITH_TESTS)
     jars = sorted(_fetch(*suites, transitive=False), key=lambda jar: "spark-sql_" not in jar.name)
-    return [*jars, *_fetch(*(name.format(scala=scala) for name in _COMPANIONS), transitive=True)]
+    companions = _COMPANIONS_OF_SPARK_3 if spark.startswith("3.") else _COMPANIONS
+    return [*jars, *_fetch(*(name.format(scala=scala) for name in companions), transitive=True)]
+
+
+def has_suite(suite: str) -> bool:
+    """Tell whether there is a suite with this full class name: some are newer than others."""
+    with zipfile.ZipFile(suite_jars()[0]) as jar:
+        return f"{suite.replace('.', '/')}.class" in jar.namelist()
+
+
+def _suites(module: str) -> str:
+    spark, scala = suites_version()
+    return f"org.apache.spark:{module}_{scala}:{spark}:tests"
 
 
 def _fetch(*coordinates: str, transitive: bool) -> list[Path]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from spark_elastic.maven import artifacts
+from spark_elastic.maven.artifacts import FetchError, NotPublishedError
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,28 @@ def test_it_is_said_once_and_not_where_a_program_may_read(
     assert (first.out, said in first.err) == ("", True)
     assert artifacts.fetch(*coordinates, transitive=transitive) == [jar]
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("CLIENT ERROR: Not Found url=https://repository/org/a/one/1/one-1-tests.jar", NotPublishedError),
+        ("CLIENT ERROR: Not Found url=https://repository/org/a/one/1/one-1.pom", FetchError),
+        ("CLIENT ERROR: Forbidden url=https://repository/org/a/one/1/one-1-tests.jar", FetchError),
+        ("Host repository not found. url=https://repository/org/a/one/1/one-1-tests.jar", FetchError),
+        ("SERVER ERROR: Bad Gateway url=https://repository/org/a/one/1/one-1-tests.jar", FetchError),
+    ],
+)
+def test_what_is_not_published_differs_from_what_cannot_be_reached(
+    said: str, kind: type[FetchError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, f"\ttried\n{said}\n:: problems summary ::\nlost\n")
+
+    monkeypatch.setenv("SPARK_ELASTIC_CACHE", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(artifacts, "find_java", lambda: "java")
+    with pytest.raises(FetchError, match=r"cannot fetch org\.a:one:1:tests .*\s+lost") as error:
+        artifacts.fetch("org.a:one:1:tests", transitive=False)
+    assert error.type is kind
+    assert [*(tmp_path / "artifacts").iterdir()] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,11 +19,16 @@ class FetchError(Exception):
     """Artifacts could not be had; the message says which and what Ivy said."""
 
 
+class NotPublishedError(FetchError):
+    """The repository was asked, and answered that it has no such artifacts."""
+
+
 def fetch(*coordinates: str, transitive: bool) -> list[Path]:
     """Return the jars of artifacts `group:name:version[:classifier]`, downloading what is not there yet.
 
     With `transitive`, their runtime dependencies too. The jars lie in one folder of the cache, and nothing
-    else does. Raises FetchError if one can't be had, NoJavaError if Java can't.
+    else does. Raises FetchError if one can't be had, NotPublishedError if that is because the repository does
+    not have it, NoJavaError if Java can't.
     """
     wanted = "\n".join([*sorted(coordinates), f"transitive={transitive}"])
     with locked("artifacts") as cache:
@@ -54,14 +60,24 @@ def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, pa
     pattern = f"{jars}/[artifact]-[revision](-[classifier]).[ext]"
     command = [find_java(), f"-Divy.default.ivy.user.dir={ivy_home}", "-jar", str(_ivy_jar())]
     command += ["-ivy", str(request), "-confs", "default", "-types", "jar", "bundle", "test-jar"]
-    command += ["-retrieve", pattern]
+    # Otherwise Ivy does not say whether an artifact is missing or its repository has not answered.
+    command += ["-retrieve", pattern, "-verbose"]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=part)
     missing = [c for c in coordinates if not (jars / _jar_name(c)).is_file()]
     if run.returncode != 0 or missing:
-        shown = "\n".join(line for line in run.stdout.splitlines() if line.strip())[-3000:]
+        summary = run.stdout.rpartition(":: problems summary ::")[2]
+        shown = "\n".join(line for line in summary.splitlines() if line.strip())[-3000:]
         what = ", ".join(missing or coordinates)
-        raise FetchError(f"cannot fetch {what} (not there, or no network)\n{shown}")
+        absent = missing and all(_is_absent(coordinate, run.stdout) for coordinate in missing)
+        kind = NotPublishedError if absent else FetchError
+        raise kind(f"cannot fetch {what} (not there, or no network)\n{shown}")
     return jars
+
+
+def _is_absent(coordinate: str, said: str) -> bool:
+    """Tell whether Ivy said that a repository had no such jar: no answer, or another one, says nothing."""
+    jar = re.escape(_jar_name(coordinate))
+    return re.search(rf"^CLIENT ERROR: Not Found url=\S+/{jar}$", said, re.MULTILINE) is not None
 
 
 def _ivy_jar() -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from integration.spark_minor import MOVES_STATE
 from integration.streaming.waiting import PATIENCE_S
 from spark_elastic.demo.cluster import isolated_environment, spark_home
 from spark_elastic.demo.processes import LoggedProcess
@@ -18,6 +19,8 @@ from tests.unit.docs.pages import read
 
 PAGE = read("docs/getting-started.md")
 SLOTS = 2
+# Of a new query with state: a count that can never be changed leaves room for more slots.
+FIRST = SLOTS if MOVES_STATE else 4 * SLOTS
 # Plain Spark's, where nothing is set.
 PLAIN = 200
 _DEFAULTS = f"""\

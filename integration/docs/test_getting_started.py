@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.docs.machine import PAGE, PLAIN, SLOTS, Machine, shown, shown_python
+from integration.docs.machine import FIRST, PAGE, PLAIN, SLOTS, Machine, shown, shown_python
 from integration.jdk_tools import JAR, compile_java, run_tool
 from integration.streaming.waiting import PATIENCE_S
 from spark_elastic.demo.ports import ReservedPorts
@@ -106,7 +106,7 @@ def test_without_the_plugin_it_is_plain_spark(machine: Machine) -> None:
 
 
 def test_the_flags_turn_it_on(machine: Machine) -> None:
-    assert machine.partitions(shown(SUBMIT)) == SLOTS
+    assert machine.partitions(shown(SUBMIT)) == FIRST
 
 
 def test_the_lines_in_the_defaults_turn_it_on_and_the_doctor_is_content(machine: Machine) -> None:
@@ -114,17 +114,17 @@ def test_the_lines_in_the_defaults_turn_it_on_and_the_doctor_is_content(machine:
     assert appended.returncode == 0, appended.stderr
     doctor = machine.run(shown(DOCTOR))
     assert doctor.returncode == 0, doctor.stdout
-    assert machine.partitions("spark-submit app.py") == SLOTS
+    assert machine.partitions("spark-submit app.py") == FIRST
 
 
 def test_the_lines_of_python_turn_it_on(machine: Machine) -> None:
     (machine.folder / "app.py").write_text(f"{shown_python()}\n{_APPLICATION}")
-    assert machine.partitions("python app.py") == SLOTS
+    assert machine.partitions("python app.py") == FIRST
 
 
 def test_the_flags_turn_it_on_for_the_shell(machine: Machine) -> None:
     (machine.folder / "app.scala").write_text(_IN_SCALA)
-    assert machine.partitions(f"{shown(SHELL)} < app.scala") == SLOTS
+    assert machine.partitions(f"{shown(SHELL)} < app.scala") == FIRST
 
 
 def test_the_flags_turn_it_on_for_an_application_without_python(machine: Machine) -> None:
@@ -132,7 +132,7 @@ def test_the_flags_turn_it_on_for_an_application_without_python(machine: Machine
     source.write_text(_IN_JAVA)
     compile_java(source, classes)
     run_tool(JAR, "--create", "--file", jar, "-C", classes, ".")
-    assert machine.partitions(shown(JAVA)) == SLOTS
+    assert machine.partitions(shown(JAVA)) == FIRST
 
 
 def test_the_flags_turn_it_on_for_sql(machine: Machine, sql: Block) -> None:

@@ -14,7 +14,7 @@ from attrs import frozen
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from integration.docs.machine import SLOTS, Machine, shown, shown_python
+from integration.docs.machine import FIRST, SLOTS, Machine, shown, shown_python
 from integration.jdk_tools import JSTACK, tool_output
 from integration.streaming.driver import policies_of
 from integration.streaming.waiting import PATIENCE_S, eventually
@@ -164,7 +164,7 @@ def test_a_session_without_the_plugin_is_refused_and_a_restart_helps(machine: Ma
         assert refused.error == "ConflictError"
         notebook.restart()
         notebook.run(shown_python())
-        assert partitions(notebook) == SLOTS
+        assert partitions(notebook) == FIRST
 
 
 def test_the_environment_of_the_server_turns_it_on(machine: Machine) -> None:
@@ -172,7 +172,7 @@ def test_the_environment_of_the_server_turns_it_on(machine: Machine) -> None:
     assert done.returncode == 0, done.stderr
     with opened(machine, {"PYSPARK_SUBMIT_ARGS": done.stdout}) as notebook:
         notebook.run(PLAIN_SESSION)
-        assert partitions(notebook) == SLOTS
+        assert partitions(notebook) == FIRST
 
 
 def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
@@ -193,7 +193,7 @@ def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
 def test_the_end_of_a_kernel_leaves_no_process(machine: Machine, end: Callable[[Notebook], None]) -> None:
     with opened(machine) as notebook:
         notebook.run(shown_python())
-        assert partitions(notebook) == SLOTS
+        assert partitions(notebook) == FIRST
         group = notebook.group
         assert {os.getpgid(pid) for pid in (notebook.jvm(), policy_of(notebook).pid)} == {group}
         end(notebook)

@@ -37,7 +37,13 @@ WHOLE = (
     "integration/streaming/test_sources.py",
     "integration/batch/test_stages.py",
     "integration/browser/test_page.py",
+    "integration/jar",
+    "integration/streaming/test_init_scripts.py",
+    "integration/streaming/test_unfit_jar.py",
+    "integration/spark_suites",
 )
+#: Where PySpark is as pip installs it: what replaces its jars has neither Hive nor spark-shell.
+OF_PYSPARK = ("integration/docs",)
 
 
 def main() -> int:
@@ -47,12 +53,19 @@ def main() -> int:
     found = {}
     for row in rows:
         print(f"Spark {row.pyspark}, Scala {row.scala_binary}", flush=True)
-        found[row.name] = run(row, QUICK if arguments.quick else WHOLE)
+        found[row.name] = run(row, chosen(row, quick=arguments.quick))
     if not arguments.quick:
         known = json.loads(FOUND.read_text()) if FOUND.is_file() else {}
         FOUND.write_text(json.dumps({**known, **found}, indent=2, sort_keys=True) + "\n")
     print(json.dumps(found))
     return int(any(counts["failed"] for counts in found.values()))
+
+
+def chosen(row: SparkVersion, *, quick: bool) -> tuple[str, ...]:
+    """Return the tests for one version."""
+    if quick:
+        return QUICK
+    return WHOLE + OF_PYSPARK if row.on_pypi else WHOLE
 
 
 def run(row: SparkVersion, tests: tuple[str, ...]) -> dict[str, str | int]:

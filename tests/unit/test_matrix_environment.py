@@ -1,4 +1,4 @@
-"""The jars of a PySpark for another Scala than pip's."""
+"""The jars of a PySpark for another Scala than pip's, and which tests run on which version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from integration.matrix import environment
-from spark_versions import SparkVersion
+from integration.matrix.__main__ import CHECKOUT, OF_PYSPARK, QUICK, WHOLE, chosen
+from spark_versions import SparkVersion, supported
 
 ROW = SparkVersion("3.5.9", "maven", "3.5.9", "2.13.8", 8, "0.10.9.7", ())
 
@@ -50,3 +51,15 @@ def test_what_is_for_a_scala_is_replaced_and_the_rest_stays(
         "netty-all-4.1.96.jar": "jars",
         "hive-shims-scheduler-2.3.9.jar": "jars",
     }
+
+
+def test_what_needs_hive_or_the_shell_runs_on_the_pyspark_of_pip_alone() -> None:
+    rows = {row.name: row for row in supported()}
+    assert set(OF_PYSPARK) <= set(chosen(rows["3.5"], quick=False))
+    assert set(chosen(rows["3.5_2.13"], quick=False)) == set(WHOLE)
+    assert chosen(rows["3.5"], quick=True) == QUICK
+
+
+@pytest.mark.parametrize("test", WHOLE + OF_PYSPARK)
+def test_what_is_listed_is_there(test: str) -> None:
+    assert (CHECKOUT / test).exists()

@@ -14,7 +14,7 @@ from attrs import frozen
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from integration.docs.machine import FIRST, SLOTS, Machine, shown, shown_python
+from integration.docs.machine import FIRST, Machine, shown, shown_python
 from integration.jdk_tools import JSTACK, tool_output
 from integration.streaming.driver import policies_of
 from integration.streaming.waiting import PATIENCE_S, eventually
@@ -178,14 +178,14 @@ def test_the_environment_of_the_server_turns_it_on(machine: Machine) -> None:
 def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
     with opened(machine) as notebook:
         notebook.run(PLAIN_SESSION)
-        notebook.run(f'spark.conf.set("spark.sql.shuffle.partitions", {SLOTS})')
+        notebook.run(f'spark.conf.set("spark.sql.shuffle.partitions", {FIRST})')
         notebook.run(START)
         plain = interrupted(notebook)
         notebook.restart()
         notebook.run(shown_python())
         notebook.run(START)
         policy = policy_of(notebook)
-        assert interrupted(notebook) == plain == (Ran("KeyboardInterrupt", ""), "True", SLOTS)
+        assert interrupted(notebook) == plain == (Ran("KeyboardInterrupt", ""), "True", FIRST)
         assert policy_of(notebook) == policy
 
 

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +25,7 @@ from spark_elastic.lacks import LACKS, lacks_of  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
 
 WIDTH = 100
+MOST_SHOWN = 80
 
 
 def versions_table() -> str:
@@ -69,19 +70,22 @@ MOST_USED = (
 
 
 def most_used_settings() -> str:
-    """Return the settings that most users need as a list: the README is read in columns of any width."""
+    """Return the table of settings that most users need, with what they are in a few words."""
     rows = {cells[1].split("`")[1]: cells for cells in map(_cells, markdown_table().splitlines()[2:])}
-    return "\n".join(_item(rows[name]) for name in MOST_USED)
+    chosen = (rows[name] for name in MOST_USED)
+    lines = (f"| {name} | {default} | {_gist(what)} |" for _, name, _, default, _, what, _ in chosen)
+    return "\n".join(("| Setting | Default | What it does |", "|---|---|---|", *lines))
 
 
 def _cells(row: str) -> list[str]:
     """Return what stands between the bars of a table's row; before the first one is nothing."""
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)]
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row)]
 
 
-def _item(cells: Sequence[str]) -> str:
-    _, name, value, default, _, what, _ = cells
-    return _wrapped(f"{name} ({value}; default {default}): {what}", "- ", "  ")
+def _gist(text: str) -> str:
+    """Return how a text begins: its first sentence, up to a semicolon, or to a colon where that is long."""
+    first = re.split(r"(?<=[a-z`)])[.;] ", text.removesuffix("."), maxsplit=1)[0]
+    return first if len(first) <= MOST_SHOWN else first.rpartition(": ")[0] or first
 
 
 def _wrapped(text: str, first: str, later: str) -> str:

@@ -72,6 +72,9 @@ KNOWN: dict[str, RunBy | NotRun] = {
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
     r"make bench-(rescale|rest)": NotRun(f"{_BENCH} of a cluster"),
+    r"pip install spark-elastic\[cli,demo\] pyspark": RunBy(
+        "integration/demo/test_wheel.py", "pip install 'spark-elastic[cli,demo]'"
+    ),
     r"pip (install|download) .*": _NO_INDEX,
     r"(databricks|aws) .*": NotRun("needs an account there"),
     r"sudo dnf .*": NotRun("is for the machines of EMR; the tests of the script have Pythons as they have"),

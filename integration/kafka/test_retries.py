@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import monotonic
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ from spark_elastic.demo.broker import Broker
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 TOPIC = "words"
+AWAY_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,10 @@ def test_the_query_outlives_it_and_counts_each_record_once(spark: SparkSession, 
     eventually(lambda: sum(totals.values()) == 100, "the first records")
     run = query.runId
     broker.stop()
+    back = monotonic() + AWAY_S
     eventually(lambda: "starts again from its checkpoint" in query.status["message"], "it has failed")
+    eventually(lambda: monotonic() > back, "so long the broker is away", 2 * AWAY_S)
+    assert query.isActive
     broker.start()
     send(spark, broker, TOPIC, 100, 100)
     eventually(lambda: sum(totals.values()) == 200, "all records")

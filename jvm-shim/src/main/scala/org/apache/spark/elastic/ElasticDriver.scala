@@ -54,7 +54,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   private final class Parts(sc: SparkContext) {
     private val events = new EventStream
     private val first = new FirstTasks
-    private val queries = new QueryControl(events, first)
+    private val queries = new QueryControl(events, first, Shim.startWaitMs(sc.conf))
     private val listener = new ClusterListener(sc, events, () => afterLoss(), queries.joined, first)
     private val batch = new BatchListener
     private val executors = new ExecutorControl(sc)

@@ -1,6 +1,9 @@
 package org.apache.spark.elastic
 
+import scala.util.Try
+
 import org.apache.spark.SparkConf
+import org.apache.spark.network.util.JavaUtils
 
 /** What the shim knows before the policy process has told it more. */
 private[spark] object Shim {
@@ -15,6 +18,13 @@ private[spark] object Shim {
       .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
       .orElse(sys.env.get("PYSPARK_PYTHON"))
       .getOrElse("python3")
+
+  /** How long a start waits for the policy's answer, by the policy's own default where it is not a time. */
+  def startWaitMs(conf: SparkConf): Long =
+    setting(conf, "spark.elastic.startTimeout", "spark.elastic.start-timeout")
+      .flatMap(text => Try(JavaUtils.timeStringAsMs(text)).toOption)
+      .filter(_ >= 0)
+      .getOrElse(10000L)
 
   /** The settings that the policy process gets to see. */
   def shown(key: String): Boolean =

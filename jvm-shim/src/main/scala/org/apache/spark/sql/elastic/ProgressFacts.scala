@@ -26,7 +26,8 @@ private[elastic] object ProgressFacts {
       stateBytes = p.stateOperators.map(_.memoryUsedBytes).sum,
       partitions = p.stateOperators.headOption.map(_.numShufflePartitions.toInt).filter(_ > 0).getOrElse(partitions),
       offsetsBehind = p.sources.toSeq.flatMap(behind).maxByOption(_.max),
-      recordsBehind = p.sources.toSeq.zip(offsets).flatMap((allBehind _).tupled).reduceOption(_ + _),
+      recordsBehind =
+        p.sources.toSeq.zip(offsets).flatMap { case (source, found) => allBehind(source, found) }.reduceOption(_ + _),
       eventTimeLagMs = Option(p.eventTime.get("max")).map(started - Instant.parse(_).toEpochMilli),
       sources = sources.zip(offsets).map { case (source, found) => source.copy(fullest = found.fullest) })
   }

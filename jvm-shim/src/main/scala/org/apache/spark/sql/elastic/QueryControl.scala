@@ -13,11 +13,11 @@ import org.apache.spark.util.ListenerBus
 import Moved.StreamExecution
 
 /** All live queries of the application, whatever their session, and the orders that concern them. */
-private[spark] final class QueryControl(val events: EventStream, first: FirstTasks) extends Logging {
+private[spark] final class QueryControl(val events: EventStream, first: FirstTasks, startMs: Long) extends Logging {
   private val queries = new ConcurrentHashMap[UUID, QueryRun]
   private val newExecutors = new NewExecutors(first)
   @volatile private var isThere = Linkage.has(Part.Boundaries)
-  @volatile private var waitMs = 10000L
+  @volatile private var waitMs = startMs // until the policy has said so itself
   @volatile private var warmUpMs = 0L
   @volatile private var restarts = false
 
@@ -130,7 +130,7 @@ private[spark] object QueryControl {
 
   /** Queries are left to plain Spark, but for their checkpoints: these are read in the format that they were written in. */
   def withoutPolicy: QueryControl = {
-    val control = new QueryControl(new EventStream, new FirstTasks)
+    val control = new QueryControl(new EventStream, new FirstTasks, 0L)
     control.off()
     control.events.off()
     control

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 import urllib.request
 from collections import Counter
@@ -30,6 +31,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 FILES = 6
 # Before the driver would take the policy process for one that hangs, after 10 s.
 SOON_S = 8.0
+# A start waits for 10 s where nothing else is said.
+LATE_S = 14.0
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +180,21 @@ def test_an_application_that_starts_with_a_hanging_policy_goes_on_without_it(
     hanging = program(tmp_path / "hanging", ["sleep", "1000"])
     with application(jvm, inbox, tmp_path, {"spark.elastic.python": hanging}) as running:
         running.process_all()
+
+
+def test_a_start_waits_for_a_policy_that_connects_late_for_as_long_as_it_is_told_to(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    since, held = len(jvm.said()), tmp_path / "held"
+    held.touch()
+    release = threading.Timer(LATE_S, held.unlink)
+    release.start()
+    conf = {"spark.elastic.python": held_by(held), "spark.elastic.startTimeout": "2min"}
+    with application(jvm, inbox, tmp_path, conf) as running:
+        assert not held.exists()
+        running.process_all()
+    release.join()
+    assert not any("no answer from the policy" in line for line in jvm.said()[since:])
 
 
 def test_a_context_whose_policy_hangs_stops_soon(jvm: Driver, tmp_path: Path) -> None:

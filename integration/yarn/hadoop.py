@@ -29,7 +29,11 @@ _START_S = 120.0
 _STOP_S = 30.0
 _END_S = 5.0
 _POLL_S = 0.05
-_JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_JVM = (
+    *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    # What wires the daemons of Hadoop 3.3 together defines classes by a method that Java has hidden since.
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+)
 # The proxy signs certificates with it, and Hadoop's jars leave it out.
 _BOUNCY_CASTLE = "org.bouncycastle:bcpkix-jdk18on:1.82"
 _SERVER = "org.apache.hadoop.yarn.server"

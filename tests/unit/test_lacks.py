@@ -18,10 +18,15 @@ from tests.unit.docs.pages import read
         ("4.1.4", ["4.2"]),
         ("4.2.0", []),
         ("4.10.0", []),
+        ("(unknown)", []),
     ],
 )
 def test_a_version_is_without_what_came_after_it(version: str, since: list[str]) -> None:
-    assert [lack.first for lack in lacks_of(Spark(version))] == since
+    assert [lack.since for lack in lacks_of(Spark(version))] == since
+
+
+def test_a_part_that_is_off_is_left_out() -> None:
+    assert [lack.since for lack in lacks_of(Spark("4.0.5"), off={"rescales of state"})] == ["4.1"]
 
 
 def test_each_tells_some_of_the_supported_versions_from_others() -> None:

@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -25,7 +25,7 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.demo.prerequisites import java_problem, java_version, oldest_java
 from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, jar_path
-from spark_elastic.lacks import lacks_of
+from spark_elastic.lacks import Lack
 from spark_elastic.policy_file import PolicyFileError, load_policy
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
@@ -99,13 +99,11 @@ def jar(spark: Spark | None) -> Check:
         return Check.fail("jar", found, change)
 
 
-def lacks(spark: Spark | None, *, known: Collection[str] = ()) -> list[Check]:
-    """Say what this Spark is without and a later one has, except parts whose names are in `known`."""
-    found = lacks_of(spark) if spark is not None else ()
+def lacks(spark: Spark, found: Iterable[Lack]) -> list[Check]:
+    """Say what this Spark is without and a later one has."""
     return [
-        Check.warn("lacks", f"{spark} is without {lack}", f"use Spark {lack.first} or later if you need it")
+        Check.warn("lacks", f"{spark} is without {lack}", f"use Spark {lack.since} or later if you need it")
         for lack in found
-        if lack.part not in known
     ]
 
 

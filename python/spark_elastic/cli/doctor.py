@@ -13,6 +13,7 @@ import click
 from spark_elastic.cli import checks, live_checks
 from spark_elastic.cli.driver import DriverCommand, Where, asks_driver
 from spark_elastic.installation import installed_spark, spark_home
+from spark_elastic.lacks import lacks_of
 from spark_elastic.live.draw import shown
 from spark_elastic.spark_conf import default_properties_file, read_properties
 
@@ -60,7 +61,7 @@ def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:
         checks.java(spark),
         checks.spark(spark),
         checks.jar(spark),
-        *checks.lacks(spark),
+        *(checks.lacks(spark, lacks_of(spark)) if spark is not None else ()),
     ]
     return results + _settings(properties_file or default_properties_file(os.environ, spark_home()))
 

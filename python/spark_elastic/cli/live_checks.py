@@ -11,6 +11,7 @@ from spark_elastic.client.failures import NoDriver
 from spark_elastic.client.source import Json
 from spark_elastic.core.keys.records import ADVISE_ONLY
 from spark_elastic.installation import Spark
+from spark_elastic.lacks import Lack, lacks_of
 
 _NO_API = (
     "look into the driver's log for 'spark-elastic: ': on a vendor's build of Spark the REST API itself can "
@@ -31,11 +32,11 @@ def checks(driver: Driver) -> list[Check]:
         Check.ok("spark", f"Spark {overview['sparkVersion']}"),
         *_mode(overview),
         _policy(overview),
-        # A driver of another version may have neither these nor parts.
+        # A driver of another version may have neither these nor parts nor lacks.
         *_custom_policies(overview.get("customPolicies", [])),
         _slots(overview),
         *_parts(parts),
-        *lacks(Spark(overview["sparkVersion"]), known={part["name"] for part in parts if not part["on"]}),
+        *_lacks(overview, parts),
     ]
 
 
@@ -105,3 +106,11 @@ def _parts(parts: Iterable[Json]) -> Iterable[Check]:
         )
     if not on and not off:
         yield Check.ok("parts", "not told by this driver: its log names those that are off")
+
+
+def _lacks(overview: Json, parts: Iterable[Json]) -> list[Check]:
+    spark, told = Spark(overview["sparkVersion"]), overview.get("lacks")
+    if told is None:
+        return lacks(spark, lacks_of(spark, off={part["name"] for part in parts if not part["on"]}))
+    names = ("since", "what", "why", "instead")
+    return lacks(spark, [Lack(**{name: lack[name] for name in names}) for lack in told])

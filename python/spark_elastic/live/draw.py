@@ -22,7 +22,7 @@ _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 
 def draw_snapshot(snapshot: Snapshot) -> RenderableType:
-    """Draw slots, executors and queries, and what is off."""
+    """Draw slots, executors and queries, and what is off or not in this Spark."""
     overview, queries = snapshot.overview, snapshot.queries
     return Group(
         _slots(overview),
@@ -31,6 +31,7 @@ def draw_snapshot(snapshot: Snapshot) -> RenderableType:
         *_silent(overview),
         *_own_settings(queries),
         *_parts_off(overview),
+        *_lacks(overview),
     )
 
 
@@ -93,6 +94,13 @@ def _parts_off(overview: Json) -> Iterable[RenderableType]:
         if not part["on"]:
             reason = shown(part["reason"])
             yield Text.assemble(("without ", "dim"), (shown(part["name"]), "bold"), f": {reason}")
+
+
+def _lacks(overview: Json) -> Iterable[RenderableType]:
+    """Say what this Spark is without and a later one has."""
+    for lack in overview["lacks"]:
+        words = f": {shown(lack['why'])}; {shown(lack['instead'])}"
+        yield Text.assemble(("without ", "dim"), (shown(lack["what"]), "bold"), words)
 
 
 def _policies(queries: Iterable[Json]) -> Iterable[RenderableType]:

@@ -17,6 +17,8 @@ from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.rescale.history import RescaleRecord
+from spark_elastic.installation import Spark
+from spark_elastic.lacks import lacks_of
 from spark_elastic.rest.bounds_body import write_body
 from spark_elastic.rest.errors import as_json
 from spark_elastic.rest.parameters import LARGEST
@@ -62,6 +64,12 @@ def overview(view: View) -> Json:
         "customPolicies": [custom_policy(name, metrics) for name, metrics in view.custom_policies.items()],
         "parts": [
             {"name": name, "on": not reason, "reason": reason or None} for name, reason in view.parts.items()
+        ],
+        "lacks": [
+            {"what": lack.what, "why": lack.why, "instead": lack.instead, "since": lack.since}
+            for lack in lacks_of(
+                Spark(view.spark_version), off={name for name, reason in view.parts.items() if reason}
+            )
         ],
     }
 

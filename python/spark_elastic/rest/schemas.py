@@ -127,6 +127,10 @@ SCHEMAS: dict[str, Schema] = {
             **_list(_object(name=TEXT, on=_BOOL, reason=_or_null(TEXT))),
             "description": "What the plugin can do here, and why not all; empty: not told.",
         },
+        lacks={
+            **_list(_object(what=TEXT, why=TEXT, instead=TEXT, since=TEXT)),
+            "description": "What this Spark is without besides parts, and which version has it.",
+        },
     ),
     "Query": _object(
         id=_said(TEXT, "The id of its checkpoint, the same in each run."),

@@ -40,6 +40,12 @@ def changed(driver: Served, **fields: object) -> None:
     driver.canned[OVERVIEW] = Canned(200, json.dumps({**told, **fields}))
 
 
+def older(driver: Served, **fields: object) -> None:
+    """Let the driver answer as one that does not tell what its Spark is without."""
+    told = {name: value for name, value in driver.world.get(OVERVIEW).json.items() if name != "lacks"}
+    driver.canned[OVERVIEW] = Canned(200, json.dumps({**told, **fields}))
+
+
 def test_each_part_that_is_off_is_named_with_its_reason(parted: Served) -> None:
     code, checks = doctor(parted)
     assert code == 0
@@ -52,13 +58,23 @@ def test_each_part_that_is_off_is_named_with_its_reason(parted: Served) -> None:
 
 
 def test_what_an_earlier_spark_is_without_is_said_once(parted: Served) -> None:
-    changed(parted, sparkVersion="4.0.5")
+    older(parted, sparkVersion="4.0.5")
     (lack,) = doctor(parted)[1]["lacks"]
     assert (lack["status"], lack["change"]) == ("warn", "use Spark 4.1 or later if you need it")
     assert lack["found"].startswith("Spark 4.0.5 is without adaptive execution in streams")
-    changed(parted, sparkVersion="4.0.5", parts=[])
+    older(parted, sparkVersion="4.0.5", parts=[])
     assert len(doctor(parted)[1]["lacks"]) == 2
-    changed(parted, sparkVersion="4.2.0")
+    older(parted, sparkVersion="4.2.0")
+    assert "lacks" not in doctor(parted)[1]
+
+
+def test_the_driver_knows_best_what_it_is_without(parted: Served) -> None:
+    told = {"what": "a lid", "why": "it is open", "instead": "it rains in", "since": "5.0", "other": 1}
+    changed(parted, sparkVersion="4.0.5", lacks=[told])
+    (lack,) = doctor(parted)[1]["lacks"]
+    assert lack["found"] == "Spark 4.0.5 is without a lid: it is open; it rains in"
+    assert lack["change"] == "use Spark 5.0 or later if you need it"
+    changed(parted, sparkVersion="4.0.5", lacks=[])
     assert "lacks" not in doctor(parted)[1]
 
 

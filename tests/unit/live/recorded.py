@@ -26,10 +26,10 @@ def event(kind: type[ev.Event], **fields: Any) -> EventEntry:
     return EventEntry(event=kind(**{"id": "s9", "at": START, **fields}))
 
 
-def snapshot(executors: int = 2, parts: Mapping[str, str] | None = None) -> EventEntry:
+def snapshot(executors: int = 2, parts: Mapping[str, str] | None = None, spark: str = "4.2.0") -> EventEntry:
     infos = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in range(executors)]
     return event(
-        ev.Snapshot, application="app-1", application_name="test", spark_version="4.2.0", executors=infos,
+        ev.Snapshot, application="app-1", application_name="test", spark_version=spark, executors=infos,
         parts=parts or {},
     )  # fmt: skip
 

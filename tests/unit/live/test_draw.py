@@ -48,6 +48,18 @@ def test_parts_that_are_off_are_said_with_their_reason() -> None:
     assert "savepoints" not in shown
 
 
+def test_what_an_earlier_spark_is_without_is_said_once() -> None:
+    told = snapshot(parts={"rescales of state": "no Mover"}, spark="3.5.9")
+    said = [line for line in drawn(read(header(), told)).splitlines() if line.startswith("without ")]
+    off, *lacks = (line.partition(": ")[0] for line in said)
+    assert off == "without rescales of state"
+    assert lacks == [
+        "without adaptive execution in streams without state",
+        "without a say in how many tasks read the files of a stream",
+    ]
+    assert "neither its bounds nor the slots count" in said[-1]
+
+
 def test_an_excluded_executor_is_shown_with_the_reason() -> None:
     recorded = read(header(), snapshot())
     read(event(ev.ExecutorExcluded, executor="1", reason="2 tasks failed on it"), to=recorded)

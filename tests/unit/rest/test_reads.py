@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
+
 import pytest
 from attrs import evolve
 
@@ -44,6 +46,18 @@ def test_the_overview_shows_which_parts_are_on_and_why_others_are_off() -> None:
             {"name": "savepoints", "on": True, "reason": None},
             {"name": "warm-up", "on": False, "reason": "no Warm"},
         ]
+
+
+def test_the_overview_shows_what_its_spark_is_without_besides_parts_that_are_off() -> None:
+    with world(parts={"rescales of state": "no Mover"}, spark="4.0.5") as running:
+        (lack,) = running.get(f"{API}/overview").json["lacks"]
+        assert lack == {"what": ANY, "why": ANY, "instead": ANY, "since": "4.1"}
+        assert lack["what"] == "adaptive execution in streams without state"
+    with world(spark="4.0.5") as running:
+        told = running.get(f"{API}/overview").json["lacks"]
+        assert [lack["since"] for lack in told] == ["4.2", "4.1"]
+    with world() as running:
+        assert running.get(f"{API}/overview").json["lacks"] == []
 
 
 def test_queries_are_listed_and_shown_one_by_one(api: World) -> None:

@@ -204,6 +204,7 @@ def world(
     journal: Callable[[], Journal] = lambda: Journal(None),
     queries: Iterable[ev.QueryFacts] = (COUNTS,),
     parts: Mapping[str, str] | None = None,
+    spark: str = "4.2.0",
     begun: bool = True,
 ) -> Iterator[World]:
     """Give a policy with two executors of two cores; without `begun` it knows nothing yet."""
@@ -228,7 +229,7 @@ def world(
         if begun:
             executors = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in (1, 2)]
             told = {"conf": dict(ADAPTIVE if conf is None else conf), "parts": parts or {}}
-            first = {**snapshot(executors), **told}
+            first = {**snapshot(executors), **told, "spark_version": spark}
             running.send(ev.Snapshot, **first)
             for facts in queries:
                 running.send(ev.QuerySubmitted, facts=facts, run="r1")

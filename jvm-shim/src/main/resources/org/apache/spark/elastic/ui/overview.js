@@ -20,8 +20,8 @@ export class Overview {
     this.executors = grid("Executors", [{ name: "Id" }, { name: "Host" }, { name: "Cores" }, { name: "State" }]);
     this.more = h("p", { class: "small text-body-secondary" });
     const executors = section("Executors", this.executors.node, this.more);
-    this.off = grid("Parts that are off", [{ name: "Part" }, { name: "Why" }]);
-    this.without = section("Parts That Are Off", this.off.node);
+    this.missing = grid("Not available on this Spark", [{ name: "What" }, { name: "Why" }]);
+    this.without = section("Not Available on This Spark", this.missing.node);
     const sections = [this.queries, this.stages, this.decisions, executors, this.without];
     this.node = h("div", {}, this.tiles, ...sections.map(({ node }) => node));
   }
@@ -47,7 +47,7 @@ export class Overview {
     text(this.stages.section.extra, left);
     this.decisions.show(decisions.decisions);
     this.#showExecutors(overview.executors);
-    this.#showOff(overview);
+    this.#showMissing(overview);
   }
 
   // An overview out of the event log of an older version has no custom policies.
@@ -85,16 +85,17 @@ export class Overview {
     text(this.more, more > 0 ? `and ${number(more)} more` : "");
   }
 
-  // An overview out of the event log of an older version does not tell its parts.
-  #showOff({ parts = [] }) {
-    const off = parts.filter(({ on }) => !on);
-    this.without.node.hidden = !off.length;
-    text(this.without.extra, "the rest works without them");
-    keyed(this.off.body, off, ({ name }) => name, () => {
+  // An overview out of the event log of an older version tells neither its parts nor what its Spark lacks.
+  #showMissing({ parts = [], lacks = [] }) {
+    const off = parts.filter(({ on }) => !on).map(({ name, reason }) => ({ what: name, why: reason }));
+    const missing = [...off, ...lacks.map(({ what, why, instead }) => ({ what, why: `${why}; ${instead}` }))];
+    this.without.node.hidden = !missing.length;
+    text(this.without.extra, "the rest works without");
+    keyed(this.missing.body, missing, ({ what }) => what, () => {
       const [name, why] = [h("th", { scope: "row", class: "fw-normal" }), h("td", { class: "elastic-said" })];
       const update = (now) => {
-        text(name, now.name);
-        text(why, now.reason);
+        text(name, now.what);
+        text(why, now.why);
       };
       return { node: h("tr", {}, name, why), update };
     });

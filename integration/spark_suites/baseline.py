@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pyspark
@@ -15,6 +16,10 @@ Passing = dict[str, list[str]]
 
 class NoResultsError(Exception):
     """A suite was aborted, hung or crashed without the plugin, which says nothing of its tests."""
+
+
+class NoBaselineError(Exception):
+    """It is not known which tests of a suite pass without the plugin; the message says what to type."""
 
 
 def baseline_file() -> Path:
@@ -30,6 +35,17 @@ def load() -> Passing:
     return suites
 
 
+def passing(suite: str) -> list[str]:
+    """Return the names of the tests of one suite that pass without the plugin. Raises NoBaselineError."""
+    suites = load()
+    if suite not in suites:
+        raise NoBaselineError(
+            f"{baseline_file().name} has no {suite}: find out what passes without the plugin with "
+            f"`{sys.executable} -m integration.spark_suites --baseline {suite}`, and commit the file"
+        )
+    return suites[suite]
+
+
 def store(suite: str, outcomes: Outcomes) -> None:
     """Replace one suite's list by the tests that passed, and not by chance.
 
@@ -38,8 +54,8 @@ def store(suite: str, outcomes: Outcomes) -> None:
     if not outcomes:
         raise NoResultsError(f"{suite} gave no results: see target/spark-suites")
     left_out = BY_CHANCE.get(suite, {})
-    passing = sorted(name for name, why in outcomes.items() if why is None and name not in left_out)
-    suites = load() | {suite: passing}
+    passed = sorted(name for name, why in outcomes.items() if why is None and name not in left_out)
+    suites = load() | {suite: passed}
     text = json.dumps(dict(sorted(suites.items())), indent=1, ensure_ascii=False)
     baseline_file().write_text(text + "\n", encoding="utf-8")
 
@@ -47,9 +63,8 @@ def store(suite: str, outcomes: Outcomes) -> None:
 def broken(suite: str, outcomes: Outcomes, expected: Differences) -> dict[str, str]:
     """Return the tests that pass without the plugin and did not pass in `outcomes`, each with the reason.
 
-    What is expected to differ is left out, unless it does not: a list is to be true. Raises KeyError if the
-    suite has no baseline.
+    What is expected to differ is left out, unless it does not: a list is to be true. Raises NoBaselineError.
     """
-    now = {name: outcomes.get(name, "not run") for name in load()[suite]}
+    now = {name: outcomes.get(name, "not run") for name in passing(suite)}
     wrong = {name: why for name, why in now.items() if why is not None and name not in expected}
     return wrong | {name: "is listed as different, but passes" for name in expected if now.get(name) is None}

@@ -21,9 +21,25 @@ from integration.spark_suites.suite_runner import has_answered, run_suite
 def test_nothing_that_passes_in_plain_spark_breaks(suite: str) -> None:
     if not published():
         pytest.skip(f"Maven Central has no suites of Spark {suites_version()[0]}")
+    baseline.passing(suite)  # before minutes are spent
     outcomes = run_suite(suite, plugin=True, settings={})
     assert outcomes, "the suite gave no results: see target/spark-suites"
     assert baseline.broken(suite, outcomes, differences(suite, {})) == {}
+
+
+def test_a_version_without_a_baseline_is_told_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baseline, "baseline_file", lambda: tmp_path / "baseline-9.9.9.json")
+    suite, other = DEFAULT
+    with pytest.raises(baseline.NoBaselineError, match=r"baseline-9\.9\.9\.json has no ") as raised:
+        baseline.broken(suite, {"works": None}, {})
+    assert f" -m integration.spark_suites --baseline {suite}`" in str(raised.value)
+    baseline.store(suite, {"works": None, "does not": "1 is not 2"})
+    assert baseline.broken(suite, {"works": None}, {}) == {}
+    assert baseline.broken(suite, {"works": "no"}, {}) == {"works": "no"}
+    with pytest.raises(baseline.NoBaselineError, match=other):
+        baseline.passing(other)
 
 
 def test_a_suite_without_a_decision_of_its_own_has_no_answer(tmp_path: Path) -> None:

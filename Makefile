@@ -61,7 +61,7 @@ test-unit: venv ## run the tests that need no Java, in less than a minute
 test-integration: jar ## run all tests on real clusters, the slow ones too
 	$(BIN)/pytest integration
 
-test-matrix: venv machine ## run the core tests on the other Spark versions (SPARKS="4.0 3.5_2.13": these; QUICK=1: few tests)
+test-matrix: venv machine ## run the core tests on the other Spark versions (SPARKS="4.0 3.5_2.13": these, SPARK is the one in .venv; QUICK=1: few tests)
 	$(BIN)/python -m integration.matrix $(foreach spark,$(SPARKS),--spark $(spark)) $(if $(QUICK),--quick)
 
 test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: all, 15 min)

@@ -14,10 +14,20 @@ from spark_versions import SparkVersion, supported
 INSTALLED = installed_row()
 
 
-def each_spark(without: Collection[SparkVersion] = ()) -> list[Any]:
-    """Give the lines of spark-versions.txt as parameters; slow but for the Spark whose jar is there."""
+def each_spark(without: Collection[SparkVersion] = (), matrix: Collection[SparkVersion] = ()) -> list[Any]:
+    """Give the lines of spark-versions.txt as parameters, slow but for the Spark whose jar is there.
+
+    Those in `matrix` are marked so: they run on each version that they are not left out on.
+    """
     return [
-        pytest.param(row, id=row.built_for, marks=() if row == INSTALLED else pytest.mark.slow)
+        pytest.param(
+            row,
+            id=row.built_for,
+            marks=[
+                *([] if row == INSTALLED else [pytest.mark.slow]),
+                *([pytest.mark.matrix] if row in matrix else []),
+            ],
+        )
         for row in supported()
         if row not in without
     ]

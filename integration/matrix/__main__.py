@@ -38,7 +38,7 @@ WHOLE = (
     "integration/batch/test_stages.py",
     "integration/browser/test_page.py",
     "integration/jar",
-    "integration/streaming/test_init_scripts.py",
+    "integration/streaming/test_another_build.py",
     "integration/streaming/test_unfit_jar.py",
     "integration/spark_suites",
 )

@@ -53,6 +53,12 @@ def test_what_is_for_a_scala_is_replaced_and_the_rest_stays(
     }
 
 
+def test_each_test_of_the_matrix_is_there_and_runs_once() -> None:
+    chosen = [CHECKOUT / test for test in WHOLE + OF_PYSPARK]
+    assert [path for path in chosen if not path.exists()] == []
+    assert [path for path in chosen if sum(path.is_relative_to(other) for other in chosen) != 1] == []
+
+
 def test_what_needs_hive_or_the_shell_runs_on_the_pyspark_of_pip_alone() -> None:
     rows = {row.name: row for row in supported()}
     assert set(OF_PYSPARK) <= set(chosen(rows["3.5"], quick=False))

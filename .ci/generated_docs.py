@@ -29,9 +29,9 @@ MOST_SHOWN = 80
 
 
 def versions_table() -> str:
-    """Return the supported versions as a markdown table, the default one first, and what some are without."""
+    """Return the supported versions as a markdown table, the default one first, and what some lack."""
     found = json.loads((ROOT / "docs" / "spark-versions.json").read_text(encoding="utf-8"))
-    rows = ["| Spark | Scala | Java | tested with | without |", "|---|---|---|---|---|"]
+    rows = ["| Spark | Scala | Java | tested with | lacks |", "|---|---|---|---|---|"]
     for row in spark_versions.supported():
         lacks = [str(LACKS.index(lack) + 1) for lack in lacks_of(Spark(row.pyspark))]
         counts = found.get(row.name)
@@ -43,7 +43,7 @@ def versions_table() -> str:
         _wrapped(f"{lack[0].upper()}{lack[1:]}.", f"{number}. ", "   ")
         for number, lack in enumerate(map(str, LACKS), 1)
     )
-    return "\n".join([*rows, "", "The numbers stand for what a version is without:", "", *notes])
+    return "\n".join([*rows, "", "What a version lacks:", "", *notes])
 
 
 def states_diagram() -> str:

@@ -12,7 +12,7 @@ from spark_elastic.installation import Spark
 
 @frozen
 class Lack:
-    """Something that versions of Spark before `since`, such as "4.2", are without.
+    """Something that versions of Spark before `since`, such as "4.2", lack.
 
     The words stand within a sentence.
     """
@@ -45,15 +45,15 @@ LACKS = (
     ),
     Lack(
         since="4.0",
-        what="a say in how many tasks read the files of a stream",
-        why="their scans do not tell of which source they are before 4.0",
-        instead="neither its bounds nor the slots count",
+        what="bounds for the number of tasks that read a file stream",
+        why="before 4.0 Spark's scans do not say which source they belong to",
+        instead="such files are read as in plain Spark",
     ),
 )
 
 
 def lacks_of(spark: Spark, *, off: Collection[str] = ()) -> tuple[Lack, ...]:
-    """Return what a Spark is without, in the order of `LACKS`, but for the parts whose names are in `off`.
+    """Return what a Spark lacks, in the order of `LACKS`, but for the parts whose names are in `off`.
 
     Nothing for the newest ones, and for a version that is not known.
     """

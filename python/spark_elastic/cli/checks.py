@@ -100,9 +100,9 @@ def jar(spark: Spark | None) -> Check:
 
 
 def lacks(spark: Spark, found: Iterable[Lack]) -> list[Check]:
-    """Say what this Spark is without and a later one has."""
+    """Say what this Spark lacks and a later one has."""
     return [
-        Check.warn("lacks", f"{spark} is without {lack}", f"use Spark {lack.since} or later if you need it")
+        Check.warn("lacks", f"{spark} lacks {lack}", f"use Spark {lack.since} or later if you need it")
         for lack in found
     ]
 

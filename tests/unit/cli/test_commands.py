@@ -270,7 +270,7 @@ def test_doctor_says_what_an_earlier_spark_is_without(
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     _, states, said = doctor()
     assert states.get("lacks", []) == lacks * ["warn"]
-    assert (f"Spark {version} with Scala 2.13 is without moving state" in said) == (lacks > 0)
+    assert (f"Spark {version} with Scala 2.13 lacks moving state" in said) == (lacks > 0)
     assert ("use Spark 4.2 or later if you need it" in said) == (lacks > 0)
 
 

@@ -61,7 +61,7 @@ def test_what_an_earlier_spark_is_without_is_said_once(parted: Served) -> None:
     older(parted, sparkVersion="4.0.5")
     (lack,) = doctor(parted)[1]["lacks"]
     assert (lack["status"], lack["change"]) == ("warn", "use Spark 4.1 or later if you need it")
-    assert lack["found"].startswith("Spark 4.0.5 is without adaptive execution in streams")
+    assert lack["found"].startswith("Spark 4.0.5 lacks adaptive execution in streams")
     older(parted, sparkVersion="4.0.5", parts=[])
     assert len(doctor(parted)[1]["lacks"]) == 2
     older(parted, sparkVersion="4.2.0")
@@ -72,7 +72,7 @@ def test_the_driver_knows_best_what_it_is_without(parted: Served) -> None:
     told = {"what": "a lid", "why": "it is open", "instead": "it rains in", "since": "5.0", "other": 1}
     changed(parted, sparkVersion="4.0.5", lacks=[told])
     (lack,) = doctor(parted)[1]["lacks"]
-    assert lack["found"] == "Spark 4.0.5 is without a lid: it is open; it rains in"
+    assert lack["found"] == "Spark 4.0.5 lacks a lid: it is open; it rains in"
     assert lack["change"] == "use Spark 5.0 or later if you need it"
     changed(parted, sparkVersion="4.0.5", lacks=[])
     assert "lacks" not in doctor(parted)[1]

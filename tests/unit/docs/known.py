@@ -75,6 +75,8 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"pip install spark-elastic\[cli,demo\] pyspark": RunBy(
         "integration/demo/test_wheel.py", "pip install 'spark-elastic[cli,demo]'"
     ),
+    r"make wheel": RunBy("integration/demo/test_wheel.py", "built as `make wheel` does"),
+    r"pip install SUBSTITUTED.*|echo dist/\*.whl": RunBy("integration/demo/test_wheel.py", "str(wheel)"),
     r"pip (install|download) .*": _NO_INDEX,
     r"(databricks|aws) .*": NotRun("needs an account there"),
     r"sudo dnf .*": NotRun("is for the machines of EMR; the tests of the script have Pythons as they have"),

@@ -10,7 +10,8 @@ import java.util.Properties;
 
 /**
  * What this jar was built for, and whether the running Spark is it. Together with the two classes that Spark finds by
- * their names, this is all that another Spark loads: for Java 8, and without a collection of Scala's.
+ * their names, this is all that another Spark loads: for Java 8, and without a collection of Scala's in this one and in
+ * ElasticPlugin.
  */
 final class Installed {
   private Installed() {}

@@ -1,4 +1,4 @@
-"""Tests of one module go on from each other: after one that failed, the rest would only time out."""
+"""Tests of one module build on each other: after one that failed, the rest would only time out."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@
 #     not fit. Runtime 17.3 is reported to have javax.servlet where Apache's Spark 4 has jakarta.servlet
 #     (github.com/dataflint/spark/pull/71): the REST API and the Elastic tab would be off, the rest works.
 #     `spark-elastic doctor --live` asks a running application; where there is no REST API, the driver's log
-#     says it: "spark-elastic: goes on without ...".
+#     says it: "spark-elastic: continues without ...".
 #
 # It installs with pip, from the index that pip is set up for. A second run changes nothing.
 # If it fails, it says so in /var/log/spark-elastic/databricks.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=8c8846b886e245d68348df04814226ba74968d3e19c5646d112c2b90db52a1f1
+readonly FINGERPRINT=2f8bfaabcbce40fe3fabd9c47d33fcccdf3a2d4d77d89a69dc3f05e3c55a2fd5
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false
@@ -90,7 +90,7 @@ on_exit() {
       say "ends with $status, since it was made with --strict"
       exit "$status"
     fi
-    say "goes on without spark-elastic: Spark starts as if this script were not there"
+    say "continues without spark-elastic: Spark starts as if this script were not there"
     exit 0
   fi
   exit 0

@@ -35,7 +35,7 @@
 # If it fails, it says so in /var/log/spark-elastic/emr.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=34b6bfb4847e361c8281ebd1c0d0b187589867f50015fb3e5928a5e37cc26d9f
+readonly FINGERPRINT=6fcd97feeda2098688f53f0e86a20f7c47d5fc091efcc10de0d2975858347024
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false
@@ -96,7 +96,7 @@ on_exit() {
       say "ends with $status, since it was made with --strict"
       exit "$status"
     fi
-    say "goes on without spark-elastic: Spark starts as if this script were not there"
+    say "continues without spark-elastic: Spark starts as if this script were not there"
     exit 0
   fi
   exit 0
@@ -387,7 +387,7 @@ main() {
       fi
       finish
       say "waits in the background for Spark, to put the jar into $SPARK_FOLDER/jars"
-      # EMR goes on when nobody holds this script's output any more; the lock is for the one that follows.
+      # EMR continues when nobody holds this script's output any more; the lock is for the one that follows.
       setsid bash "$TOP/bootstrap.sh" place </dev/null >/dev/null 2>&1 3>&- 9>&- &
       ;;
     place)

@@ -341,7 +341,7 @@ class World:
             yield from self._done(order)
 
     def _move(self, query: _Query, start: int) -> Iterator[ev.Event]:
-        """Carry out the rescale that waits for this boundary, and go on with the next micro-batch."""
+        """Carry out the rescale that waits for this boundary, and continue with the next micro-batch."""
         order, query.rescale = query.rescale, None
         if order is None or not query.running or query.start != start:
             return

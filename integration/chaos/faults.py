@@ -120,7 +120,7 @@ class AllWorkersGone(LosesExecutors):
 
 
 class Freezes(Fault):
-    """A process stands still and then goes on."""
+    """A process stands still and then continues."""
 
     _frozen: psutil.Process | None = None
 

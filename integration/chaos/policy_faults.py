@@ -103,7 +103,7 @@ class TalkNonsense(_Replaced):
 
 
 class NeverAnswer(_Replaced):
-    """Its loop makes no exchange any more; its other threads go on."""
+    """Its loop makes no exchange any more; its other threads continue."""
 
     name = "policy_never"
 

@@ -1,4 +1,4 @@
-"""An executor is lost while the state of a query is moved: nothing of it is lost, and the query goes on."""
+"""An executor is lost while the state of a query is moved: nothing of it is lost, and the query continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application without executors waits, says for what, and goes on with what comes.
+"""An application without executors waits, says for what, and continues with what comes.
 
 `enrichment` is stateless, `totals` is stateful on RocksDB, and `kept` is stateful on the HDFS-backed
 provider, which its user has chosen in a session of its own.

@@ -83,7 +83,7 @@ class Notebook:
             try:
                 message = self._client.get_iopub_msg(timeout=PATIENCE_S)
             except Empty:
-                raise AssertionError(f"the cell goes on after {PATIENCE_S:g} s: {printed}") from None
+                raise AssertionError(f"the cell still runs after {PATIENCE_S:g} s: {printed}") from None
             if message["parent_header"].get("msg_id") != sent:
                 continue
             content = message["content"]
@@ -139,7 +139,7 @@ def policy_of(notebook: Notebook) -> psutil.Process:
 
 
 def interrupted(notebook: Notebook) -> tuple[Ran, str, int]:
-    """Interrupt a cell that waits for the query; return its end, and how the query goes on."""
+    """Interrupt a cell that waits for the query; return its end, and how the query continues."""
     jvm = notebook.jvm()
     sent = notebook.send(AWAIT)
     eventually(lambda: "awaitTermination" in tool_output(JSTACK, str(jvm)), "the cell waits for the query")

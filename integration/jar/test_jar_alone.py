@@ -143,7 +143,7 @@ def test_a_python_that_is_too_old_is_said_once_and_the_application_runs(machine:
         assert int(partitions[1]) == PLAIN
         assert process.wait(PATIENCE_S) == 0, process.log_tail()
     lines = (machine.folder / "driver.log").read_text().splitlines()
-    (said,) = (line for line in lines if "off, the application goes on as plain Spark" in line)
+    (said,) = (line for line in lines if "off, the application continues as plain Spark" in line)
     assert "the policy process cannot run" in said
     assert "(Python 3.9.18) is too old: the policy engine needs Python 3.10 or later" in said
     assert not [line for line in lines if "the policy process is started again" in line]

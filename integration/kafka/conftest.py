@@ -1,4 +1,4 @@
-"""A broker for each module; its tests go on from each other, as those on the cluster do."""
+"""A broker for each module; its tests build on each other, as those on the cluster do."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from integration.streaming.world import totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-OFF = re.compile(r"spark-elastic: goes on without (.*): this build of Spark has (.*)$")
+OFF = re.compile(r"spark-elastic: continues without (.*): this build of Spark has (.*)$")
 STREAMS = "rescales, retries and progress of streaming queries"
 COMPARED = "spark-elastic: compared with this build of Spark in "
 # What plain Spark would run with here; the policy takes fewer for two slots.
@@ -109,7 +109,7 @@ def test_the_application_goes_on_where_nothing_of_ours_works(tmp_path: Path) -> 
             assert batch_partitions(spark) == PLAIN
             assert streaming_partitions(spark, tmp_path) == PLAIN
         (line,) = [line for line in jvm.said() if "spark-elastic: off" in line]
-    assert "the application goes on as plain Spark: this build of Spark has no " in line
+    assert "the application continues as plain Spark: this build of Spark has no " in line
     assert "getExecutorDecommissionState" in line
 
 

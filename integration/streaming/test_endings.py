@@ -113,7 +113,7 @@ def end(launch: Launch, act: Act, folder: Path, conf: Mapping[str, str]) -> Ende
         act(process)
         gone = process.wait_until_gone(PATIENCE_S)
         assert gone, (
-            f"it goes on after {PATIENCE_S:g} s, exit code {process.exit_code}:\n{process.log_tail()}"
+            f"it still runs after {PATIENCE_S:g} s, exit code {process.exit_code}:\n{process.log_tail()}"
         )
         return Ended(process.exit_code, time.monotonic() - began)
 

@@ -46,7 +46,7 @@ def test_the_journal_is_in_a_folder_of_our_own_and_outlives_the_policy_process(
             running.kill_policy()
             inbox.put()
             query.processAllAvailable()
-            eventually(lambda: len(running.times(QueryProgress)) == 2, "the journal goes on")
+            eventually(lambda: len(running.times(QueryProgress)) == 2, "the journal continues")
             query.stop()
         assert list(folder.iterdir()) == [journal]
         assert journal.stat().st_ino == file

@@ -46,7 +46,7 @@ def window_counts(rows: DataFrame) -> DataFrame:
 
 def sessions(rows: DataFrame) -> DataFrame:
     gap = F.session_window("time", "8 seconds")
-    # The even keys alone go on for good, the others in turns.
+    # The even keys alone continue for good, the others in turns.
     some = timed(rows).where("key % 2 = 0 OR value % 30 < 15")
     return totals(some.groupBy(gap, "key")).select("session_window.*", "key", "n", "total")
 

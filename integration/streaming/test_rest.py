@@ -77,7 +77,7 @@ class Application:
         before = self.batches()
         eventually(
             lambda: all(now >= before[name] + 2 for name, now in self.batches().items()),
-            "every query goes on",
+            "every query continues",
         )
 
     def policy(self) -> psutil.Process:
@@ -180,7 +180,7 @@ def connect(application: Application, head: str) -> socket.socket:
 
 @pytest.fixture
 def unharmed(application: Application) -> Iterator[Application]:
-    """Whatever a client does, the queries go on, and the policy process is the same and answers."""
+    """Whatever a client does, the queries continue, and the policy process is the same and answers."""
     policy = application.policy().pid
     yield application
     application.goes_on()

@@ -1,4 +1,4 @@
-"""A policy process that is killed with -9: the next one goes on where it was, by its journal."""
+"""A policy process that is killed with -9: the next one continues where it was, by its journal."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Application:
                 scheduler = Scheduler.restore(entry.state)
             elif isinstance(entry, EventEntry) and scheduler is not None:
                 scheduler.handle(entry.event)
-        assert scheduler is not None, "nobody has gone on from a state"
+        assert scheduler is not None, "nobody has resumed from a state"
         (view,) = scheduler.queries.values()
         return view
 

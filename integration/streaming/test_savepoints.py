@@ -167,7 +167,7 @@ def test_a_query_ends_with_its_savepoint(jvm: Driver, asking: Asking, inbox: Inb
         query.stop()
 
 
-@pytest.mark.parametrize("stop", [False, True], ids=["goes on", "was to stop"])
+@pytest.mark.parametrize("stop", [False, True], ids=["continues", "was to stop"])
 def test_a_copy_that_fails_leaves_the_query_running_and_nothing_behind(
     jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path, stop: bool
 ) -> None:

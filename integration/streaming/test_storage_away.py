@@ -1,4 +1,4 @@
-"""A checkpoint or an input that cannot be reached for a while: its query goes on where it can."""
+"""A checkpoint or an input that cannot be reached for a while: its query continues where it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No thread of ours ends silently: what fails with an error is said, once, and either goes on or is off."""
+"""No thread of ours ends silently: what fails with an error is said, once, and either continues or is off."""
 
 from __future__ import annotations
 
@@ -160,11 +160,11 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
             for process in policies_of(jvm.pid):
                 process.kill()
             fill()
-            return said.lines("off, the application goes on")
+            return said.lines("off, the application continues")
 
         with no_thread_more(jvm.jvm) as fill:
             (line,) = eventually(killed, "it is said")
-        assert f"goes on as plain Spark: nobody keeps the policy process any more: {NO_THREAD}" in line
+        assert f"continues as plain Spark: nobody keeps the policy process any more: {NO_THREAD}" in line
         eventually(lambda: not policies_of(jvm.pid), "no policy process is left")
         inbox.put()
         query.processAllAvailable()

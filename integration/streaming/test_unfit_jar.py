@@ -51,7 +51,7 @@ def without(*classes: str) -> Callable[[str, bytes], bytes | None]:
     ("change", "said"),
     [
         (of_another_spark, "the jar is for Spark 9.9 with Scala"),
-        (without("QueryControl"), "could not start, the application goes on as plain Spark"),
+        (without("QueryControl"), "could not start, the application continues as plain Spark"),
         (without("CheckpointFacts$", "ProgressFacts$", "ExpectedBytes$"), "starts as in plain Spark"),
     ],
     ids=["of_another_spark", "cannot_start", "fails_later"],
@@ -78,7 +78,7 @@ def test_the_jar_of_another_spark_names_the_one_that_fits(tmp_path: Path, row: S
             stream_and_batch_agree(spark, tmp_path)
             assert policies_of(jvm.pid) == []
         (said,) = (line for line in jvm.said() if "spark-elastic: " in line)
-    assert "spark-elastic: off, the application goes on as plain Spark: " in said
+    assert "spark-elastic: off, the application continues as plain Spark: " in said
     assert f"the jar is for Spark {row.minor} with Scala {row.scala_binary}, " in said
     assert said.endswith(f"take {jar_path().name}, as `spark-elastic jar` prints it")
 

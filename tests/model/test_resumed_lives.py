@@ -55,7 +55,7 @@ class TwinScene(Scene):
 
 
 class TwinLives(Lives):
-    """Lives in which what is read back goes on as if nothing had been."""
+    """Lives in which what is read back continues as if nothing had been."""
 
     new_scene = TwinScene
 
@@ -71,7 +71,7 @@ class TwinLives(Lives):
 
 
 class ResumedLives(Lives):
-    """Lives of policy processes that die, and are followed by others that go on."""
+    """Lives of policy processes that die, and are followed by others that continue."""
 
     forgets = True
 
@@ -95,7 +95,7 @@ class ResumedLives(Lives):
         self.all_timers_are_set()
 
     def is_known_as_moved(self, scheduler: Scheduler, query: str) -> bool:
-        """Say whether the one that goes on knows it, or sees it by the count that the snapshot shows."""
+        """Say whether the one that continues knows it, or sees it by the count that the snapshot shows."""
         record = scheduler._machines[query].record
         other = query in self.partitions and record.partitions not in (None, self.partitions[query])
         return record.facts.stateful and (record.moved or other)

@@ -83,5 +83,5 @@ def until(look: Callable[[], Json | None], timeout_s: float, what: str) -> Json:
         if found is not None:
             return found
         if time.monotonic() > deadline:
-            raise Refused(f"{what} after {timeout_s:g} s; it goes on: wait longer with --timeout")
+            raise Refused(f"{what} after {timeout_s:g} s; it continues: wait longer with --timeout")
         time.sleep(_TICK_S)

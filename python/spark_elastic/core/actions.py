@@ -75,7 +75,7 @@ class Configure(Action):
 
 @frozen(kw_only=True)
 class TurnOff(Action):
-    """End the policy; the application goes on as plain Spark."""
+    """End the policy; the application continues as plain Spark."""
 
     message: str
 
@@ -131,7 +131,7 @@ class CancelQuery(QueryOrder):
 class TakeSavepoint(QueryOrder):
     """Copy what a query has committed by its next boundary into a new folder under `target`.
 
-    With `stop` it ends there once the copy is complete, else it goes on meanwhile. The copy may not leave the
+    With `stop` it ends there once the copy is complete, else it runs meanwhile. The copy may not leave the
     folder `within`, whatever links there are. When it is complete the oldest savepoints of the query in
     `target` are removed until `keep` are left; 0: none is.
     """

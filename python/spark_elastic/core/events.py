@@ -327,7 +327,7 @@ class SavepointTaken(ActionOutcome):
 
 @frozen(kw_only=True)
 class SavepointRequested(Event):
-    """Somebody (`by`) wants a savepoint of a query, and the query to `stop` with it or to go on.
+    """Somebody (`by`) wants a savepoint of a query, and the query to `stop` with it or to continue.
 
     It is to stand in a new folder under `target` (a path, or a URI of a Hadoop file system), None: under
     ``spark.elastic.savepointDir``. No link may lead it out of `within`, None: out of the target.

@@ -89,7 +89,7 @@ def may_restart(application: CoreSettings, file: PolicyFileChanged | None) -> bo
 
 
 def _at_start(running: CoreSettings) -> dict[str, str]:
-    """Return what a query goes on with that began with these settings."""
+    """Return what a query continues with that began with these settings."""
     keys = {key: name for name, key in _fields().items() if key.per_query == "start"}
     return {key.name: key.format(getattr(running, name)) for key, name in keys.items()}
 

@@ -260,11 +260,11 @@ REASONS: Mapping[str, Reason] = {
     # Outcomes
     "start_failed": Reason(
         "failed",
-        "Could not start with {after:partition}, goes on with what it had: {error}",
+        "Could not start with {after:partition}, continues with what it had: {error}",
     ),
     "rescale_failed": Reason(
         "failed",
-        "Could not go to {after:partition}, goes on with what it had: {error}",
+        "Could not go to {after:partition}, continues with what it had: {error}",
     ),
     "in_place_failed": Reason(
         "failed",
@@ -324,12 +324,12 @@ REASONS: Mapping[str, Reason] = {
     # Executors
     "executors_requested": Reason(
         "info",
-        "Asks the cluster for {wanted:executor} in all, {before} are here: so many are needed for the slots "
+        "Requests {wanted:executor} in all, {before} are here: so many are needed for the slots "
         "that the queries have declared.",
     ),
     "executors_replaced": Reason(
         "info",
-        "Asks the cluster for {wanted:executor} in all, of which {leaving} are about to go: somebody has "
+        "Requests {wanted:executor} in all, of which {leaving} are about to go: somebody has "
         "decommissioned them, and others are to be there before they are gone.",
     ),
     "executors_unlimited": Reason(
@@ -339,7 +339,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "executors_released": Reason(
         "info",
-        "Gives executors {released} back: the slots that the queries have declared need {wanted:executor}.",
+        "Releases executors {released}: the slots that the queries have declared need {wanted:executor}.",
     ),
     "executors_left_alone": Reason(
         "info",
@@ -356,7 +356,7 @@ REASONS: Mapping[str, Reason] = {
     "executors_refused": Reason("failed", "The cluster did not do what was asked: {error}"),
     "adopted": Reason(
         "info",
-        "Found running with {before:partition}; goes on from there.",
+        "Found running with {before:partition}; continues from there.",
     ),
     "started_unasked": Reason(
         "info",

@@ -255,10 +255,10 @@ class Scheduler:
             self._tell(query, inner.MoveQueued(), turn)
 
     def _take_over(self, event: ev.Snapshot, turn: Turn) -> None:
-        """Answer with the limits and take the world as it is; what was known and still holds goes on."""
+        """Answer with the limits and take the world as it is; what was known and still holds continues."""
         self._configure(turn)
         for machine in self._machines.values():
-            if machine.record.timer is not None:  # who goes on from a saved state has none of them set
+            if machine.record.timer is not None:  # who resumes from a saved state has none of them set
                 turn.repeat_timer(machine.record.timer)
         task = TaskSize.of(event.conf)
         self.slots.replace(event.executors, task)

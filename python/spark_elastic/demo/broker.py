@@ -115,7 +115,7 @@ class Broker:
         self._topics("--alter", "--topic", topic, "--partitions", str(partitions))
 
     def producer(self, topic: str) -> Producer:
-        """Start a producer that goes on trying while the broker is stopped, and sees added partitions."""
+        """Start a producer that keeps trying while the broker is stopped, and sees added partitions."""
         arguments = ["--bootstrap-server", self.servers, "--topic", topic]
         arguments += ["--reader-property", "parse.key=true"]
         # By default it gives up after three tries, and looks for new partitions every five minutes.

@@ -142,7 +142,7 @@ class Chronicle:
                     self.order(action)
 
     def follow(self, event: Event) -> None:
-        """Follow an event; a second snapshot (of a restarted policy process) goes on from the first."""
+        """Follow an event; a second snapshot (of a restarted policy process) continues from the first."""
         if isinstance(event, Snapshot):
             self._take_over(event)
         self.slots.apply(event)

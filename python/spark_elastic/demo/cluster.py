@@ -131,7 +131,7 @@ class Cluster:
         return Worker(name, self._spark_class(name, [*command, self.master_url]))
 
     def kill_master(self) -> None:
-        """Kill the master with SIGKILL; workers and executors go on without it."""
+        """Kill the master with SIGKILL; workers and executors continue without it."""
         self._masters[-1].kill()
 
     def start_master_again(self) -> None:

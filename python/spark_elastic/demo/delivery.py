@@ -42,7 +42,7 @@ class Steady(ABC):
         due = time.monotonic()
         while not self._ended.wait(max(0.0, due - time.monotonic())):
             self.deliver()
-            # After a stall the rate goes on from now: a burst would hide what the stall did.
+            # After a stall the rate continues from now: a burst would hide what the stall did.
             due = max(due + self._interval_s, time.monotonic())
 
 

@@ -253,7 +253,7 @@ class Demo:
         new.replace(self.places.policy)
 
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
-        """Go on until Ctrl-C, which only ends the waiting."""
+        """Keep running until Ctrl-C, which only ends the waiting."""
         self.stage.say(f"the scenario is over, all runs on: UI at {address}; Ctrl-C ends it")
         commands = ["status", "explain", *(["rescale totals --up"] if self.mode is Mode.ADAPTIVE else [])]
         for command in commands:

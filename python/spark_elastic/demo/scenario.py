@@ -21,7 +21,7 @@ class Scenario:
 
     A step has settled when the cluster reports its effect and it is in force for every query. More slots are
     when a task of a micro-batch has run on each new executor, fewer when a batch has that many partitions. A
-    query whose count stays as it is, and with it where Spark runs its tasks, has only to go on. What a step
+    query whose count stays as it is, and with it where Spark runs its tasks, only has to run on. What a step
     that leads to a trend waits for, `following` says. One that does not settle within `timeout_s` is marked,
     and the next begins.
     """

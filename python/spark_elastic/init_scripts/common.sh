@@ -52,7 +52,7 @@ on_exit() {
       say "ends with $status, since it was made with --strict"
       exit "$status"
     fi
-    say "goes on without spark-elastic: Spark starts as if this script were not there"
+    say "continues without spark-elastic: Spark starts as if this script were not there"
     exit 0
   fi
   exit 0

@@ -72,7 +72,7 @@ main() {
       fi
       finish
       say "waits in the background for Spark, to put the jar into $SPARK_FOLDER/jars"
-      # EMR goes on when nobody holds this script's output any more; the lock is for the one that follows.
+      # EMR continues when nobody holds this script's output any more; the lock is for the one that follows.
       setsid bash "$TOP/bootstrap.sh" place </dev/null >/dev/null 2>&1 3>&- 9>&- &
       ;;
     place)

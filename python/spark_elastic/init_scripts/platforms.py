@@ -95,7 +95,7 @@ Not run on Databricks yet. Suspected there:
     not fit. Runtime 17.3 is reported to have javax.servlet where Apache's Spark 4 has jakarta.servlet
     (github.com/dataflint/spark/pull/71): the REST API and the Elastic tab would be off, the rest works.
     `spark-elastic doctor --live` asks a running application; where there is no REST API, the driver's log
-    says it: "spark-elastic: goes on without ...".""",
+    says it: "spark-elastic: continues without ...".""",
 )
 
 # Bootstrap actions run on every node, as hadoop with sudo, before EMR installs Spark; a cluster does not

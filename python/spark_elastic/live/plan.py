@@ -13,7 +13,7 @@ def in_a_line(policy: Json, granted: int | None) -> str:
     parts = [_slots(policy, granted)]
     if policy["objective"] is not None:
         parts.append(f"load {_percent(policy['load'])} of {_percent(policy['objective']['load'])}")
-        parts.append(f"{policy['rowsPerSecond']:,.0f} rows/s come in")
+        parts.append(f"{policy['rowsPerSecond']:,.0f} rows/s arrive")
     if policy["backlog"] is not None:
         parts.append(_backlog(policy["backlog"]))
     return ", ".join(parts)
@@ -27,7 +27,7 @@ def in_full(policy: Json, granted: int | None) -> Iterator[str]:
         lag = "" if objective["maxLagMs"] is None else f", at most {duration(objective['maxLagMs'])} behind"
         yield (
             f"aims at a load of {_percent(objective['load'])} ± {_percent(objective['loadBand'])}{lag}; "
-            f"it is {_percent(policy['load'])}, {policy['rowsPerSecond']:,.0f} rows/s come in"
+            f"it is {_percent(policy['load'])}, {policy['rowsPerSecond']:,.0f} rows/s arrive"
         )
     if model is not None:
         yield (

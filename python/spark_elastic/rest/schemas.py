@@ -201,7 +201,7 @@ SCHEMAS: dict[str, Schema] = {
             "What it aims at; null, as what follows: not known yet, or there is nothing to read.",
         ),
         load=_said(_or_null(_NUMBER), "The load with the slots of now, by the model."),
-        rowsPerSecond=_said(_or_null(_NUMBER), "Rows that come in."),
+        rowsPerSecond=_said(_or_null(_NUMBER), "Rows that arrive."),
         model=_said(
             _or_null(
                 _object(

@@ -92,7 +92,7 @@ class Server:
     def _serve(self, gateway: RequestGateway, queue: QueueName, respond: _Respond) -> None:
         """Answer the requests of a queue until the end: one that goes wrong is no end for the next."""
         answer: JsonObject | None = None
-        spare: JsonObject | None = None  # goes in the place of an answer that does not get through
+        spare: JsonObject | None = None  # is sent instead of an answer that does not get through
         while not self._ending.is_set():
             metrics = self._metrics() if queue == "reads" else None
             try:

@@ -82,7 +82,7 @@ class Request:
         self._error = NotJournaled()
 
     def settle(self) -> None:
-        """Let the one who has asked go on."""
+        """Let the one who has asked continue."""
         self._settled.set()
 
 

@@ -6,7 +6,7 @@ clock against the machine's monotonic one is taken off again, from the time and 
 which have its wall time. The monotonic clock is CLOCK_MONOTONIC, which stands while the machine sleeps, and
 not CLOCK_BOOTTIME: in that time no executor could come and no batch could run, so nobody has waited for one.
 
-That clock is one for all processes of a machine. So a process that goes on where another one has died takes
+That clock is one for all processes of a machine. So a process that resumes where another one has died takes
 its time up by a reading of both (`Reading`), and has no part in a leap from before it began.
 """
 
@@ -40,7 +40,7 @@ class Clock(Protocol):
         ...
 
     def advance_to(self, at: int) -> None:
-        """Go on from `at`; a time that has passed changes nothing."""
+        """Continue from `at`; a time that has passed changes nothing."""
         ...
 
     def follow(self, earlier: Reading) -> None:
@@ -85,12 +85,12 @@ class SteadyClock:
         return self._now
 
     def advance_to(self, at: int) -> None:
-        """Go on from `at`; a time that has passed changes nothing."""
+        """Continue from `at`; a time that has passed changes nothing."""
         self._ahead += max(0, at - self.now())
         self._now = max(self._now, at)
 
     def reading(self) -> Reading:
-        """Read both clocks, for a process that is to go on from here."""
+        """Read both clocks, for a process that is to continue from here."""
         return Reading(at=self.now(), monotonic=self._monotonic)
 
     def follow(self, earlier: Reading) -> None:

@@ -10,12 +10,12 @@ A journal is a text file with one JSON object a line:
     {"stage": {"question": {"type": "Ranges", …}, "answer": {"type": "RangesAnswer", …}, …}}
 
 A header with part 0 begins a run of the policy process: a new scheduler with these settings, or, if a state
-follows, one that goes on from there. A higher part goes on where the part before it ended, with the same
+follows, one that continues from there. A higher part continues where the part before it ended, with the same
 scheduler, whose state follows. Further states stand between the others, so that not much has to be read to
 have a scheduler as it was. Each event is followed by the actions that it caused, unless there were none.
 Questions about batch stages stand by themselves with their answers, in the order of the answers, a moment
 later than those. A process that was killed may leave a cut line, then the next run begins. What a header says
-of the clock is for a process that goes on from there.
+of the clock is for a process that continues from there.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _POLL_S = 0.05
 def follow(path: Path, stop: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
     """Yield the entries of a journal from its beginning, and each further one soon after it was written.
 
-    Waits for a file that is not there yet, goes on in the next part when one begins, and ends once
+    Waits for a file that is not there yet, continues in the next part when one begins, and ends once
     `stop` says so and all that is written has been read. A `Player` has the scheduler that the entries
     lead to. Raises Unreadable.
     """

@@ -3,8 +3,8 @@
 The room is bounded. A journal that has filled half of it becomes ``NAME.1``, replacing the one that was
 there, and a new part begins, with the state of the scheduler: each part can be replayed by itself. The state
 is also written down now and then, so that a policy process that is started again has little to read before
-it goes on (`resume.py`), with a run of its own, which begins with that state. A journal that cannot be
-written any more is set aside as ``NAME.ended``: nobody is to go on from what it knew last. Whose files
+it continues (`resume.py`), with a run of its own, which begins with that state. A journal that cannot be
+written any more is set aside as ``NAME.ended``: nobody is to continue from what it knew last. Whose files
 these may be, and who may read them, says `journal_file.py`.
 """
 

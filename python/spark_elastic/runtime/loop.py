@@ -47,7 +47,7 @@ class Policy(Protocol):
 
 @frozen(kw_only=True)
 class Resumed:
-    """What a policy process that has died has left: its policy, as it was, and what goes on with it.
+    """What a policy process that has died has left: its policy, as it was, and what continues with it.
 
     `own_events` counts the events that came from the runtime, `last_event` is the last one's id, `last_at`
     its time (epoch ms), `clock` an earlier reading of its clock, `file` what the policy file said when it was
@@ -160,7 +160,7 @@ class Loop:
             return
         resumed = self._resume(settings, snapshot)
         self._custom.begin(settings)
-        # Where a run goes on nobody waits for them: what they wanted last is known.
+        # Where a run continues nobody waits for them: what they wanted last is known.
         problems = self._custom.problems(settings.custom_policies) if resumed is None else ()
         if problems:
             self._custom.close()

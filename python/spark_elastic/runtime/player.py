@@ -34,7 +34,7 @@ class PolicyClass(Protocol[Made]):
         """Begin anew."""
 
     def restore(self, state: Mapping[str, Any]) -> Made:
-        """Go on from a saved state. Raises NotRestorable."""
+        """Resume from a saved state. Raises NotRestorable."""
 
 
 @frozen(kw_only=True)
@@ -117,7 +117,7 @@ class Player(Generic[Played]):
     """Has the scheduler that led to where it has come in a journal.
 
     A run begins with a new policy (part 0), or with the state that follows at once; in a further part the
-    policy of the part before goes on. Every other state is only for those who miss what was before it.
+    policy of the part before continues. Every other state is only for those who miss what was before it.
     `policy` is None where that is gone.
     """
 

@@ -1,4 +1,4 @@
-"""Go on where a policy process of the same application has died, by means of its journal.
+"""Resume where a policy process of the same application has died, by means of its journal.
 
 The last state that it has written down is taken up, and what it has handled since is handled again; the
 actions of that are the past and thrown away. The snapshot with which the new process begins then says what
@@ -58,7 +58,7 @@ def resume(
         _log.warning("begins anew, without what was before: %s: %s", type(error).__name__, error)
         return None
     took_ms = (time.monotonic() - began) * 1000
-    _log.info("goes on from its journal: %d events read again in %.0f ms", events, took_ms)
+    _log.info("resumes from its journal: %d events read again in %.0f ms", events, took_ms)
     return resumed
 
 
@@ -82,7 +82,7 @@ def _since_the_last_state(path: Path) -> list[bytes] | None:
             lines = run[: run.find(b"\n") + 1].splitlines() + run[state or run.find(b"\n") + 1 :].splitlines()
             if state is not None or (len(lines) > 1 and _is_first_part(lines[0])):
                 return lines + later
-            # Nothing to go on from: it ended as soon as it began, or the state is in the part before.
+            # Nothing to continue from: it ended as soon as it began, or the state is in the part before.
             later = lines[1:] + later
             content = content[:header]
     if later:

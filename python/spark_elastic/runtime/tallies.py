@@ -1,7 +1,7 @@
 """What is counted of each query since this policy process began, which never falls.
 
 The scheduler counts for each run of a query. One that is started again by its application begins there with
-nothing, and goes on here.
+nothing, and continues here.
 """
 
 from __future__ import annotations

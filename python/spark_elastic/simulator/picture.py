@@ -85,7 +85,7 @@ def _panels(result: Result, seconds: float) -> list[Panel]:
     ]
     moved = [one.at / 1_000 for query in notes.queries.values() for one in query.moves]
     return [
-        Panel("rows/s that come in", loads),
+        Panel("rows/s that arrive", loads),
         Panel("lag (s)", lags),
         Panel("executors", executors),
         Panel("partitions, and rescales", partitions, moved),

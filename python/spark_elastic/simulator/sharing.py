@@ -2,8 +2,8 @@
 
 Spark's scheduler takes turns between the tasks of those that run at once. Here they share the slots evenly,
 none more than it has tasks, and slots that the last tasks of one leave empty are filled by the others. When
-slots come or go, or another one begins or ends, what a micro-batch has done stays done, and the rest goes on
-at another pace.
+slots come or go, or another one begins or ends, what a micro-batch has done stays done; the rest continues at
+another pace.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SharedSlots:
         self._share(now)
 
     def resize(self, slots: int, now: int, lost: bool = False) -> None:
-        """Go on with so many slots; where executors were `lost`, what runs there is done again."""
+        """Continue with so many slots; where executors were `lost`, what runs there is done again."""
         before, self.slots = self.slots, slots
         self._share(now)
         if lost and before > slots:

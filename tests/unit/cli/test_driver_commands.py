@@ -303,7 +303,7 @@ def test_status_and_explain_say_what_a_policy_makes_of_a_query() -> None:
         shown = driver.run("status", "counts", COLUMNS="160").stdout
         assert "counts autoscale: " in shown
         assert "slots wanted, " in shown
-        assert "of 80 %, 1,000 rows/s come in" in shown
+        assert "of 80 %, 1,000 rows/s arrive" in shown
         full = driver.run("explain", "counts").stdout
         assert "what the policy autoscale makes of it" in full
         assert "aims at a load of 80 % ± 10 %" in full

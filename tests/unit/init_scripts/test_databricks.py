@@ -187,7 +187,7 @@ def harmless(machine: Machine, said: str, *, strict: bool, **environment: str) -
     result = machine.run(machine.write("databricks", strict=strict), **environment)
     assert result.returncode == (1 if strict else 0), result.stdout
     assert f"error: {said}" in machine.log("databricks")
-    assert ("goes on without spark-elastic" in result.stdout) != strict
+    assert ("continues without spark-elastic" in result.stdout) != strict
     assert placed(machine) == []
     assert not (machine.root / CONF).exists()
     assert result.stderr == ""
@@ -248,7 +248,7 @@ def test_a_python_without_pip_is_named(machine: Machine) -> None:
 
 
 def test_a_disk_that_cannot_be_written_keeps_no_cluster_from_starting(machine: Machine) -> None:
-    machine.put("opt", "a file in the place of the folder")
+    machine.put("opt", "a file instead of the folder")
     result = machine.run(machine.write("databricks"))
     assert result.returncode == 0
     assert "error: line " in machine.log("databricks")

@@ -90,7 +90,7 @@ def test_bootstrap_leaves_a_python_with_the_policy(machine: Machine) -> None:
 def test_a_cluster_without_spark_is_told_so(machine: Machine) -> None:
     machine.run(machine.write("emr"), SPARK_ELASTIC_WAIT_S="1")
     eventually_said(machine, f"error: there is no Spark in {machine.root}/usr/lib/spark after 1 s: add the")
-    eventually_said(machine, "goes on without spark-elastic")
+    eventually_said(machine, "continues without spark-elastic")
 
 
 def test_the_step_turns_the_plugin_on_and_keeps_what_is_there(machine: Machine) -> None:

@@ -27,7 +27,7 @@ BACKLOG = {"rows": 60_000, "withinMs": 600_000, "goneInMs": 90_000}
 
 
 def test_a_line_has_slots_load_and_rate() -> None:
-    assert in_a_line(POLICY, 6) == "6 slots wanted, 6 granted, load 199 % of 80 %, 4,000 rows/s come in"
+    assert in_a_line(POLICY, 6) == "6 slots wanted, 6 granted, load 199 % of 80 %, 4,000 rows/s arrive"
 
 
 def test_a_limit_and_advice_are_said() -> None:
@@ -59,6 +59,6 @@ def test_a_limit_of_what_is_read_is_said() -> None:
 def test_in_full_it_says_why_the_objective_and_the_model() -> None:
     assert list(in_full(POLICY, 6)) == [
         "6 slots wanted, 6 granted: So it is. [autoscale_up]",
-        "aims at a load of 80 % ± 10 %, at most 30 s behind; it is 199 %, 4,000 rows/s come in",
+        "aims at a load of 80 % ± 10 %, at most 30 s behind; it is 199 %, 4,000 rows/s arrive",
         "a micro-batch takes 100 ms + 1,250 µs for each row ÷ slots, confidence 82 %",
     ]

@@ -333,7 +333,7 @@ def test_a_loop_that_stands_is_unavailable_and_the_change_never_happens(api: Wor
     reply = api.request("PUT", REQUIREMENTS, headers=headers, body=sent, left_ms=600)
     assert reply.status == 503
     assert reply.headers["retry-after"] == "1"
-    # Reads go on meanwhile.
+    # Reads continue meanwhile.
     assert api.bounds() == (1, 32_768)
     api.shim.deaf = False
     api.shim.settle()

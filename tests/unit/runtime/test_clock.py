@@ -18,7 +18,7 @@ class Machine:
         self.clock = SteadyClock(lambda: self.wall, lambda: self.monotonic)
 
     def next_process(self) -> None:
-        """Let another process go on, in whose place this one was."""
+        """Let another process continue, in whose place this one was."""
         reading = self.clock.reading()
         self.wall, self.monotonic = self.wall + 50, self.monotonic + 50
         self.clock = SteadyClock(lambda: self.wall, lambda: self.monotonic)

@@ -101,7 +101,7 @@ def test_the_file_of_another_user_is_not_written_to(
 
 
 def went_on(application: Application) -> bool:
-    """Start another policy process; say whether it goes on where the one before it has ended."""
+    """Start another policy process; say whether it continues where the one before it has ended."""
     first = application.goes_on(START + 20_000)
     before = len(application.path.read_text().splitlines())
     application.process(first, until=START + 21_000)

@@ -1,4 +1,4 @@
-"""A policy process that dies, and the next one, which goes on from the journal."""
+"""A policy process that dies, and the next one, which continues from the journal."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_picture_shows_load_lag_executors_and_rescales() -> None:
     root = ElementTree.fromstring(picture(RESULTS[1]))
     texts = [text.text for text in root.iter(f"{SVG}text")]
     for title in (
-        "rows/s that come in",
+        "rows/s that arrive",
         "lag (s)",
         "executors",
         "partitions, and rescales",

@@ -9,8 +9,9 @@ LOAD = Key[float | None](
     "autoscale.load",
     or_none(number("above 0, up to 1", lambda value: 0 < value <= 1, "0.75")),
     None,
-    "Part of the trigger interval that a micro-batch is to take. Without an interval: part of what a query "
-    "can process at most that comes in. None: as much as the variation of what comes in leaves, 0.8 to 0.93.",
+    "Part of the trigger interval that a micro-batch is to take. Without an interval: the rows "
+    "that arrive, as a part of those that it can process. None: as much as the variation of the input "
+    "leaves, 0.8 to 0.93.",
     per_query="always",
 )
 BAND = Key(
@@ -32,7 +33,7 @@ CATCH_UP_MS = Key(
     "autoscale.catchUp",
     duration(1_000),
     600_000,
-    "Time in which rows that have piled up are to be processed, beside those that come in; "
+    "Time in which rows that have piled up are to be processed, besides those that arrive; "
     "`autoscale.maxLag` if that is shorter.",
     per_query="always",
 )
@@ -41,8 +42,8 @@ BACKPRESSURE = Key(
     BOOL,
     True,
     "Whether micro-batches read no more of Kafka than they process in about their trigger interval, so that "
-    "a backlog does not come in one of them. Sources with `maxOffsetsPerTrigger` or `minOffsetsPerTrigger` "
-    "keep that.",
+    "one of them does not read a whole backlog. Sources with `maxOffsetsPerTrigger` or "
+    "`minOffsetsPerTrigger` keep that.",
     per_query="always",
 )
 WINDOW_MS = Key(

@@ -80,7 +80,7 @@ POLICY = Key[PolicyChain](
     "Who says how many slots a query should have (adaptive mode): one policy, or a chain of them such as "
     "`schedule,autoscale`, of which each keeps within the limits that those before it state, and the last "
     "one that names a number decides. `declared`: its bounds alone. `schedule`: the windows of "
-    "`schedule.windows`, within its bounds. `autoscale`: what its micro-batches take and what comes in, "
+    "`schedule.windows`, within its bounds. `autoscale`: what its micro-batches take and what arrives, "
     "within its bounds. Others are custom policies: a class, or an installed one by its name.",
     per_query="always",
 )

@@ -42,7 +42,7 @@ WARM_UP_MS = Key(
     "warmUpTimeout",
     duration(),
     10_000,
-    "How long a rescale waits at most, while its query goes on, for executors that have just joined: "
+    "How long a rescale waits at most, while its query keeps running, for executors that have just joined: "
     "these begin with small jobs of ours, so that no micro-batch meets a cold one. 0: they do not.",
 )
 START_WAIT_MS = Key(

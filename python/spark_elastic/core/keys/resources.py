@@ -22,7 +22,7 @@ SAVEPOINT_DIR = Key[str | None](
     "savepointDir",
     or_none(FOLDER),
     None,
-    "Folder under which savepoints are written if who asks for one names none: a path, or a URI of any "
+    "Folder under which savepoints are written if a request names none: a path, or a URI of any "
     "Hadoop file system.",
 )
 SAVEPOINT_PREFIXES = Key[tuple[str, ...]](

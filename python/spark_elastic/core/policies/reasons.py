@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from spark_elastic.core.sentences import Reason
 
-_LOAD = "{rows_per_second} rows/s come in, and with {before:slot} a micro-batch takes {load_percent} %"
+_LOAD = "{rows_per_second} rows/s arrive, and with {before:slot} a micro-batch takes {load_percent} %"
 _BEHIND = "{piled_up} rows have piled up, and are to be gone within {within_ms:ms}"
 
 POLICY_REASONS: Mapping[str, Reason] = {
@@ -18,20 +18,20 @@ POLICY_REASONS: Mapping[str, Reason] = {
     "autoscale_first_batch": Reason(
         "info",
         "Is to have {after:slot} instead of {before}: its first micro-batch took {batch_ms:ms}, and its "
-        "trigger interval is {interval_ms:ms}. How many rows come in is not known yet.",
+        "trigger interval is {interval_ms:ms}. How many rows arrive is not known yet.",
     ),
     "autoscale_keeps": Reason(
         "nothing_to_do",
-        f"Is to keep {{before:slot}}: {_LOAD} of its time, {{target_percent}} % are aimed at.",
+        f"Is to keep {{before:slot}}: {_LOAD} of its time, {{target_percent}} % is the target.",
     ),
     "autoscale_up": Reason(
         "info",
-        f"Is to have {{after:slot}} instead of {{before}}: {_LOAD} of its time, {{target_percent}} % are "
-        "aimed at.",
+        f"Is to have {{after:slot}} instead of {{before}}: {_LOAD} of its time, {{target_percent}} % is "
+        "the target.",
     ),
     "autoscale_up_backlog": Reason(
         "info",
-        f"Is to have {{after:slot}} instead of {{before}}: {_BEHIND}; {{rows_per_second}} rows/s come in.",
+        f"Is to have {{after:slot}} instead of {{before}}: {_BEHIND}; {{rows_per_second}} rows/s arrive.",
     ),
     "autoscale_falls_behind": Reason(
         "info",
@@ -40,8 +40,8 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     "autoscale_down": Reason(
         "info",
-        f"Is to have {{after:slot}} instead of {{before}}: {_LOAD} of its time, {{target_percent}} % are "
-        "aimed at.",
+        f"Is to have {{after:slot}} instead of {{before}}: {_LOAD} of its time, {{target_percent}} % is "
+        "the target.",
     ),
     "autoscale_idle": Reason(
         "info",
@@ -78,7 +78,7 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     "autoscale_admission": Reason(
         "held",
-        "Is to have {after:slot}, and more would not help: {rows_per_second} rows/s come in, and its source "
+        "Is to have {after:slot}, and more would not help: {rows_per_second} rows/s arrive, and its source "
         "is read with a limit that lets in fewer for each trigger interval. Raise that limit "
         "(maxOffsetsPerTrigger, maxFilesPerTrigger, …) or shorten the interval.",
     ),
@@ -170,22 +170,21 @@ POLICY_REASONS: Mapping[str, Reason] = {
     "slots_not_limited": Reason("info", "Only its declared bounds limit its slots again."),
     "executors_at_least": Reason(
         "info",
-        "Asks the cluster for {wanted:executor} in all, {before} are here: so many at least are called "
-        "for by {by}.",
+        "Requests {wanted:executor} in all, {before} are here: so many at least are called for by {by}.",
     ),
     "executors_wanted": Reason(
         "info",
-        "Asks the cluster for {wanted:executor} in all, {before} are here: so many are needed for the slots "
+        "Requests {wanted:executor} in all, {before} are here: so many are needed for the slots "
         "that the queries should have.",
     ),
     "executors_for_batch": Reason(
         "info",
-        "Asks the cluster for {wanted:executor} in all, {before} are here: for the slots that the queries "
+        "Requests {wanted:executor} in all, {before} are here: for the slots that the queries "
         "should have, and {batch} more for batch stages.",
     ),
     "executors_not_wanted": Reason(
         "info",
-        "Gives executors {released} back: the slots that the queries should have, and batch stages, need "
+        "Releases executors {released}: the slots that the queries should have, and batch stages, need "
         "{wanted:executor}.",
     ),
     # Batch stages

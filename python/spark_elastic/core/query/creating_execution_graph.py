@@ -37,7 +37,7 @@ class CreatingExecutionGraph(Moving):
             step.fail_without_resources(self.waited_ms)
 
     def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
-        """Go on, in the history under the new bounds; they are looked at as soon as the query runs."""
+        """Continue, in the history under the new bounds; they are looked at as soon as the query runs."""
         step.open_rescale_for_bounds()
 
     def start_again(self, event: inner.Recovered, step: Step) -> None:
@@ -58,7 +58,7 @@ class CreatingExecutionGraph(Moving):
         step.execute()
 
     def not_done(self, event: ev.ActionFailed, step: Step) -> None:
-        """Wait on: the shim goes on with the old count, and says so by an event of its own."""
+        """Wait on: the shim continues with the old count, and says so by an event of its own."""
         if step.order is not None and step.order.kind == "start":
             step.close_rescale("exception_occurred")
             self.moving_until = None

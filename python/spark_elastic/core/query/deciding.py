@@ -151,7 +151,7 @@ class Deciding(Hearing):
         record.gate = "failed"
         record.recovering = True
         record.target = None
-        self.give_up("start", "rescale", "end")  # a copy goes on beside the failed run
+        self.give_up("start", "rescale", "end")  # a copy continues beside the failed run
         entry = RunFailure(at=self.now, failure=failure, reason=judgement.reason)
         record.exceptions = (entry, *record.exceptions)[:EXCEPTIONS_KEPT]
         if judgement.backoff_ms is not None:

@@ -107,7 +107,7 @@ class Executing(State):
             self._change_in_place(choice, step)
 
     def due_reached(self, step: Step) -> None:
-        """Go on to the next phase; what is due for its size alone is a change."""
+        """Continue to the next phase; what is due for its size alone is a change."""
         overdue = self.overdue_at is not None and step.now >= self.overdue_at
         if overdue:
             self.overdue_at = None
@@ -118,7 +118,7 @@ class Executing(State):
             self._say(step, now.choice, aloud=False)
 
     def savepoint_requested(self, event: ev.SavepointRequested, step: Step) -> None:
-        """Take it while the query goes on, or stop with it."""
+        """Take it while the query keeps running, or stop with it."""
         if event.stop:
             step.stop_with_savepoint(event.target, event.within, event.by)
         else:
@@ -209,7 +209,7 @@ class Executing(State):
     def batch_failed(self, event: ev.QueryFailed, step: Step) -> None:
         """Count it, and start again where the manager is by then, or let the query end.
 
-        The run goes on, so a failed micro-batch is the model's failed checkpoint. One that was not planned is
+        The run lasts, so a failed micro-batch is the model's failed checkpoint. One that was not planned is
         none: a source is away, or a move of ours has left something behind. What fails where slots were lost
         is their failure.
         """

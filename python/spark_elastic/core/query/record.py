@@ -89,7 +89,7 @@ class QueryRecord:
     `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
     counts the starts after a failure, `rescaled` the rescales that moved its state.
     `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
-    come when it failed, None if it goes on elsewhere. `exceptions` has the newest failure first,
+    come when it failed, None if it continues elsewhere. `exceptions` has the newest failure first,
     `savepoints` the newest savepoint.
     `shuffles` tells whether its micro-batches have one; if not, `reads` is in how many tasks its sources are
     to be read, None before they follow the slots.

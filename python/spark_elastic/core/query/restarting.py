@@ -1,7 +1,7 @@
 """Restarting: what runs is to become something else, at the next boundary or after a while.
 
 For a rescale the state of the query is moved at its next micro-batch boundary, in the same run. After a
-failure the query stands at the boundary before the failed batch, and goes on when the backoff of its
+failure the query stands at the boundary before the failed batch, and continues when the backoff of its
 restart strategy is over.
 """
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @define(kw_only=True)
 class Restarting(Moving):
-    """A query that is about to go on in another way.
+    """A query that is about to continue in another way.
 
     `target` is the count of the rescale that is ordered, None after a failure; then `backoff_end` is when
-    the query may go on (epoch ms). `overdue` says that any growth is to be carried out.
+    the query may continue (epoch ms). `overdue` says that any growth is to be carried out.
     """
 
     name: ClassVar[str] = RESTARTING
@@ -149,7 +149,7 @@ class Restarting(Moving):
             self._back_off(step)
 
     def not_done(self, event: ev.ActionFailed, step: Step) -> None:
-        """Go on with what the query had."""
+        """Continue with what the query had."""
         order = step.rescale_order
         if order is not None and not order.replaced:
             step.close_rescale("exception_occurred")

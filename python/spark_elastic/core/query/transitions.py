@@ -35,7 +35,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     },
     CREATING_EXECUTION_GRAPH: {
         EXECUTING: "The query runs, re-partitioned before if that was ordered.",
-        WAITING_FOR_RESOURCES: "A policy that goes on finds the start lost, and too few slots.",
+        WAITING_FOR_RESOURCES: "A policy that resumes finds the start lost, and too few slots.",
         RESTARTING: "The start has failed, and the restart strategy allows another attempt.",
         FAILING: (
             "The slots have stayed below the lower bounds for as long as the query may wait; or the start "
@@ -55,7 +55,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         FINISHED: "The query came to its end, or was stopped by the application.",
     },
     STOP_WITH_SAVEPOINT: {
-        EXECUTING: "The savepoint has failed: the query goes on as before.",
+        EXECUTING: "The savepoint has failed: the query continues as before.",
         RESTARTING: "The query failed before it had stopped; its savepoint is through, and it tries again.",
         FAILING: "The query failed for good before it had stopped; its savepoint is through.",
         CANCELING: "Somebody wants the query to end, with a savepoint or without.",

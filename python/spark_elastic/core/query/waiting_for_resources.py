@@ -35,7 +35,7 @@ class WaitingForResources(State):
         return min((at for at in (self.deadline, self.manager.due) if at is not None), default=None)
 
     def enter(self, step: Step) -> None:
-        """Go on at once if the slots are there already, or if it may not wait."""
+        """Continue at once if the slots are there already, or if it may not wait."""
         if self.deadline is not None and step.now >= self.deadline:
             self.due_reached(step)
         else:
@@ -49,7 +49,7 @@ class WaitingForResources(State):
             self._say(step)
 
     def slots_changed(self, event: inner.SlotsChanged, step: Step) -> None:
-        """Go on as soon as there are enough."""
+        """Continue as soon as there are enough."""
         self._look(step)
 
     def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
@@ -63,7 +63,7 @@ class WaitingForResources(State):
         self.manager.retime(step.new_submission_manager())
 
     def due_reached(self, step: Step) -> None:
-        """Go on, whatever there is by now."""
+        """Continue, whatever there is by now."""
         if self.deadline is not None and step.now >= self.deadline:
             step.create_execution_graph(waited_ms=step.now - self.entered)
         elif self.manager.advance(step.now, step.submission_resources()):

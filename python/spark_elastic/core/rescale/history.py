@@ -63,7 +63,7 @@ class RescaleRecord:
     """One record. The first of a query has no `before` values. Times are epoch ms.
 
     `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
-    `ran_until` is up to when the query went on while it was to be rescaled, None if that is not known.
+    `ran_until` is up to when the query continued while it was to be rescaled, None if that is not known.
     `executors_used` is when the last of the executors that joined meanwhile had its first task of the query,
     None if none has had any; `warm_up_ms` is the longest that one of them was warmed up for before that.
     """
@@ -158,7 +158,7 @@ class History:
             record.stays = (*earlier, evolve(last, left=at), Stay(state=state, entered=at))
 
     def ran_until(self, at: int) -> None:
-        """Note up to when the query has gone on."""
+        """Note up to when the query has continued."""
         record = self.open_record
         if record is not None:
             record.ran_until = at

@@ -1,4 +1,4 @@
-"""Adaptive mode asks the cluster for the executors that the bounds call for, and gives others back."""
+"""Adaptive mode requests the executors that the bounds call for, and releases others."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_for_one_that_somebody_decommissions_another_one_is_asked_for_before_it_
     actions = world.send(ev.ExecutorDecommissioning, executor="0")
     assert only(actions, ac.RequestExecutors).total == 3, "Kubernetes counts it until it is gone"
     assert said(actions, "executors_replaced") == [
-        "Asks the cluster for 3 executors in all, of which 1 are about to go: somebody has decommissioned "
+        "Requests 3 executors in all, of which 1 are about to go: somebody has decommissioned "
         "them, and others are to be there before they are gone."
     ]
     # Its successor is there before it is gone: from then on nobody is asked for again.

@@ -204,8 +204,7 @@ def test_executors_are_wanted_before_there_is_any_query(monkeypatch: pytest.Monk
     assert [action.total for action in one.actions if isinstance(action, RequestExecutors)] == [4]
     said = [decision.message for decision in decisions(one) if decision.reason == "executors_at_least"]
     assert said == [
-        "Asks the cluster for 4 executors in all, 1 are here: so many at least are called for by the window "
-        "noon."
+        "Requests 4 executors in all, 1 are here: so many at least are called for by the window noon."
     ]
     one.check()
 

@@ -96,7 +96,7 @@ class TestOldCheckpoint:
         start = only(scene.submit(OLD), StartQuery)
         actions = scene.fail(start)
         assert reasons(actions) == ["start_failed"]
-        assert "goes on with what it had: no space left" in decisions(actions)[0].message
+        assert "continues with what it had: no space left" in decisions(actions)[0].message
         scene.started(200)
         assert scene.query().partitions == 200
         assert scene.query().history[0].status == "failed"

@@ -1,4 +1,4 @@
-"""A scheduler that is read back and meets a snapshot: what goes on, what is repeated, what was missed."""
+"""A scheduler that is read back and meets a snapshot: what continues, what is repeated, what was missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savepoints: taken while a query goes on, or with its end; a failed one changes nothing."""
+"""Savepoints: taken while a query continues, or with its end; a failed one changes nothing."""
 
 from __future__ import annotations
 

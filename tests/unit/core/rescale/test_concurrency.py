@@ -337,7 +337,7 @@ class TestStarts:
 
 
 class TestRecovered:
-    """A policy process that goes on counts what the one before it has ordered."""
+    """A policy process that continues counts what the one before it has ordered."""
 
     def go_on(self, scene: Scene, **partitions: int) -> tuple[Action, ...]:
         scene.scheduler = Scheduler.restore(json.loads(json.dumps(scene.scheduler.save())))

@@ -26,7 +26,7 @@ def waiting_for_a_batch(stage: Stage, **settings: int) -> Scene:
 
 
 def fails(scene: Scene, offsets: str, error: str = "disk full") -> list[str]:
-    """Let a micro-batch fail, and the query go on with it."""
+    """Let a micro-batch fail, and the query continue with it."""
     actions = scene.run_fails(error, offsets=offsets) + scene.advance(1_000) + scene.started(2)
     return [type(order).__name__ for order in orders(actions)]
 
@@ -74,7 +74,7 @@ def test_before_anything_has_changed_none_is_counted(stage: Stage) -> None:
 
 
 def test_a_failed_micro_batch_begins_no_cooldown_and_no_stabilization(stage: Stage) -> None:
-    """As a failed checkpoint does not, in the model: the run goes on."""
+    """As a failed checkpoint does not, in the model: the run continues."""
     scene = waiting_for_a_batch(stage)
     assert fails(scene, "[1]") == ["HoldQuery", "StartQuery"]
     actions = scene.batches(300, partitions=2)

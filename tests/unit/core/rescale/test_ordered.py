@@ -15,7 +15,7 @@ from tests.unit.core.rescale.test_rescale import rescaled, rescaling
 
 
 class TestOrdered:
-    """A rescale that is ordered and not carried out yet: the boundary may be far, and the world goes on."""
+    """A rescale that is ordered and not carried out yet: the boundary may be far, and time goes by."""
 
     def test_more_slots_change_it(self, scene: Scene) -> None:
         rescaling(scene)

@@ -246,7 +246,7 @@ class TestMove:
         actions = scene.fail(order, "no space left")
         assert reasons(actions) == ["rescale_failed"]
         (decision,) = decisions(actions)
-        assert decision.message == "Could not go to 4 partitions, goes on with what it had: no space left"
+        assert decision.message == "Could not go to 4 partitions, continues with what it had: no space left"
         assert scene.query().state == "Executing"
         assert (scene.query().partitions, scene.query().target, scene.query().rescaled) == (2, None, 0)
         assert scene.query().history[0].status == "failed"

@@ -99,7 +99,7 @@ def batch_wish(view: ClusterView, batch: BatchMetrics, ready_ms: float, gain: fl
 def _to_come(batch: BatchMetrics, slots: float) -> float:
     """Estimate the work of stages that will follow, in ms of one slot.
 
-    What has gone on may go on for as long again: as many stages as have come to their end in a row, each of
+    What has lasted so long may last as long again: as many stages as have come to their end in a row, each of
     the size of those of now; as much work as these took; slots that are short for as long as they were. The
     least of these counts, so neither work that comes now and then nor a short last stage is taken for more.
     """

@@ -177,8 +177,7 @@ def test_executors_of_a_window_are_requested_before_it_begins_though_no_query_ne
     one.advance(2_000)
     assert requested(one) == [3]
     assert said(one, "executors_at_least") == [
-        "Asks the cluster for 3 executors in all, 1 are here: so many at least are called for by the window "
-        "day."
+        "Requests 3 executors in all, 1 are here: so many at least are called for by the window day."
     ]
     one.check()
 

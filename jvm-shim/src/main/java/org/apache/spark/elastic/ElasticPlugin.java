@@ -45,9 +45,9 @@ public final class ElasticPlugin implements SparkPlugin {
           inside = (DriverPlugin) driver.getConstructor().newInstance();
           return inside.init(sc, context);
         }
-        LOG.error("spark-elastic: off, the application goes on as plain Spark: {}", misfit);
+        LOG.error("spark-elastic: off, the application continues as plain Spark: {}", misfit);
       } catch (Exception | LinkageError e) {
-        LOG.error("spark-elastic: could not start, the application goes on as plain Spark", e);
+        LOG.error("spark-elastic: could not start, the application continues as plain Spark", e);
       }
       return Collections.emptyMap();
     }

@@ -68,7 +68,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
         if (another) accept()
       }
     } catch {
-      // Most likely no file descriptor or thread is left; nobody else would go on when there is one.
+      // Most likely no file descriptor or thread is left; nobody else would continue when there is one.
       case e: Throwable =>
         if (!warned && server.isOpen) logWarning(s"spark-elastic: no connection can be taken, tried again: $e")
         warned = true

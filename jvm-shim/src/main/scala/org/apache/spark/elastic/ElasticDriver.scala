@@ -22,7 +22,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     try {
       val isOff = Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")
       if (Linkage.problem.nonEmpty) {
-        logError(s"spark-elastic: off, the application goes on as plain Spark: ${Linkage.problem.get}")
+        logError(s"spark-elastic: off, the application continues as plain Spark: ${Linkage.problem.get}")
       } else if (isOff) {
         readsCheckpoints = Some(sc)
         ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
@@ -34,7 +34,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       }
     } catch {
       case Harmless(e) =>
-        logError("spark-elastic: could not start, the application goes on as plain Spark", e)
+        logError("spark-elastic: could not start, the application continues as plain Spark", e)
         shutdown()
     }
     Collections.emptyMap[String, String]()
@@ -159,7 +159,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     private def turnOff(message: String): Unit = {
-      logError(s"spark-elastic: off, the application goes on as plain Spark: $message")
+      logError(s"spark-elastic: off, the application continues as plain Spark: $message")
       queries.off()
       events.off()
     }

@@ -4,7 +4,7 @@ import org.apache.spark.{ExecutorAllocationClient, SparkContext}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.ExecutorDecommissionInfo
 
-/** Asks the cluster manager for executors, and gives them back. Calls may take as long as the manager does. */
+/** Requests executors of the cluster manager, and releases them. Calls may take as long as the manager does. */
 private[spark] final class ExecutorControl(sc: SparkContext) {
   import ExecutorControl.isWorthTelling
 

@@ -42,7 +42,7 @@ private[spark] object Linkage extends Logging {
         logDebug(s"spark-elastic: compared with this build of Spark in ${(System.nanoTime() - from) / 1000000L} ms")
         for (part <- Part.All; what <- found.get(Some(part))
           if !(None +: part.around.map(Option(_))).exists(found.contains))
-          logWarning(s"spark-elastic: goes on without ${part.name}: $what")
+          logWarning(s"spark-elastic: continues without ${part.name}: $what")
         found
       } catch {
         case Harmless(e) =>

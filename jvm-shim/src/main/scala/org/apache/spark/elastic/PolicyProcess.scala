@@ -11,7 +11,7 @@ import org.apache.spark.internal.Logging
 
 /**
  * Keeps one policy process alive: one that exits, hangs or talks nonsense is replaced, later and later. After
- * `MaxFailures` within `FailureWindowMs` the application goes on as plain Spark, and another one is tried now and then.
+ * `MaxFailures` within `FailureWindowMs` the application continues as plain Spark, and another one is tried at times.
  *
  * @param python the interpreter to run
  * @param retryMs how long to wait for the first such try, twice as long each time, an hour at most

@@ -20,7 +20,7 @@ let view = null;
 let timer = 0;
 let running = null;
 
-/** Bring the view up to date now; who asks while that goes on gets another round after it. */
+/** Bring the view up to date now; who asks while that is under way gets another round after it. */
 async function refresh() {
   clearTimeout(timer);
   while (running) await running;
@@ -42,7 +42,7 @@ async function round(shown) {
     if (!(error instanceof Refused)) console.error(error);
     trouble.hidden = false;
     trouble.className = "alert alert-warning py-2";
-    text(trouble, `${sentence(error)} What you see may be old; this page goes on trying.`);
+    text(trouble, `${sentence(error)} What you see may be old; this page keeps trying.`);
   } finally {
     running = null;
     pause = Math.min(Math.max(pause, (performance.now() - began) / SHARE), LONGEST_PAUSE_MS);

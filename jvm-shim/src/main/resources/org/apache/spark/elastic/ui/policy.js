@@ -38,12 +38,12 @@ export class Policy {
   }
 
   #metrics({ objective, load, rowsPerSecond, model, backlog, mostRows }) {
-    const aim = `${percent(objective.load)} aimed at, ± ${percent(objective.loadBand)}`;
+    const aim = `target ${percent(objective.load)} ± ${percent(objective.loadBand)}`;
     const lag = objective.maxLagMs === null ? "no lag set" : `at most ${duration(objective.maxLagMs)} behind`;
     const takes = `${duration(model.fixedMs)} + ${number(model.rowUs)} µs`;
     return [
       tile("Load", percent(load), aim),
-      tile("Comes in", `${number(rowsPerSecond)} rows/s`, lag),
+      tile("Input rate", `${number(rowsPerSecond)} rows/s`, lag),
       tile("Backlog", backlog ? `${number(backlog.rows)} rows` : "none", forecast(backlog)),
       ...(mostRows === null ? [] : [tile("Reads at most", `${number(mostRows)} rows`, "with one micro-batch")]),
       tile("A micro-batch takes", takes, `for each row ÷ slots; confidence ${percent(model.confidence)}`),

@@ -26,7 +26,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     hasState
   }
 
-  /** Ends or takes back what a re-partitioning has begun, and goes on from what the checkpoint says then. */
+  /** Ends or takes back what a re-partitioning has begun, and continues from what the checkpoint says then. */
   def recover(): Unit = recover(newSources = false)
 
   private def recover(newSources: Boolean): Unit = {

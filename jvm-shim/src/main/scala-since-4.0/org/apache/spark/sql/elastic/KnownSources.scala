@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.streaming.Source
 import Moved._
 
 /**
- * Sources that a run goes on with when its checkpoint is read again. At the start of a run Spark reads the last batch of
+ * Sources that a run keeps when its checkpoint is read again. At the start of a run Spark reads the last batch of
  * each source of the first API once more, so that a new source knows of it. These know, and what that batch has read may
  * be away by now.
  */

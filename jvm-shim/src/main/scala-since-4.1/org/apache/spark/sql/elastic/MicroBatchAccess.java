@@ -11,7 +11,7 @@ import scala.collection.immutable.Seq;
 final class MicroBatchAccess {
   private MicroBatchAccess() {}
 
-  /** Puts others in the place of the sources. */
+  /** Replaces the sources by others. */
   static void use(MicroBatchExecution execution, Seq<SparkDataStream> sources) {
     execution.sources_$eq(sources);
   }

@@ -92,7 +92,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     @tailrec def next(): Option[QueryOrder] =
       if (!control.isOn) None
       else if (!isToldToWait && System.nanoTime() >= deadline) {
-        logWarning(s"spark-elastic: no answer from the policy, query $query goes on as plain Spark would")
+        logWarning(s"spark-elastic: no answer from the policy, query $query continues as plain Spark would")
         None
       } else
         mailbox.poll(PollMs, TimeUnit.MILLISECONDS) match {
@@ -164,7 +164,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     case other => mailbox.put(other)
   }
 
-  /** Copies what is committed, while the query goes on. */
+  /** Copies what is committed, while the query keeps running. */
   def copyBeside(order: TakeSavepoint): Unit = beside(order, Savepoint.why) {
     copy(order)
     if (order.stop) execution.stop()

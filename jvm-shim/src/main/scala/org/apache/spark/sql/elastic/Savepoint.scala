@@ -28,7 +28,7 @@ private[elastic] case class Savepoint(path: String, batch: Long, bytes: Long)
  *
  * A checkpoint's files are written once, under the number of their micro-batch, and kept for
  * `spark.sql.streaming.minBatchesToRetain` further batches. So what belongs to a committed batch can be copied while the
- * query goes on, and is complete if the batch is still kept at the end.
+ * query continues, and is complete if the batch is still kept at the end.
  */
 private[elastic] object Savepoint extends Logging {
   private val Threads = 8

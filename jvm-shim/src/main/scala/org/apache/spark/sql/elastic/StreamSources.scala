@@ -92,7 +92,7 @@ private[elastic] object StreamSources extends Logging {
   }
 }
 
-/** A scan whose tasks may be as many as there are files. Streams go on without the scans that have it. */
+/** A scan whose tasks may be as many as there are files. Streams continue without the scans that have it. */
 private[elastic] trait LimitedByFiles {
 
   /** Whether there are fewer files than tasks to read them, and none can be split; known once it has run. */

@@ -97,7 +97,7 @@ def _parts_off(overview: Json) -> Iterable[RenderableType]:
 
 
 def _lacks(overview: Json) -> Iterable[RenderableType]:
-    """Say what this Spark is without and a later one has."""
+    """Say what this Spark lacks and a later one has."""
     for lack in overview["lacks"]:
         words = f": {shown(lack['why'])}; {shown(lack['instead'])}"
         yield Text.assemble(("without ", "dim"), (shown(lack["what"]), "bold"), words)

@@ -129,7 +129,7 @@ SCHEMAS: dict[str, Schema] = {
         },
         lacks={
             **_list(_object(what=TEXT, why=TEXT, instead=TEXT, since=TEXT)),
-            "description": "What this Spark is without besides parts, and which version has it.",
+            "description": "What this Spark lacks besides parts, and which version has it.",
         },
     ),
     "Query": _object(

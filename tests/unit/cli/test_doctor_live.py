@@ -41,7 +41,7 @@ def changed(driver: Served, **fields: object) -> None:
 
 
 def older(driver: Served, **fields: object) -> None:
-    """Let the driver answer as one that does not tell what its Spark is without."""
+    """Let the driver answer as one that does not tell what its Spark lacks."""
     told = {name: value for name, value in driver.world.get(OVERVIEW).json.items() if name != "lacks"}
     driver.canned[OVERVIEW] = Canned(200, json.dumps({**told, **fields}))
 

@@ -17,7 +17,7 @@ from integration.streaming.bare_jvm import bare_jvm
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.files import Inbox
 from integration.streaming.waiting import eventually
-from integration.streaming.world import totals
+from integration.streaming.world import state_partitions, totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -135,8 +135,6 @@ def streaming_partitions(spark: SparkSession, folder: Path) -> int:
     query.processAllAvailable()
     found = {row["key"]: (row["n"], row["total"]) for row in spark.table("totals").collect()}
     assert found == inbox.totals()
-    progress = query.lastProgress
-    assert progress is not None
-    partitions = int(progress.stateOperators[0].numShufflePartitions)
+    partitions = state_partitions(query)
     query.stop()
     return partitions

@@ -61,10 +61,6 @@ private[elastic] object InRun {
 
   def isStarted(execution: MicroBatchExecution): Boolean = started.getBoolean(execution)
 
-  /** Whether the batch before the current one is in the log of commits. */
-  def hasCommitted(execution: MicroBatchExecution): Boolean =
-    execution.commitLog.getLatestBatchId().contains(MicroBatchAccess.currentBatchId(execution) - 1)
-
   /** Lets the next trigger read the checkpoint first, as at the start of a run. */
   def forget(execution: MicroBatchExecution): Unit = {
     started.setBoolean(execution, false)

@@ -7,10 +7,6 @@ import org.apache.spark.sql.execution.streaming.OffsetSeqMetadata;
 final class MicroBatchAccess {
   private MicroBatchAccess() {}
 
-  static long currentBatchId(MicroBatchExecution execution) {
-    return execution.currentBatchId();
-  }
-
   /** Lets the next micro-batch read the checkpoint first, as at the start of a run. */
   static void forgetBatch(MicroBatchExecution execution) {
     execution.currentBatchId_$eq(-1L);

@@ -27,6 +27,10 @@ final class StreamExecutionAccess {
     return execution.sources();
   }
 
+  static long currentBatchId(StreamExecution execution) {
+    return execution.currentBatchId();
+  }
+
   static void show(StreamExecution execution, StreamingQueryStatus status) {
     execution.currentStatus_$eq(status);
   }

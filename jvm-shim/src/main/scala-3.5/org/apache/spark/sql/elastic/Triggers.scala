@@ -17,13 +17,15 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
   }
 
   private def run(batch: () => Boolean): Boolean = {
-    val before = MicroBatchAccess.currentBatchId(execution)
+    val before = StreamExecutionAccess.currentBatchId(execution)
     val goesOn = batch()
-    val now = MicroBatchAccess.currentBatchId(execution)
+    val now = StreamExecutionAccess.currentBatchId(execution)
     // The first one reads the checkpoint, and its id with it.
-    if (now != before && (before >= 0 || InRun.hasCommitted(execution))) boundary.next = new Batch
+    if (now != before && (before >= 0 || hasCommitted(now - 1))) boundary.next = new Batch
     goesOn
   }
+
+  private def hasCommitted(batch: Long): Boolean = execution.commitLog.getLatestBatchId().contains(batch)
 }
 
 private[elastic] object Triggers {

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
-from integration.spark_suites.suite_jars import REPOSITORY, pyspark_jars, suite_jars
+from integration.spark_suites.suite_jars import REPOSITORY, pyspark_jars, suite_jars, suites_version
 from spark_elastic.jar import jar_path
 
 # A hung suite must not hold up everything; the slowest takes about 4 minutes on two cores.
@@ -68,13 +68,15 @@ def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> Outcomes
 
     `settings` (spark.* keys) override the plugin's. Tests that the suite itself ignores are left out.
     An empty answer means that the suite was aborted, hung or crashed: its log says why
-    (target/spark-suites/NAME-*/suite.log). Raises JarFailure if the jars cannot be had, and NotAnsweredError
-    if the policy has decided nothing in all of the suite: a plugin that was not loaded breaks nothing.
+    (target/spark-suites/SPARK/NAME-*/suite.log). Raises JarFailure if the jars cannot be had, and
+    NotAnsweredError if the policy has decided nothing in all of the suite: a plugin that was not loaded
+    breaks nothing.
     """
     folder = (
         REPOSITORY
         / "target"
         / "spark-suites"
+        / "_".join(suites_version())
         / f"{suite.rsplit('.', 1)[-1]}-{'plugin' if plugin else 'plain'}"
     )
     shutil.rmtree(folder, ignore_errors=True)

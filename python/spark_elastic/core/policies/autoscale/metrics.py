@@ -152,8 +152,8 @@ def read_at_most(query: QueryMetrics, found: EvaluatedMetrics | None) -> int | N
 
     What `found` does not say, after a rest and in the first batches of a run, follows from earlier batches.
     """
-    if not query.settings.backpressure:
-        return None
+    if not query.settings.backpressure or not any(source.limitable for source in query.facts.sources):
+        return None  # no line is laid through batches, at each decision, for a limit that nobody can have
     model = fit(query.earlier) if found is None else found.known.model
     if model is None:
         return None

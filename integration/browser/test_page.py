@@ -199,8 +199,12 @@ def test_a_decision_opens_to_its_full_record(app: Application, query: Watched) -
 def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, overview: Watched) -> None:
     rows = app.spark.newSession().range(0, 200_000).selectExpr("id % 1000 AS key", "id")
     rows.groupBy("key").count().write.format("noop").mode("overwrite").save()
-    stages = overview.page.get_by_role("table", name="Batch Stages")
-    read = stages.locator("tbody").filter(has_text="ranges to read").first
+    rows_of_table = overview.page.get_by_role("table", name="Batch Stages").locator("tbody")
+    opener = rows_of_table.filter(has_text="ranges to read").first.get_by_role("button")
+    # The row that is opened moves down when a later one comes.
+    number = str(opener.get_attribute("aria-label"))
+    button = overview.page.get_by_role("button", name=number, exact=True)
+    read = rows_of_table.filter(has=button)
     read.get_by_role("button").click()
     expect(read.locator(".elastic-record")).to_contain_text("half of them up to")
 

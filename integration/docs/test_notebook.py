@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import getsource
 from queue import Empty
 from typing import Any
 
@@ -15,7 +16,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from integration.docs.machine import FIRST, Machine, shown, shown_python
-from integration.jdk_tools import JSTACK, tool_output
+from integration.streaming import asleep
 from integration.streaming.driver import policies_of
 from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.demo.processes import group_lives
@@ -30,24 +31,42 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 """
 START = """\
-rows = spark.readStream.format("rate").load().selectExpr("value % 7 AS key")
-query = rows.groupBy("key").count().writeStream.format("noop").outputMode("update").start()
+from pathlib import Path
+from tempfile import mkdtemp
+
+folder = Path(mkdtemp(dir="."))
+rows = spark.readStream.text(str(folder.resolve()))
+query = rows.groupBy("value").count().writeStream.format("noop").outputMode("update").start()
 """
-# A cell of its own, which looks at what the cell before it has started.
+# A cell of its own, which looks at what the cell before it has started. No job runs after it: an interrupt
+# cancels all jobs, and the query whose job that is fails, with or without the plugin.
 LOOK = """\
 import time
+from uuid import uuid4
 
-def batch():
-    return query.lastProgress["batchId"] if query.lastProgress else -1
+def batches():
+    return [batch for batch in query.recentProgress if batch["numInputRows"]]
 
-before = batch()
-while batch() == before or not query.lastProgress["numInputRows"]:
+before = len(batches())
+written = folder / f".{uuid4()}"
+written.write_text("a row")
+written.rename(folder / f"{uuid4()}")
+while len(batches()) == before:
     if not query.isActive:
         raise SystemExit(f"the query has ended: {query.exception()}")
     time.sleep(0.2)
-print(query.lastProgress["stateOperators"][0]["numShufflePartitions"])
+print(batches()[-1]["stateOperators"][0]["numShufflePartitions"])
 """
-AWAIT = "query.awaitTermination()"
+ASLEEP = "asleep"
+AWAIT = f"""\
+{getsource(asleep)}
+import threading
+from pathlib import Path
+
+once = [threading.get_ident(), Path("{ASLEEP}").touch]
+threading.Thread(target=once_asleep, args=once, daemon=True).start()
+query.awaitTermination()
+"""
 JVM = "print(spark.sparkContext._gateway.proc.pid)"
 
 
@@ -91,8 +110,9 @@ class Notebook:
                 printed.append(content["text"])
             if message["msg_type"] == "status" and content["execution_state"] == "idle":
                 break
-        reply = self._client.get_shell_msg(timeout=PATIENCE_S)
-        assert reply["parent_header"]["msg_id"] == sent
+        # A client that waited for a slow kernel asked more than once whether it is ready.
+        while (reply := self._client.get_shell_msg(timeout=PATIENCE_S))["parent_header"]["msg_id"] != sent:
+            pass
         return Ran(reply["content"].get("ename"), "".join(printed))
 
     def run(self, cell: str) -> str:
@@ -138,11 +158,13 @@ def policy_of(notebook: Notebook) -> psutil.Process:
     return policy
 
 
-def interrupted(notebook: Notebook) -> tuple[Ran, str, int]:
+def interrupted(machine: Machine, notebook: Notebook) -> tuple[Ran, str, int]:
     """Interrupt a cell that waits for the query; return its end, and how the query continues."""
-    jvm = notebook.jvm()
+    waits = machine.folder / ASLEEP
+    waits.unlink(missing_ok=True)
+    notebook.run(LOOK)
     sent = notebook.send(AWAIT)
-    eventually(lambda: "awaitTermination" in tool_output(JSTACK, str(jvm)), "the cell waits for the query")
+    eventually(waits.exists, "the cell waits for the query")
     notebook.manager.interrupt_kernel()
     ended = notebook.ended(sent)
     return ended, notebook.run("print(query.isActive)").strip(), int(notebook.run(LOOK))
@@ -180,12 +202,12 @@ def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
         notebook.run(PLAIN_SESSION)
         notebook.run(f'spark.conf.set("spark.sql.shuffle.partitions", {FIRST})')
         notebook.run(START)
-        plain = interrupted(notebook)
+        plain = interrupted(machine, notebook)
         notebook.restart()
         notebook.run(shown_python())
         notebook.run(START)
         policy = policy_of(notebook)
-        assert interrupted(notebook) == plain == (Ran("KeyboardInterrupt", ""), "True", FIRST)
+        assert interrupted(machine, notebook) == plain == (Ran("KeyboardInterrupt", ""), "True", FIRST)
         assert policy_of(notebook) == policy
 
 

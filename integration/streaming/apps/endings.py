@@ -5,10 +5,12 @@ usage: endings.py WAY
 
 import sys
 import threading
-import time
+from functools import partial
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.streaming.asleep import once_asleep
 
 (way,) = sys.argv[1:]
 spark = SparkSession.builder.appName("endings").getOrCreate()
@@ -17,17 +19,6 @@ spark = SparkSession.builder.appName("endings").getOrCreate()
 def start() -> StreamingQuery:
     rows = spark.readStream.format("rate").load()
     return rows.writeStream.format("noop").start()
-
-
-def say_once_asleep(thread: int) -> None:
-    """Say it once `thread` reads the JVM's answer.
-
-    A Ctrl-C that comes between a call and that read hangs PySpark, with or without the plugin: its handler
-    sends a call of its own over the same connection, which the JVM reads after the first one's end.
-    """
-    while sys._current_frames()[thread].f_code.co_name != "readinto":
-        time.sleep(0.01)
-    print("about to end", flush=True)
 
 
 if way != "at_once":
@@ -39,7 +30,8 @@ if way == "second_context":
     spark = SparkSession.builder.appName("endings").getOrCreate()
     start().stop()
 if way == "awaited":
-    threading.Thread(target=say_once_asleep, args=[threading.get_ident()], daemon=True).start()
+    say = partial(print, "about to end", flush=True)
+    threading.Thread(target=once_asleep, args=[threading.get_ident(), say], daemon=True).start()
     query.awaitTermination()
 print("about to end", flush=True)
 

@@ -239,7 +239,7 @@ class Scheduler:
         for query, share in shares.items():
             record = self._machines[query].record
             if record.share != share:
-                record.share = share
+                record.give(share, self._now)
                 self._divisions += 1
                 self._untold = True
 

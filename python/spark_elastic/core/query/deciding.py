@@ -96,6 +96,7 @@ class Deciding(Hearing):
             recovering=record.recovering,
             failed_target=record.failed_target,
             overdue=overdue,
+            expects_slots=record.lacks_since is not None and record.lacks_since > since,
             behind=progress is not None and (progress.records_behind or 0) > progress.input_rows,
             reading=record.reading(self.settings),
         )

@@ -133,7 +133,7 @@ class QueryMachine:
                 bound_sources(record, record.requirements, requirements, turn, step.settings)
                 step.catch_up()
                 record.requirements = requirements
-                record.share = event.share
+                record.give(event.share, turn.now)
                 record.failed_target = None
                 record.failed_batches.changed(step.settings.max_checkpoint_failures)
                 record.history.bounds_changed(

@@ -85,7 +85,8 @@ class QueryRecord:
 
     `declared` are the requirements that were declared for it; a policy may have narrowed those in force.
     `settings` are its own, None: it has those of the application.
-    `share` are the slots that it can use now, `known_share` those that its state was last told of.
+    `share` are the slots that it can use now, `known_share` those that its state was last told of;
+    `lacks_since` is since when it could use more, None: it has all.
     `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
     counts the starts after a failure, `rescaled` the rescales that moved its state.
     `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
@@ -111,6 +112,7 @@ class QueryRecord:
     settings: CoreSettings | None = None
     share: Share = field(factory=Share)
     known_share: Share = field(factory=Share)
+    lacks_since: int | None = None
     timer: Timer | None = None
     gate: Phase
     partitions: int | None
@@ -148,6 +150,14 @@ class QueryRecord:
     def standing(self) -> Standing | None:
         """What the query is to those who want slots as well, None: it wants none any more."""
         return standing(self.state, self.gate)
+
+    def give(self, share: Share, at: int) -> None:
+        """Let it have another share of the slots from `at` (epoch ms) on."""
+        self.share = share
+        if share.complete:
+            self.lacks_since = None
+        elif self.lacks_since is None:
+            self.lacks_since = at
 
     def reading(self, settings: CoreSettings) -> Reading | None:
         """Tell how its sources are read by these settings, None if its micro-batches may have a shuffle."""

@@ -49,10 +49,11 @@ def is_used_up(now: Situation, possible: int) -> bool:
 def is_dear(now: Situation, target: int) -> bool:
     """Say whether the present count costs so many slots more than `target` that a move pays.
 
-    What is saved is counted in the time of slots within the horizon, and so is the pause.
+    What is saved is counted in the time of slots within the horizon, and so is the pause. One that expects
+    slots will soon have more to run them on.
     """
     assert now.partitions is not None
-    if now.facts.trigger_ms <= 0 or target >= now.partitions:
+    if now.facts.trigger_ms <= 0 or target >= now.partitions or now.expects_slots:
         return False
     saved = (now.partitions - target) * OVERHEAD_MS[now.provider] / now.facts.trigger_ms
     pays = saved * HORIZON_MS > now.rescale_cost_ms * now.slots

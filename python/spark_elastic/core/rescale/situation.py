@@ -51,8 +51,9 @@ class Situation:
     those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
     says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
     `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
-    be carried out by now, `has_room` that its state may be moved beside those that are, `behind` that more
-    rows wait than its last micro-batch has read. `reading` is there for a query whose micro-batches have no
+    be carried out by now, `has_room` that its state may be moved beside those that are, `expects_slots` that
+    it lacks some that it was granted within the last horizon, `behind` that more rows wait than its last
+    micro-batch has read. `reading` is there for a query whose micro-batches have no
     shuffle.
     """
 
@@ -73,6 +74,7 @@ class Situation:
     failed_target: int | None = None
     overdue: bool = False
     has_room: bool = True
+    expects_slots: bool = False
     behind: bool = False
     reading: Reading | None = None
 

@@ -184,6 +184,25 @@ def test_a_stateful_query_is_moved_seldom() -> None:
     world.scene.check()
 
 
+def test_slots_that_do_not_come_are_expected_for_ten_minutes() -> None:
+    world = World(most=2)
+    world.start(1)
+    facts = evolve(STATEFUL, query="q", name="q", trigger_ms=10_000, checkpoint_partitions=200)
+    world.add(Source(facts, lambda _: 8_000))
+
+    def fewer() -> bool:
+        moves = (action for action in world.scene.actions if isinstance(action, ac.Report))
+        return any(action.decision.reason == "reserve_dear" for action in moves)
+
+    world.run(590)
+    assert world.target > 8
+    assert world.executors == 2
+    assert not fewer()
+    world.run(60)
+    assert fewer()
+    world.scene.check()
+
+
 @pytest.mark.parametrize("stateful", [False, True])
 def test_who_is_short_of_memory_gets_no_executors_until_there_is_enough(stateful: bool) -> None:
     world = World()

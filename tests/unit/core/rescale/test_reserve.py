@@ -83,6 +83,11 @@ def test_state_is_moved_once_partitions_cost_slots_of_their_own() -> None:
     assert running(200, 2, rescale_cost_ms=600_000).reason == "reserve_left", "the pause costs more"
 
 
+def test_partitions_are_not_dear_to_a_query_that_expects_slots() -> None:
+    assert running(200, 2, expects_slots=True).reason == "reserve_left"
+    assert running(48, 80, expects_slots=True).reason == "reserve_used_up", "more of them are no less used"
+
+
 def test_it_is_moved_once_within_the_horizon_unless_its_batches_overrun() -> None:
     assert running(48, 80, rescales=1).reason == "moved_lately"
     assert running(48, 80, rescales=1, batch_ms=20_000).way == "move"

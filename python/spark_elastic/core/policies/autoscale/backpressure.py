@@ -12,8 +12,12 @@ from spark_elastic.core.policies.autoscale.rate import Inflow
 
 _LEAST_CONFIDENCE = 0.5
 """Below it the line may be far from what batches take, and a limit with it."""
-_FIXED_PARTS = 10
-"""A batch lasts so many times its fixed part at least, so a limit costs a tenth of the throughput at most."""
+_FIXED_PARTS = 4
+"""A batch lasts so many times its fixed part at least, so a limit costs a fourth of the throughput at most.
+
+The fixed part is not known well after a leap of the load, and a batch that is too long is worse: the square
+loads of the simulator are outside of their objective for two to four times as long with ten.
+"""
 _ROOM = 1.1
 """Where a limit of that size lets a backlog grow, batches last so many times as long as just keeps up."""
 _LONGEST = 10

@@ -185,21 +185,20 @@ def test_a_stateful_query_is_moved_seldom() -> None:
 
 
 def test_slots_that_do_not_come_are_expected_for_ten_minutes() -> None:
-    world = World(most=2)
+    world = World(evolve(SETTINGS, cooldown_ms=120_000), most=2)
     world.start(1)
     facts = evolve(STATEFUL, query="q", name="q", trigger_ms=10_000, checkpoint_partitions=200)
     world.add(Source(facts, lambda _: 8_000))
 
-    def fewer() -> bool:
-        moves = (action for action in world.scene.actions if isinstance(action, ac.Report))
-        return any(action.decision.reason == "reserve_dear" for action in moves)
+    def moves() -> list[tuple[str, int]]:
+        said = (action.decision for action in world.scene.actions if isinstance(action, ac.Report))
+        return [(one.reason, one.after or 0) for one in said if one.kind == "rescale_state"]
 
-    world.run(590)
-    assert world.target > 8
-    assert world.executors == 2
-    assert not fewer()
-    world.run(60)
-    assert fewer()
+    world.run(690)
+    assert world.target > world.executors == 2
+    assert not moves()
+    world.run(110)
+    assert moves() == [("reserve_dear", 12)]
     world.scene.check()
 
 

@@ -90,7 +90,8 @@ class World:
                 case ac.StartQuery(query=query, partitions=count):
                     view = self.scene.query(query)
                     self.take(self.scene.done(action))
-                    started = {"query": query, "run": view.run, "partitions": count or view.share.slots}
+                    found = count or view.facts.checkpoint_partitions or view.share.slots
+                    started = {"query": query, "run": view.run, "partitions": found}
                     self.take(self.scene.send(ev.QueryStarted, **started))
                 case ac.Rescale(query=query):
                     if self.scene.query(query).facts.stateful:

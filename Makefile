@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars wheel maven release-check test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos clean
+.PHONY: help machine venv jar jars wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ release-check: jars ## build wheel, source distribution and Maven repository, an
 	@echo "spark-elastic: installing what checks releases, some seconds; the checks build everything twice, some minutes"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
 	$(BIN)/python .ci/release_check.py
+
+sign: ## sign what release-check has built, with GnuPG and KEY=FINGERPRINT
+	$(BIN)/python .ci/sign_release.py $(KEY)
 
 test: jar ## run all tests but the slow ones
 	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist loadfile

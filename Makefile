@@ -50,7 +50,7 @@ maven: venv machine ## write dist/maven, a Maven repository whose jars carry the
 release-check: jars ## build wheel, source distribution and Maven repository, and tell whether they can be released (needs pip's index)
 	@echo "spark-elastic: installing what checks releases, some seconds; the checks build everything twice, some minutes"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
-	$(BIN)/python .ci/release_check.py
+	$(BIN)/python .ci/release_check.py .ci/sign_release.py
 
 sign: ## sign what release-check has built, with GnuPG and KEY=FINGERPRINT
 	$(BIN)/python .ci/sign_release.py $(KEY)
@@ -73,7 +73,7 @@ test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all
 lint: venv machine docs ## check style, types, the import rule, the layout of Scala and the docs
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/site_files.py .ci/release_check.py
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/site_files.py .ci/release_check.py .ci/sign_release.py
 	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
 	$(BIN)/python jvm-shim/scalafmt.py
 	$(BIN)/python .ci/generated_docs.py --check

@@ -58,7 +58,8 @@ def init_script(
     """Print a cluster init script (databricks) or a bootstrap action (emr).
 
     \b
-    pip download --only-binary=:all: --dest wheels spark-elastic
+    pip download --only-binary=:all: --python-version 3.11 --platform manylinux2014_x86_64 \\
+      --dest wheels spark-elastic
     spark-elastic init-script databricks --files wheels --from /Volumes/main/tools --output init.sh
     spark-elastic init-script emr --files wheels --from s3://bucket/tools --output bootstrap.sh
 

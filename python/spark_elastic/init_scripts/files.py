@@ -58,8 +58,9 @@ def read_files(folder: Path, version: str) -> Files:
 def _check(folder: Path, wheels: Mapping[str, Mapping[str, list[Path]]], version: str) -> None:
     if _OURS not in wheels:
         raise FilesError(
-            f"{folder} has no wheel of {_OURS}: type `pip download --only-binary=:all: --dest {folder} "
-            f"{_OURS}=={version}`"
+            f"{folder} has no wheel of {_OURS}: type `pip download --only-binary=:all: --python-version 3.11 "
+            f"--platform manylinux2014_x86_64 --dest {folder} {_OURS}=={version}`, with the Python and the "
+            "platform of the nodes"
         )
     for found, paths in wheels[_OURS].items():
         _check_version(paths[0], found, version)

@@ -43,8 +43,15 @@ def find_java() -> str:
     return java
 
 
+def check_compiler(java: str) -> None:
+    """Raise NoJavaError for a `java` that comes without a compiler, which building the shim needs."""
+    described = subprocess.run([java, "--describe-module", "jdk.compiler"], capture_output=True, check=False)
+    if described.returncode != 0:
+        raise NoJavaError(f"{java} is only a runtime, without a compiler: {ADVICE}")
+
+
 if __name__ == "__main__":
     try:
-        find_java()
+        check_compiler(find_java())
     except NoJavaError as error:
         sys.exit(f"spark-elastic: {error}")

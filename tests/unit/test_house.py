@@ -171,3 +171,12 @@ def test_no_file_of_the_package_is_long() -> None:
 @pytest.mark.parametrize("name", [".ci/run", "integration/cluster/rescale.sh"])
 def test_shellcheck_has_nothing_to_say_of_our_own_scripts(name: str) -> None:
     assert complaints(CHECKOUT / name) == ""
+
+
+def test_a_commit_is_checked_with_the_types_that_lint_checks() -> None:
+    checked = re.compile(r"/mypy (?:\$\(filter-out \.ci,\$\(CODE\)\)|python tests integration jvm-shim) (.+)")
+    of_lint, of_a_commit = (
+        checked.findall((CHECKOUT / name).read_text()) for name in ("Makefile", ".pre-commit-config.yaml")
+    )
+    assert of_lint == of_a_commit
+    assert len(of_lint) == 1

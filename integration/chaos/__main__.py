@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from integration.chaos.network import why_not
 from integration.chaos.plan import FAULTS, Plan, Step, read_steps, write_steps
 from integration.chaos.report import broken
 from integration.chaos.run import chosen, run
@@ -31,7 +32,15 @@ def main() -> int:
     print(
         f"seed {arguments.seed}, everything is in {folder}; see chaos.log there", file=sys.stderr, flush=True
     )
-    plan = Plan(arguments.seed, arguments.kinds, restarts=not arguments.no_restarts)
+    no_links = why_not()
+    if no_links:
+        print(f"no link is cut or slow, all is on loopback: {no_links}", file=sys.stderr, flush=True)
+    restarts = not arguments.no_restarts
+    try:
+        plan = Plan(arguments.seed, arguments.kinds, restarts=restarts, links=no_links is None)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     if arguments.shrink:
         return _shrink(list(read_steps(arguments.script)), folder, plan)
     steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)

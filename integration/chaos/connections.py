@@ -28,13 +28,13 @@ class _Idles(Fault):
     shortest, longest = 1.0, 5.0
 
     @abstractmethod
-    def port(self, world: World) -> int | None:
-        """Return the port of the driver that is connected to."""
+    def address(self, world: World) -> tuple[str, int] | None:
+        """Return host and port of the driver that are connected to."""
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         self._held: list[socket.socket] = []
-        port = self.port(world)
-        if port is None:
+        address = self.address(world)
+        if address is None:
             raise Missed("no such port")
         # Some begin to say something.
         said, words = chance.choice(_WORDS)
@@ -42,10 +42,10 @@ class _Idles(Fault):
         # Spark's UI lets one connection wait in line: not all that are wanted are made in time.
         while len(self._held) < wanted and time.monotonic() < deadline:
             with suppress(OSError):
-                connection = socket.create_connection(("127.0.0.1", port), _CONNECT_S)
+                connection = socket.create_connection(address, _CONNECT_S)
                 self._held.append(connection)
                 connection.sendall(words)
-        return f"{len(self._held)} connections to port {port}, each says {said}"
+        return f"{len(self._held)} connections to port {address[1]}, each says {said}"
 
     def heal(self, world: World) -> None:
         for connection in self._held:
@@ -55,17 +55,18 @@ class _Idles(Fault):
 class IdleAtUi(_Idles):
     name = "idle_at_ui"
 
-    def port(self, world: World) -> int | None:
-        return urlsplit(world.api.url).port
+    def address(self, world: World) -> tuple[str, int] | None:
+        url = urlsplit(world.api.url)
+        return (url.hostname, url.port) if url.hostname and url.port else None
 
 
 class IdleAtGateway(_Idles):
     name = "idle_at_gateway"
 
-    def port(self, world: World) -> int | None:
+    def address(self, world: World) -> tuple[str, int] | None:
         with suppress(psutil.NoSuchProcess):
             for policy in world.policies():
                 for connection in policy.net_connections("tcp"):
                     if connection.raddr and connection.status == psutil.CONN_ESTABLISHED:
-                        return int(connection.raddr.port)
+                        return connection.raddr.ip, connection.raddr.port
         return None

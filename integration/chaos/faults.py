@@ -30,7 +30,8 @@ class Fault(ABC):
 
     `repeats` says that batches may be done again, `fails` that they may fail, `loses_policy` that the policy
     process may be replaced, `ends_driver` that the driver ends and the application is started again,
-    `ends_queries` that a query which is not restarted ends. It lasts from `shortest` to `longest` seconds.
+    `ends_queries` that a query which is not restarted ends. `needs_links` says that it needs a network, which
+    not every machine allows. It lasts from `shortest` to `longest` seconds.
     """
 
     name: ClassVar[str]
@@ -39,6 +40,7 @@ class Fault(ABC):
     loses_policy: ClassVar[bool] = False
     ends_driver: ClassVar[bool] = False
     ends_queries: ClassVar[bool] = False
+    needs_links: ClassVar[bool] = False
     shortest: ClassVar[float] = 0.0
     longest: ClassVar[float] = 0.0
 

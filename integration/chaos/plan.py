@@ -11,7 +11,14 @@ from pathlib import Path
 import attrs
 from attrs import frozen
 
-from integration.chaos import application_faults, connections, faults, policy_faults, storage_faults
+from integration.chaos import (
+    application_faults,
+    connections,
+    faults,
+    network_faults,
+    policy_faults,
+    storage_faults,
+)
 from integration.chaos.faults import Fault
 from integration.chaos.phases import ILL, PHASES
 from integration.chaos.rows import STATEFUL
@@ -41,6 +48,8 @@ FAULTS: dict[str, type[Fault]] = {
         storage_faults.StorageAway,
         storage_faults.StorageFails,
         storage_faults.StorageSlow,
+        network_faults.CutLink,
+        network_faults.SlowLink,
         application_faults.FreezeDriver,
         application_faults.KillDriver,
         application_faults.EndDriver,
@@ -72,18 +81,26 @@ class Step:
 class Plan:
     """Chooses steps; what has been hit is told to it.
 
-    Without `restarts` there is nothing at which a query of plain Spark ends.
+    Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
+    needs a network. Raises ValueError if no kind is left.
     """
 
-    def __init__(self, seed: int, kinds: Iterable[str] = (), *, restarts: bool = True) -> None:
+    def __init__(
+        self, seed: int, kinds: Iterable[str] = (), *, restarts: bool = True, links: bool = True
+    ) -> None:
         self.seed = seed
         self.restarts = restarts
+        self.links = links
         self._chance = random.Random(seed)
         self._names = [
             name
             for name, fault in FAULTS.items()
-            if (not kinds or name in set(kinds)) and (restarts or not fault.ends_queries)
+            if (not kinds or name in set(kinds))
+            and (restarts or not fault.ends_queries)
+            and (links or not fault.needs_links)
         ]
+        if not self._names:
+            raise ValueError("no fault of these kinds can be chosen")
         self._phases = [phase for phase in PHASES if restarts or phase not in ILL]
         self._lost: deque[float] = deque(maxlen=_POLICIES)
         self._tried: Counter[tuple[str, str]] = Counter()

@@ -157,7 +157,7 @@ class Chaos:
 def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
     """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
     report = Report(plan.seed, folder)
-    with world(folder, restarts=plan.restarts) as made:
+    with world(folder, restarts=plan.restarts, links=plan.links) as made:
         chaos = Chaos(made, report)
         if chaos.settle():
             for step in steps:

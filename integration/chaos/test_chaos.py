@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.chaos.network import why_not
 from integration.chaos.plan import Plan
 from integration.chaos.report import broken
 from integration.chaos.run import chosen, run
@@ -21,7 +22,8 @@ def limit(faults: int) -> pytest.MarkDecorator:
     return pytest.mark.timeout(_REST_S + faults * _STEP_S)
 
 
-def check(folder: Path, plan: Plan, faults: int) -> None:
+def check(folder: Path, faults: int, *, restarts: bool = True) -> None:
+    plan = Plan(SEED, restarts=restarts, links=why_not() is None)
     result = run(folder, plan, chosen(plan, faults))
     assert not broken(result), result
     assert result["faults"] >= faults / 2
@@ -30,9 +32,9 @@ def check(folder: Path, plan: Plan, faults: int) -> None:
 
 @limit(FAULTS)
 def test_faults_break_nothing(tmp_path: Path) -> None:
-    check(tmp_path / "chaos", Plan(SEED), FAULTS)
+    check(tmp_path / "chaos", FAULTS)
 
 
 @limit(FAULTS_WITHOUT_RESTARTS)
 def test_faults_end_no_query_that_fails_for_good(tmp_path: Path) -> None:
-    check(tmp_path / "chaos", Plan(SEED, restarts=False), FAULTS_WITHOUT_RESTARTS)
+    check(tmp_path / "chaos", FAULTS_WITHOUT_RESTARTS, restarts=False)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import psutil
 from attrs import define, field
 
+from integration.chaos.network import Network, network
 from integration.chaos.odd_policy import OddPolicy
 from integration.chaos.rows import INTO_FILES, QUERIES, Feeder, Tail
 from integration.chaos.storage import Storage
@@ -87,6 +88,8 @@ class World:
     feeder: Feeder
     odd_policy: OddPolicy
     tail: Tail
+    #: None where the machine allows no such thing: then all workers are on loopback.
+    network: Network | None
     #: Starts the application, whose output goes to a new folder of this name.
     start: Callable[[str], LoggedProcess]
     process: LoggedProcess = field(init=False)
@@ -217,7 +220,7 @@ class World:
 
     def add_worker(self) -> Worker:
         """Start a worker."""
-        self.workers.append(self.cluster.start_worker(1))
+        self.workers.append(_start_worker(self.cluster, self.network))
         return self.workers[-1]
 
     def forget_dead_workers(self) -> None:
@@ -254,10 +257,11 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, *, restarts: bool = True) -> Iterator[World]:
+def world(folder: Path, *, restarts: bool = True, links: bool = True) -> Iterator[World]:
     """Run the application on a cluster of its own; all of it ends with the block.
 
-    With `restarts` batches that fail are tried again.
+    With `restarts` batches that fail are tried again, with `links` each worker has a network namespace.
+    Raises NotAllowed.
     """
     output = folder / "output"
     output.mkdir(parents=True)
@@ -266,14 +270,18 @@ def world(folder: Path, *, restarts: bool = True) -> Iterator[World]:
     odd_policy = OddPolicy(folder / "odd")
     command = [sys.executable, str(_HERE / "odd_policy.py"), str(odd_policy.file)]
     with ExitStack() as closing:
-        cluster = closing.enter_context(Cluster(folder / "cluster"))
-        workers = [cluster.start_worker(1) for _ in range(FEWEST)]
+        joined = closing.enter_context(network()) if links else None
+        host = joined.host if joined else "127.0.0.1"
+        cluster = closing.enter_context(Cluster(folder / "cluster", host))
+        workers = [_start_worker(cluster, joined) for _ in range(FEWEST)]
         feeder = Feeder(folder / "incoming")
         closing.callback(feeder.stop)
         conf = {
             **CONF,
             **(RESTARTS if restarts else {}),
             **storage.conf(f"-Dslow={folder / 'slow'}"),
+            "spark.driver.host": host,
+            "spark.driver.bindAddress": host,
             "spark.elastic.journal.dir": str(folder / "journal"),
             "spark.elastic.python": program(folder / "odd" / "python", command, pass_arguments=True),
         }
@@ -284,14 +292,22 @@ def world(folder: Path, *, restarts: bool = True) -> Iterator[World]:
             conf_folder = folder / name / "conf"
             conf_folder.mkdir(parents=True)
             (conf_folder / "log4j2.properties").write_text(_LOG4J)
-            started = submitted(str(APP), places, folder / name, conf, cluster.master_url)
+            at = {"SPARK_LOCAL_IP": host}
+            started = submitted(str(APP), places, folder / name, conf, cluster.master_url, at)
             return closing.enter_context(started)
 
         tail = Tail(output, storage.folder(INTO_FILES))
-        made = World(folder, cluster, storage, feeder, odd_policy, tail, start, workers=workers)
+        made = World(folder, cluster, storage, feeder, odd_policy, tail, joined, start, workers=workers)
         feeder.start()
         made.run_application()
         yield made
+
+
+def _start_worker(cluster: Cluster, joined: Network | None) -> Worker:
+    if joined is None:
+        return cluster.start_worker(1)
+    host, within = joined.join()
+    return cluster.start_worker(1, host=host, within=within)
 
 
 def answers(world: World) -> bool:

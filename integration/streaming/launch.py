@@ -32,9 +32,10 @@ def submitted(
     folder: Path,
     conf: Mapping[str, str],
     master: str = "local[2]",
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[LoggedProcess]:
     """Run an application of `apps`, or one by its whole path; it ends with the block, with all it started."""
-    with launched(application, [str(APPS / application), *arguments], folder, conf, master) as process:
+    with launched(application, [str(APPS / application), *arguments], folder, conf, master, env) as process:
         yield process
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from integration.chaos.phases import ILL, PHASES
 from integration.chaos.plan import FAULTS, Plan, Step
 from integration.chaos.report import Happened, Report, broken
@@ -74,6 +76,14 @@ def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> 
     kinds = {name for step in steps for name in step.faults}
     assert kinds == {name for name in FAULTS if not name.startswith("storage_") or name == "storage_slow"}
     assert {step.phase for step in steps} == set(PHASES) - set(ILL)
+
+
+def test_without_links_none_is_cut_or_slow() -> None:
+    plan = Plan(1, links=False)
+    kinds = {name for number in range(1000) for name in plan.next(number * 10_000.0).faults}
+    assert kinds == set(FAULTS) - {"link_cut", "link_slow"}
+    with pytest.raises(ValueError, match="no fault"):
+        Plan(1, ["link_cut"], links=False)
 
 
 def test_the_rows_of_a_file_sink_are_those_of_its_log(tmp_path: Path) -> None:

@@ -65,22 +65,24 @@ def spark_home() -> Path:
 
 
 class Worker:
-    """One worker process of the cluster, with the executors that it started."""
+    """One worker process of the cluster, with the executors that it started; `host` is its address."""
 
-    def __init__(self, name: str, process: LoggedProcess) -> None:
+    def __init__(self, name: str, process: LoggedProcess, host: str = _HOST) -> None:
         self.name = name
         self.process = process
+        self.host = host
 
 
 class Cluster:
-    """A master and workers on loopback, on ports chosen by the system; a context manager that leaves nothing.
+    """A master and workers at `host`, on ports chosen by the system; a context manager that leaves nothing.
 
     Every folder lies under `folder`. No setting of the user's own Spark (SPARK_* variables,
     spark-defaults.conf) is read.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str = _HOST) -> None:
         self._folder = folder
+        self._host = host
         self._conf = folder / "conf"
         self._masters: list[LoggedProcess] = []
         self._processes: list[LoggedProcess] = []
@@ -107,14 +109,20 @@ class Cluster:
         worker.process.wait_for_line(r"Successfully registered with master", _START_TIMEOUT_S)
         return worker
 
-    def start_worker(self, cores: int = 1, memory_mb: int = 768) -> Worker:
-        """Do as `add_worker`, but return at once."""
+    def start_worker(
+        self, cores: int = 1, memory_mb: int = 768, *, host: str | None = None, within: Sequence[str] = ()
+    ) -> Worker:
+        """Do as `add_worker`, but return at once.
+
+        `within` begins its command line: what lets it run apart, where its address is `host`.
+        """
+        host = host or self._host
         self._workers += 1
         name = f"worker-{self._workers}"
         command = [
             "org.apache.spark.deploy.worker.Worker",
             "--host",
-            _HOST,
+            host,
             "--port",
             "0",
             "--webui-port",
@@ -128,7 +136,8 @@ class Cluster:
             "--work-dir",
             str(self._folder / name),
         ]
-        return Worker(name, self._spark_class(name, [*command, self.master_url]))
+        process = self._spark_class(name, [*command, self.master_url], host, within)
+        return Worker(name, process, host)
 
     def kill_master(self) -> None:
         """Kill the master with SIGKILL; workers and executors continue without it."""
@@ -163,8 +172,8 @@ class Cluster:
         """Start spark-submit for a Python application here; `conf` and `flags` overrule our defaults."""
         settings = {
             "spark.ui.port": "0",
-            "spark.driver.host": _HOST,
-            "spark.driver.bindAddress": _HOST,
+            "spark.driver.host": self._host,
+            "spark.driver.bindAddress": self._host,
             "spark.driver.memory": "1g",
             "spark.executor.cores": "1",
             "spark.executor.memory": "640m",
@@ -176,7 +185,8 @@ class Cluster:
         command = [str(spark_home() / "bin" / "spark-submit"), "--master", self.master_url]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        return self._start(name, [*command, *flags, str(application), *arguments], env or {})
+        at = {"SPARK_LOCAL_IP": self._host}
+        return self._start(name, [*command, *flags, str(application), *arguments], {**at, **(env or {})})
 
     def stop(self) -> None:
         """End every process that this cluster started, the newest first; safe to call twice."""
@@ -196,23 +206,25 @@ class Cluster:
     def _start_master(self, port: str = "0") -> None:
         self._conf.mkdir(parents=True, exist_ok=True)
         (self._conf / "log4j2.properties").write_text(_LOG4J)
-        command = ["org.apache.spark.deploy.master.Master", "--host", _HOST, "--port", port]
+        command = ["org.apache.spark.deploy.master.Master", "--host", self._host, "--port", port]
         command += ["--webui-port", "0"]
         name = f"master-{len(self._masters) + 1}" if self._masters else "master"
-        master = self._spark_class(name, command)
+        master = self._spark_class(name, command, self._host)
         self._masters.append(master)
         self.master_url = master.wait_for_line(r"Starting Spark master at (spark://\S+)", _START_TIMEOUT_S)[1]
         self.master_ui = master.wait_for_line(
             r"MasterWebUI to \S+, and started at (http://\S+)", _START_TIMEOUT_S
         )[1]
 
-    def _spark_class(self, name: str, arguments: Sequence[str]) -> LoggedProcess:
+    def _spark_class(
+        self, name: str, arguments: Sequence[str], host: str, within: Sequence[str] = ()
+    ) -> LoggedProcess:
         options = f"{_SMALL_JVM} -Dspark.decommission.enabled=true -Dspark.master.rest.enabled=false"
         options += f" -Dspark.worker.decommission.signal={_DECOMMISSION_SIGNAL}"
         options += f" -Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryTimeout={_RECOVERY_S}s"
         options += f" -Dspark.deploy.recoveryDirectory={self._folder / 'recovery'}"
-        env = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": options}
-        return self._start(name, [str(spark_home() / "bin" / "spark-class"), *arguments], env)
+        env = {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": options}
+        return self._start(name, [*within, str(spark_home() / "bin" / "spark-class"), *arguments], env)
 
     def _start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> LoggedProcess:
         environment = {**isolated_environment(self._conf, self._folder / "local"), **env}

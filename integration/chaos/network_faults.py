@@ -1,0 +1,58 @@
+"""Faults of the network between a worker, with its executors, and everybody else.
+
+Spark gives a peer up that is silent for `spark.network.timeout` (120 s), and a worker after 60 s. No link is
+away for so long: connections wait, and what was lost on them is sent again.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+
+from integration.chaos.faults import Fault, Missed
+from integration.chaos.network import Network
+from integration.chaos.world import World
+
+_KBIT = (200, 4_000)
+
+
+class _Link(Fault):
+    needs_links = True
+    shortest, longest = 1.0, 30.0
+    _host: str | None = None
+
+    @abstractmethod
+    def harm(self, network: Network, host: str, chance: random.Random) -> str:
+        """Do something to the link of a worker; says what."""
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        if world.network is None or not world.workers:
+            raise Missed("no link was there")
+        worker = chance.choice(world.workers)
+        self._host = worker.host
+        return f"{worker.name}: {self.harm(world.network, worker.host, chance)}"
+
+    def heal(self, world: World) -> None:
+        if world.network is not None and self._host is not None:
+            world.network.mend(self._host)
+
+
+class CutLink(_Link):
+    """A cable is pulled out, and put in again."""
+
+    name = "link_cut"
+
+    def harm(self, network: Network, host: str, chance: random.Random) -> str:
+        network.cut(host)
+        return f"no link to {host}"
+
+
+class SlowLink(_Link):
+    """Little gets through at a time, with delay and loss."""
+
+    name = "link_slow"
+
+    def harm(self, network: Network, host: str, chance: random.Random) -> str:
+        kbit = chance.randint(*_KBIT)
+        network.slow(host, kbit)
+        return f"{kbit} kbit/s to {host}"

@@ -1,0 +1,112 @@
+"""Links that are cut and slow, between processes that are no Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from integration.chaos.network import Network, network, why_not
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.usefixtures("allowed")]
+
+_PORT = 5000
+_ENOUGH_S, _TOO_LONG_S = 30.0, 3.0
+# Takes in what comes on each connection, and says when all of it is there.
+_SERVER = f"""
+import socket, sys
+with socket.create_server((sys.argv[1], {_PORT})) as server:
+    print("listens", flush=True)
+    while True:
+        with server.accept()[0] as connection:
+            while connection.recv(1 << 16):
+                pass
+            connection.sendall(b"x")
+"""
+_CLIENT = f"""
+import socket, sys, time
+began = time.monotonic()
+with socket.create_connection((sys.argv[1], {_PORT}), float(sys.argv[2])) as connection:
+    connection.sendall(bytes(int(sys.argv[3])))
+    connection.shutdown(socket.SHUT_WR)
+    assert connection.recv(1) == b"x"
+print(time.monotonic() - began)
+"""
+
+
+@pytest.fixture(scope="module")
+def allowed() -> None:
+    reason = why_not()
+    if reason:
+        pytest.skip(f"no network can be made on this machine: {reason}")
+
+
+@pytest.fixture
+def apart(allowed: None) -> Iterator[Network]:
+    with network() as made:
+        yield made
+
+
+def all_there_is() -> str:
+    commands = (["ip", "netns", "list"], ["ip", "-o", "link"], ["ip", "route"])
+    return "".join(subprocess.run(c, capture_output=True, text=True, check=True).stdout for c in commands)
+
+
+@contextmanager
+def server(within: Sequence[str], host: str) -> Iterator[None]:
+    command = [*within, sys.executable, "-c", _SERVER, host]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "listens\n"
+            yield
+        finally:
+            process.kill()
+
+
+def seconds_for(within: Sequence[str], host: str, size: int = 1, limit_s: float = _ENOUGH_S) -> float | None:
+    """Send so many bytes; returns how many seconds that took, None if it was too long."""
+    command = [*within, sys.executable, "-c", _CLIENT, host, str(limit_s), str(size)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3 * _ENOUGH_S, check=False)
+    return float(done.stdout) if done.returncode == 0 else None
+
+
+def test_a_link_is_cut_and_mended(apart: Network) -> None:
+    host, within = apart.join()
+    _, other = apart.join()
+    with server(within, host):
+        assert seconds_for([], host) is not None
+        assert seconds_for(other, host) is not None
+        apart.cut(host)
+        assert seconds_for([], host, limit_s=_TOO_LONG_S) is None
+        assert seconds_for(other, host, limit_s=_TOO_LONG_S) is None
+        # The process itself goes on.
+        assert seconds_for(within, host) is not None
+        apart.mend(host)
+        assert seconds_for([], host) is not None
+        assert seconds_for(other, host) is not None
+
+
+def test_a_link_is_slow_and_mended(apart: Network) -> None:
+    host, within = apart.join()
+    with server(within, host):
+        apart.slow(host, 200)
+        slow = seconds_for([], host, size=50_000)
+        # 400 kbit, of which the burst and what the queue holds go at once.
+        assert slow is not None
+        assert slow > 1.0
+        apart.mend(host)
+        fast = seconds_for([], host, size=50_000)
+        assert fast is not None
+        assert fast < slow / 2
+
+
+def test_nothing_of_a_network_is_left() -> None:
+    with network() as made:
+        name = made.name
+        made.cut(made.join()[0])
+        assert name in all_there_is()
+    assert name not in all_there_is()

@@ -1,7 +1,9 @@
 """Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
 
-usage: python -m integration.chaos --faults N --seed S [--kinds KIND,...] [--no-restarts] [--folder DIR]
-       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--folder DIR]
+usage: python -m integration.chaos --faults N --seed S [--kinds KIND,...] [--no-restarts] [--no-rerun]
+                                   [--folder DIR]
+       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--no-rerun] [--folder DIR]
+If anything is broken, the same script is done three times more, and shrunk if that breaks again.
 The last line printed is one JSON object; the exit code is 1 if anything is broken.
 """
 
@@ -13,14 +15,15 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from integration.chaos.network import why_not
 from integration.chaos.plan import FAULTS, Plan, Step, read_steps, write_steps
-from integration.chaos.report import broken
+from integration.chaos.report import broken, write_result
 from integration.chaos.run import chosen, run
-from integration.chaos.shrink import shrink, what_broke
+from integration.chaos.shrink import TIMES, again, shrink, what_broke
 
 
 def main() -> int:
@@ -45,26 +48,43 @@ def main() -> int:
         return _shrink(list(read_steps(arguments.script)), folder, plan)
     steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
     result = run(folder, plan, steps)
+    if broken(result) and not arguments.no_rerun:
+        result["again"] = _again(result, folder, plan)
+        write_result(folder, result)
     print(json.dumps(result))
     return 1 if broken(result) else 0
 
 
+def _again(result: Mapping[str, Any], folder: Path, plan: Plan) -> dict[str, object]:
+    """Do a script again that broke something, and say what came of it."""
+    wanted, steps = what_broke(result), list(read_steps(Path(result["script"])))
+    print(f"broken: {sorted(wanted)}; once more, {TIMES} times", file=sys.stderr, flush=True)
+    found = again(steps, wanted, _runs(folder / "again", plan))
+    said: dict[str, object] = {"broken": sorted(wanted), "runs": TIMES, "broke": found.times}
+    if found.times:
+        path = folder / "shortest.jsonl"
+        write_steps(path, found.shortest)
+        said |= {"steps": len(found.shortest), "script": str(path)}
+    return said
+
+
 def _shrink(steps: list[Step], folder: Path, plan: Plan) -> int:
     """Print the shortest script that was found to break what the whole breaks first."""
-    tries = itertools.count()
-
-    def breaks(fewer: Sequence[Step]) -> set[str]:
-        result = run(folder / str(next(tries)), plan, iter(fewer))
-        return what_broke(result["failures"])
-
-    wanted = breaks(steps)
+    runs = _runs(folder, plan)
+    wanted = what_broke(runs(steps))
     if not wanted:
         print("nothing breaks", file=sys.stderr)
         return 0
     path = folder / "shortest.jsonl"
-    write_steps(path, shrink(steps, lambda fewer: bool(breaks(fewer) & wanted)))
+    write_steps(path, shrink(steps, lambda fewer: bool(what_broke(runs(fewer)) & wanted)))
     print(json.dumps({"broken": sorted(wanted), "script": str(path)}))
     return 1
+
+
+def _runs(folder: Path, plan: Plan) -> Callable[[Sequence[Step]], Mapping[str, Any]]:
+    """Return what runs steps, each time in a new world in a folder of `folder`."""
+    tries = itertools.count()
+    return lambda steps: run(folder / str(next(tries)), plan, iter(steps))
 
 
 def _kinds(names: str) -> tuple[str, ...]:
@@ -90,6 +110,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
     parser.add_argument(
         "--shrink", action="store_true", help="leave out steps of the script that are not needed"
+    )
+    parser.add_argument(
+        "--no-rerun", action="store_true", help="what breaks is not tried again and shrunk, which takes long"
     )
     parser.add_argument("--folder", type=Path, help="a new folder for all that is written")
     arguments = parser.parse_args()

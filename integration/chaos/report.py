@@ -97,8 +97,13 @@ class Report:
             "failures": self.failures,
             "script": str(self.script()),
         }
-        (self.folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+        write_result(self.folder, result)
         return result
+
+
+def write_result(folder: Path, result: dict[str, Any]) -> None:
+    """Write the result of a run into its folder."""
+    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def broken(result: dict[str, Any]) -> bool:

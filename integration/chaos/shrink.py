@@ -1,10 +1,39 @@
-"""Leave steps out of a script as long as what it broke still breaks."""
+"""Do again what broke, and leave steps out of a script as long as what it broke still breaks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
 
 from integration.chaos.plan import Step
+
+#: A script that broke is done so many times more.
+TIMES = 3
+
+
+@frozen
+class Again:
+    """What came of doing a script again: how often of `TIMES` it broke the same way, and its shortest."""
+
+    times: int
+    shortest: list[Step]
+
+
+def again(
+    steps: Sequence[Step], wanted: set[str], run: Callable[[Sequence[Step]], Mapping[str, Any]]
+) -> Again:
+    """Do a script that broke `wanted` three times more; shrink it if it breaks some of that again.
+
+    `run` runs steps in a new world and returns the result, so this takes minutes for each try.
+    """
+
+    def breaks(fewer: Sequence[Step]) -> bool:
+        return bool(what_broke(run(fewer)) & wanted)
+
+    times = sum(breaks(steps) for _ in range(TIMES))
+    return Again(times, shrink(steps, breaks) if times else list(steps))
 
 
 def shrink(steps: Sequence[Step], breaks: Callable[[Sequence[Step]], bool]) -> list[Step]:
@@ -27,9 +56,12 @@ def shrink(steps: Sequence[Step], breaks: Callable[[Sequence[Step]], bool]) -> l
         size = max(1, size // 2)
 
 
-def what_broke(failures: Sequence[dict[str, object]]) -> set[str]:
-    """Name what is broken without what differs from run to run: the words up to the first number."""
-    return {_words(str(failure["what"])) for failure in failures}
+def what_broke(result: Mapping[str, Any]) -> set[str]:
+    """Name what a run broke without what differs from run to run: the words up to the first number."""
+    failures = (str(failure["what"]) for failure in result.get("failures", ()))
+    errors = (f"unknown error {error}" for error in result.get("unknown_errors", ()))
+    left = (f"left over: {name}" for name in result.get("left_over", ()))
+    return {_words(what) for what in (*failures, *errors, *left)}
 
 
 def _words(what: str) -> str:

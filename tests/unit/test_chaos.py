@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 
 from integration.chaos.phases import ILL, PHASES
 from integration.chaos.plan import FAULTS, Plan, Step
 from integration.chaos.report import Happened, Report, broken
 from integration.chaos.rows import Feeder, Tail, differences
+from integration.chaos.shrink import TIMES, again, shrink, what_broke
 
 STEP = Step(faults=("executor_killed", "savepoint"), query="totals", phase="moving", seconds=1.0, seed=7)
 
@@ -142,3 +145,59 @@ def test_what_is_left_over_or_unknown_is_broken(tmp_path: Path) -> None:
     assert broken(report.close(["worker-1"]))
     report.found = {"unknown_errors": {"Foo: bar": 1}}
     assert broken(report.close([]))
+
+
+STEPS = [attrs.evolve(STEP, seed=seed) for seed in range(9)]
+BROKEN = {"failures": [{"what": "after 60 s totals has written 1 batches"}]}
+OTHER = {"failures": [{"what": "totals has failed: 7"}]}
+
+
+class Runs:
+    """Stands in for runs: they break if the steps `needed` are there, but not those numbered `spared`."""
+
+    def __init__(self, *needed: int, spared: Sequence[int] = ()) -> None:
+        self.needed, self.spared = set(needed), spared
+        self.done: list[list[int]] = []
+
+    def __call__(self, steps: Sequence[Step]) -> dict[str, object]:
+        self.done.append([step.seed for step in steps])
+        broke = self.needed <= set(self.done[-1]) and len(self.done) not in self.spared
+        return dict(BROKEN if broke else OTHER)
+
+
+def seeds(steps: Sequence[Step]) -> list[int]:
+    return [step.seed for step in steps]
+
+
+def test_what_breaks_is_done_three_times_more_and_shrunk() -> None:
+    runs = Runs(2, 7)
+    found = again(STEPS, what_broke(BROKEN), runs)
+    assert (found.times, seeds(found.shortest)) == (TIMES, [2, 7])
+    assert runs.done[:TIMES] == [seeds(STEPS)] * TIMES
+    assert len(runs.done) > TIMES
+
+
+def test_what_breaks_now_and_then_is_shrunk_too() -> None:
+    found = again(STEPS, what_broke(BROKEN), Runs(4, spared=(1, 3)))
+    assert (found.times, seeds(found.shortest)) == (1, [4])
+
+
+def test_what_breaks_differently_is_not_shrunk() -> None:
+    runs = Runs(99)
+    found = again(STEPS, what_broke(BROKEN), runs)
+    assert (found.times, found.shortest, len(runs.done)) == (0, STEPS, TIMES)
+
+
+def test_the_shortest_script_has_a_step_at_least() -> None:
+    assert seeds(shrink(STEPS, lambda fewer: True)) == [8]
+    assert seeds(shrink(STEPS[:1], lambda fewer: True)) == [0]
+    assert shrink([], lambda fewer: True) == []
+
+
+def test_what_broke_is_named_without_its_numbers() -> None:
+    said = "after {} s totals has written {} batches"
+    one, other = ({"failures": [{"what": said.format(*n)}]} for n in ((60, 1), (180, 0)))
+    assert what_broke(one) == what_broke(other) == {"totals has written "}
+    assert what_broke({"unknown_errors": {"Foo: bar 7": 1}}) == {"unknown error Foo: bar "}
+    assert what_broke({"left_over": ["worker-12"]}) == {"left over: worker-"}
+    assert what_broke({"failures": [], "unknown_errors": {}, "left_over": []}) == set()

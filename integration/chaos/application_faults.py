@@ -8,7 +8,7 @@ import signal
 import psutil
 
 from integration.chaos.faults import Fault, Freezes, Missed
-from integration.chaos.world import World
+from integration.chaos.world import QUEUES, World
 from integration.streaming.waiting import eventually
 
 _STOPPED_S = 60.0
@@ -70,7 +70,7 @@ class StopQuery(Fault):
 
 
 class SlowListener(Fault):
-    """A listener of the application is so slow that Spark drops events, for every listener."""
+    """A listener of the application is so slow that Spark drops events, for every listener in its queue."""
 
     name = "listener_slow"
     shortest, longest = 1.0, 10.0
@@ -78,9 +78,9 @@ class SlowListener(Fault):
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         if not world.process.running:
             raise Missed("no driver was there")
-        ms = chance.randint(*_MS)
-        world.slow_listener.write_text(str(ms))
-        return f"{ms} ms an event"
+        queue, ms = chance.choice(QUEUES), chance.randint(*_MS)
+        world.slow_down(queue, ms)
+        return f"{ms} ms an event in {queue}"
 
     def heal(self, world: World) -> None:
-        world.slow_listener.unlink(missing_ok=True)
+        world.speed_up()

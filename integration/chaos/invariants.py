@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from integration.chaos.journal import Moves, replayed
 from integration.chaos.rows import QUERIES, STATEFUL, differences, written
-from integration.chaos.world import World
+from integration.chaos.world import QUEUES, World
 from integration.jdk_tools import JSTACK, tool_output
 from integration.streaming.waiting import eventually
 from spark_elastic.client.failures import Failure
@@ -53,7 +53,9 @@ KNOWN_ERRORS = (
     # A context that ends still gets messages.
     r"TransportRequestHandler: Error while invoking RpcHandler#receive\(\)",
     # A slow listener at a short queue.
-    r"AsyncEventQueue: Dropping event from queue shared\.",
+    rf"AsyncEventQueue: Dropping event from queue ({'|'.join(QUEUES)})\.",
+    # Spark's own listener was not told of its end, and finds that out when its heartbeats are missing.
+    r"TaskSchedulerImpl: Lost an executor \S+ \(already removed\)",
     # A rescale that loses its executors or its storage is taken back.
     r"(StateRewriter|OfflineStateRepartitionRunner): State re\w+ failed",
 )

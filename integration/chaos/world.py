@@ -39,14 +39,16 @@ _UI_S = 120.0
 # From the end of a driver to that of all that it started.
 _END_S = 20.0
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
+#: Queues of Spark's listener bus: the plugin's listeners are in the first, those of queries in the second,
+#: Spark's own account of executors in the third. Each holds ten events, and has one of the application, too.
+QUEUES = ("shared", "streams", "executorManagement")
 CONF = {
     **WITH_PLUGIN,
+    "spark.plugins": f"{WITH_PLUGIN['spark.plugins']},SlowListeners",
     "spark.executor.cores": "1",
     "spark.executor.memory": "640m",
     "spark.decommission.enabled": "true",
-    "spark.extraListeners": "SlowListener",
-    # That listener and the plugin's wait in this one.
-    "spark.scheduler.listenerbus.eventqueue.shared.capacity": "10",
+    **{f"spark.scheduler.listenerbus.eventqueue.{queue}.capacity": "10" for queue in QUEUES},
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
     "spark.ui.showConsoleProgress": "false",
@@ -169,10 +171,15 @@ class World:
         """Return the folder of the query that writes files."""
         return self.storage.folder(INTO_FILES)
 
-    @property
-    def slow_listener(self) -> Path:
-        """Return the file that has how many milliseconds the application's listener takes for an event."""
-        return self.folder / "slow"
+    def slow_down(self, queue: str, ms: int) -> None:
+        """Let the application's listener in one of `QUEUES` take so many ms for each event."""
+        hidden = self.folder / "slow.new"
+        hidden.write_text(f"{queue} {ms}")
+        hidden.replace(self.folder / "slow")
+
+    def speed_up(self) -> None:
+        """Let all of them take no time."""
+        (self.folder / "slow").unlink(missing_ok=True)
 
     def queries(self) -> Mapping[str, Json]:
         """Return the queries by name, as the API shows them. Raises Failure."""
@@ -266,7 +273,7 @@ def world(folder: Path, *, restarts: bool = True, links: bool = True) -> Iterato
     output = folder / "output"
     output.mkdir(parents=True)
     storage = Storage(folder / "away")
-    compile_java(_HERE / "SlowListener.java", storage.classes)
+    compile_java(_HERE / "SlowListeners.java", storage.classes)
     odd_policy = OddPolicy(folder / "odd")
     command = [sys.executable, str(_HERE / "odd_policy.py"), str(odd_policy.file)]
     with ExitStack() as closing:
@@ -279,7 +286,7 @@ def world(folder: Path, *, restarts: bool = True, links: bool = True) -> Iterato
         conf = {
             **CONF,
             **(RESTARTS if restarts else {}),
-            **storage.conf(f"-Dslow={folder / 'slow'}"),
+            **storage.conf(f"-Dslow={folder / 'slow'} -Dqueues={','.join(QUEUES)}"),
             "spark.driver.host": host,
             "spark.driver.bindAddress": host,
             "spark.elastic.journal.dir": str(folder / "journal"),

@@ -17,6 +17,17 @@ _CHANGING = re.compile(
     re.IGNORECASE,
 )
 
+# A service did not answer, or could not be reached: another time it may, and the batch is not to blame.
+_OUTAGES = frozenset(
+    f"java.net.{name}"
+    for name in (
+        "ConnectException",
+        "NoRouteToHostException",
+        "SocketTimeoutException",
+        "UnknownHostException",
+    )
+)
+
 _Kind = tuple[tuple[str, ...], str, str]
 
 
@@ -30,12 +41,13 @@ class PoisonWatch:
     def note(self, failure: Failure) -> bool:
         """Take in a failure and say whether its batch is poison.
 
-        Before the first batch is planned there is none to blame.
+        Before the first batch is planned there is none to blame, and for an outage it is not.
         """
         kind = (failure.causes, _CHANGING.sub("#", failure.error), failure.offsets)
         self.times = self.times + 1 if kind == self.last else 1
         self.last = kind
-        return is_planned(failure.offsets) and self.times >= MOST_TRIES
+        blamed = is_planned(failure.offsets) and _OUTAGES.isdisjoint(failure.causes)
+        return blamed and self.times >= MOST_TRIES
 
     def progressed(self) -> None:
         """Forget everything: a batch was committed."""

@@ -44,6 +44,16 @@ def test_another_error_or_another_place_begins_anew() -> None:
         assert noted(FAILURE, FAILURE, other, FAILURE, FAILURE) == [False] * 5
 
 
+def test_an_outage_is_nobodys_poison() -> None:
+    outage = evolve(
+        FAILURE,
+        error="Timed out while waiting for the Python worker to connect back",
+        causes=("org.apache.spark.SparkException", "java.net.SocketTimeoutException"),
+    )
+    assert noted(*[outage] * 5) == [False] * 5
+    assert noted(FAILURE, FAILURE, outage, FAILURE, FAILURE, FAILURE) == [False] * 5 + [True]
+
+
 def test_progress_begins_anew() -> None:
     watch = PoisonWatch()
     assert not watch.note(FAILURE)

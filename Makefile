@@ -50,7 +50,7 @@ maven: venv machine ## write dist/maven, a Maven repository whose jars carry the
 release-check: jars ## build wheel, source distribution and Maven repository, and tell whether they can be released (needs pip's index)
 	@echo "spark-elastic: installing what checks releases, some seconds; the checks build everything twice, some minutes"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
-	$(BIN)/python .ci/release_check.py .ci/sign_release.py
+	$(BIN)/python .ci/release_check.py
 
 sign: ## sign what release-check has built, with GnuPG and KEY=FINGERPRINT
 	$(BIN)/python .ci/sign_release.py $(KEY)

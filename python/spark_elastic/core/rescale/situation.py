@@ -53,8 +53,7 @@ class Situation:
     `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
     be carried out by now, `has_room` that its state may be moved beside those that are, `expects_slots` that
     it lacks some that it was granted within the last horizon, `behind` that more rows wait than its last
-    micro-batch has read. `reading` is there for a query whose micro-batches have no
-    shuffle.
+    micro-batch has read. `reading` is there for a query whose micro-batches have no shuffle.
     """
 
     facts: QueryFacts

@@ -33,10 +33,27 @@ def batches_in(lines: Iterable[str]) -> list[Batch]:
     return [_batch(report) for report in reports if report["numInputRows"] > 0]
 
 
-def output_gap_ms(batches: Sequence[Batch], begin: int, end: int) -> int:
-    """Return the longest time between two successive outputs of which the later is in `begin`..`end`."""
-    pairs = pairwise(batch.output for batch in batches)
-    return max((b - a for a, b in pairs if begin <= b <= end), default=0)
+@attrs.frozen(kw_only=True)
+class Gap:
+    """The time between two successive outputs: what passed before the later micro-batch, and that batch."""
+
+    before_ms: int
+    batch_ms: int
+
+    @property
+    def whole_ms(self) -> int:
+        """Both together."""
+        return self.before_ms + self.batch_ms
+
+
+def longest_gap(batches: Sequence[Batch], begin: int, end: int) -> Gap:
+    """Return the longest gap in the output that ends in `begin`..`end` (epoch ms); 0 ms if none does."""
+    gaps = (
+        Gap(before_ms=later.started - earlier.output, batch_ms=later.duration_ms)
+        for earlier, later in pairwise(batches)
+        if begin <= later.output <= end
+    )
+    return max(gaps, key=lambda gap: gap.whole_ms, default=Gap(before_ms=0, batch_ms=0))
 
 
 def missed_triggers(batches: Sequence[Batch], begin: int, end: int, trigger_ms: int) -> int:

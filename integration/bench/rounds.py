@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from integration.bench.application import TRIGGER_MS, Application, Variant, now_ms
-from integration.bench.batches import Batch, first_output_after, missed_triggers, output_gap_ms
+from integration.bench.batches import Batch, first_output_after, longest_gap, missed_triggers
 from integration.bench.figures import p50_max
 from spark_elastic.core.events import ExecutorAdded
 from spark_elastic.demo.cluster import Cluster
@@ -58,19 +58,23 @@ class Rounds:
         shrunk = [r.shrunk - r.killed for r in self.rounds if r.shrunk is not None]
         up = [(r.registered, r.killed) for r in self.rounds]
         down = [(r.killed, r.ended) for r in self.rounds]
+        gaps_up = [longest_gap(self.batches, *window) for window in up]
+        gaps_down = [longest_gap(self.batches, *window) for window in down]
         missed_up = sum(missed_triggers(self.batches, *window, TRIGGER_MS) for window in up)
         missed_down = sum(missed_triggers(self.batches, *window, TRIGGER_MS) for window in down)
         return {
             "trigger_ms": TRIGGER_MS,
             "in_force_ms": p50_max(grown),
             "warm_up_ms": p50_max(r.warm_up_ms for r in self.rounds if r.warm_up_ms is not None),
-            "output_gap_ms": p50_max(output_gap_ms(self.batches, *window) for window in up),
+            "output_gap_ms": p50_max(gap.whole_ms for gap in gaps_up),
+            "output_gap_before_batch_ms": p50_max(gap.before_ms for gap in gaps_up),
+            "output_gap_batch_ms": p50_max(gap.batch_ms for gap in gaps_up),
             "missed_triggers": missed_up + missed_down,
             "rounds": len(self.rounds),
             "missed_when_growing": missed_up,
             "missed_when_killed": missed_down,
             "in_force_after_kill_ms": p50_max(shrunk),
-            "output_gap_after_kill_ms": p50_max(output_gap_ms(self.batches, *window) for window in down),
+            "output_gap_after_kill_ms": p50_max(gap.whole_ms for gap in gaps_down),
             "not_in_force": 2 * len(self.rounds) - len(grown) - len(shrunk),
             "state_mb": round(max(batch.state_bytes for batch in self.batches) / 1e6),
         }

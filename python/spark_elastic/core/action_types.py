@@ -16,7 +16,7 @@ ACTION_TYPES: tuple[type[ac.Action], ...] = (
     ac.Rescale,
     ac.BoundSources,
     ac.LimitRows,
-    ac.KeepBounds,
+    ac.KeepText,
     ac.RequestExecutors,
     ac.KillExecutors,
     ac.DecommissionExecutors,

@@ -190,13 +190,14 @@ class LimitRows(QueryOrder):
 
 
 @frozen(kw_only=True)
-class KeepBounds(Action):
+class KeepText(Action):
     """Keep a text beside the checkpoint of a query, whichever run it is in; None: remove what is kept.
 
-    Of several the last one counts, whatever their outcomes' order.
+    There is one of each `name`. Of several the last one counts, whatever their outcomes' order.
     """
 
     query: str
+    name: Literal["bounds", "batches"]
     text: str | None
 
 

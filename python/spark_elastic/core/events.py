@@ -57,7 +57,7 @@ class QueryFacts:
     new checkpoint. One is `pending` if its last batch was started and not committed: that batch has to run
     before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
     `moves_state` says that this Spark can re-partition state, whatever the checkpoint.
-    `kept_bounds` is the text that ``KeepBounds`` has left beside the checkpoint.
+    `kept_bounds` and `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint.
     """
 
     query: str
@@ -77,6 +77,7 @@ class QueryFacts:
     moves_state: bool = True
     sources: tuple[SourceFacts, ...] = ()
     kept_bounds: str | None = None
+    kept_batches: str | None = None
 
 
 @frozen(kw_only=True)

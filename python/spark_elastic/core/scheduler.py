@@ -49,8 +49,7 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.task_events import TaskEvent
 from spark_elastic.core.turn import Counters, Turn
 
-_FINISHED_KEPT = 100
-"""Finished queries that can still be looked at."""
+_FINISHED_KEPT = 100  # finished queries that can still be looked at
 
 
 @define
@@ -160,6 +159,7 @@ class Scheduler:
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
                 self._keeping.answered(event, turn)
+                self._planner.answered(event, turn)
             case ev.TimerFired():
                 self._supply.timer_fired(event.timer)
                 self._planner.alarm.rings(event.timer)

@@ -174,7 +174,7 @@ class Driver:
             case ac.LimitRows(query=query, sources=sources):
                 self._done(action)
                 self.queries[query].source.limit = sources[0].rows if sources else 0
-            case ac.HoldQuery() | ac.BoundSources() | ac.KeepBounds() | ac.Configure():
+            case ac.HoldQuery() | ac.BoundSources() | ac.KeepText() | ac.Configure():
                 self._done(action)
             case _:
                 raise TypeError(f"{type(action).__name__} is nothing that a simulated driver can do")

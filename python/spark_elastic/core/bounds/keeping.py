@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from attrs import define, field
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import KeepBounds
+from spark_elastic.core.actions import KeepText
 from spark_elastic.core.bounds.declarations import Declarations
-from spark_elastic.core.bounds.kept import Requested, Unusable, write
+from spark_elastic.core.bounds.kept import Requested, write
+from spark_elastic.core.kept_text import Unusable
 from spark_elastic.core.turn import Turn
 
 
@@ -24,7 +25,7 @@ class Keeping:
         if turn.settings.advise_only:
             return
         text = None if requested is None else write(requested)
-        action = KeepBounds(id=turn.next_action(), cause=turn.cause, query=query, text=text)
+        action = KeepText(id=turn.next_action(), cause=turn.cause, query=query, name="bounds", text=text)
         self._orders[action.id] = query
         turn.emit(action)
 

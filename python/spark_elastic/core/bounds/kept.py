@@ -11,15 +11,12 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from spark_elastic.core.bounds.declared import WantedBounds, shortened
+from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.kept_text import lines_of, unusable
 
 _FORM = "spark-elastic bounds 1"
 _ASKED, _FILE = "asked", "file"
-
-
-class Unusable(ValueError):
-    """What is kept cannot be read; the text says why."""
 
 
 @frozen(kw_only=True)
@@ -49,12 +46,9 @@ def write(requested: Requested) -> str:
 
 def read(text: str) -> Requested:
     """Read what `write` has written. Raises Unusable."""
-    form, *lines = text.splitlines() or [""]
-    if form != _FORM:
-        raise Unusable(f"it begins with {shortened(form)}, not with '{_FORM}'")
     bounds: dict[str, Bounds] = {}
     file: dict[str, WantedBounds] = {}
-    for line in lines:
+    for line in lines_of(text, _FORM):
         match line.split():
             case [whose, vertex, lower, upper] if whose in (_ASKED, _FILE):
                 try:
@@ -63,7 +57,7 @@ def read(text: str) -> Requested:
                     else:
                         file[vertex] = WantedBounds(lower=int(lower), upper=int(upper))
                 except ValueError as error:
-                    raise Unusable(f"{shortened(line)}: {error}") from error
+                    raise unusable(line, str(error)) from error
             case _:
-                raise Unusable(f"{shortened(line)} is no line of it")
+                raise unusable(line, "it is no line of it")
     return Requested(bounds=bounds, file=file)

@@ -36,7 +36,8 @@ class QueryMemory:
     these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
     there has been a batch since (all epoch ms). `read` are the rows that the last batch has read of each
     source, `throttled` the limits that are in force for them in `run`. `held_back` says that there was more
-    to read than these let in, and that this was told.
+    to read than these let in, and that this was told. `begun` says that what is kept beside the checkpoint
+    was looked at; `kept` is that text, or the one that was ordered last, at `kept_at` (epoch ms).
     """
 
     run: str = ""
@@ -59,6 +60,9 @@ class QueryMemory:
     read: tuple[int, ...] = ()
     throttled: tuple[SourceLimit, ...] = ()
     held_back: bool = False
+    begun: bool = False
+    kept: str = ""
+    kept_at: int = 0
 
     def batch(
         self,

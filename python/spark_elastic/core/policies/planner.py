@@ -13,20 +13,20 @@ from attrs import define, field
 
 from spark_elastic.core import events as ev
 from spark_elastic.core import reasons
-from spark_elastic.core.actions import LimitRows, SourceLimit
 from spark_elastic.core.alarm import Alarm
 from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.bounds.requirements import Requirements, needed_slots
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import PolicyWants, Supply
-from spark_elastic.core.policies.admission import differ, source_limits
 from spark_elastic.core.policies.batch_memory import BatchMemory
 from spark_elastic.core.policies.catalogue import POLICIES
 from spark_elastic.core.policies.chain import joined
 from spark_elastic.core.policies.customs import Customs
+from spark_elastic.core.policies.kept_batches import KeptBatches
 from spark_elastic.core.policies.limits import Granted, grant, narrowed
 from spark_elastic.core.policies.memory import QueryMemory
 from spark_elastic.core.policies.plan import Plan, sentence
+from spark_elastic.core.policies.row_limits import RowLimits
 from spark_elastic.core.policies.sight import cluster_view, query_metrics
 from spark_elastic.core.policies.slot_limits import SlotLimits, shown_limits
 from spark_elastic.core.policies.startups import StartUps
@@ -65,8 +65,7 @@ class Planner:
     `since` is when each executor came (epoch ms), `startups` how long the last ones took. `stale` says that
     something has happened since the policies were asked, which was at `decided`; they are to be asked again
     at `until` (epoch ms), None: when something has happened. `executors` are those that they want at least,
-    `executors_by` says who. `to_release` are queries, with their runs, whose micro-batches a policy has
-    limited that no longer decides about them.
+    `executors_by` says who.
     """
 
     settings: CoreSettings
@@ -83,7 +82,8 @@ class Planner:
     _executors: int = 0
     _executors_by: str = ""
     _heeds_batch: bool = False
-    _to_release: dict[str, str] = field(factory=dict)
+    _row_limits: RowLimits = field(factory=RowLimits)
+    _kept: KeptBatches = field(factory=KeptBatches)
 
     def begin(self, executors: Iterable[ev.ExecutorInfo], at: int) -> None:
         """Take in what a snapshot shows; timers that were set are not, any more."""
@@ -94,7 +94,8 @@ class Planner:
         self._batch.begin()
         for memory in self._memories.values():
             memory.throttled = ()  # the shim has lifted all limits, too
-        self._to_release.clear()
+        self._row_limits.lost()
+        self._kept.lost()
         self.stale = bool(self._memories) or self.settings.measures
 
     def batch_event(self, event: BatchStages) -> None:
@@ -111,6 +112,10 @@ class Planner:
                 self._startups.came(event.at, len(pool.executors))
             case ev.ExecutorRemoved(executor=executor):
                 self._since.pop(executor, None)
+
+    def answered(self, event: ev.ActionOutcome, turn: Turn) -> None:
+        """Take in what became of an order."""
+        self._kept.answered(event, self._memories, turn)
 
     def requested(self, at: int, before: int | None, supply: Supply, pool: SlotPool) -> None:
         """Take in that other executors may have been requested; `before` is how many were until now."""
@@ -175,8 +180,7 @@ class Planner:
     def forget(self, query: str) -> None:
         """Let go of a query that is over, or is not measured any more."""
         memory = self._memories.pop(query, None)
-        if memory is not None and memory.throttled:
-            self._to_release[query] = memory.run
+        if memory is not None and self._row_limits.forget(query, memory):
             self.stale = True
 
     def wanted(self, queries: Iterable[str]) -> PolicyWants:
@@ -223,6 +227,7 @@ class Planner:
             self.stale, self._decided = False, turn.now
         self.customs.fresh = False
         self.plans += 1
+        self._begin_anew(records, turn)
         view = self.view(records, pool, supply, turn.now)
         if not view.queries and view.batch is None:
             self._decided = 0  # there was nothing to decide about: what comes first waits for nothing
@@ -245,7 +250,7 @@ class Planner:
                 if metrics.settings.policy == names:
                     if query in granted:
                         until = _soonest(until, granted[query].wish.until)
-                    self._throttle(metrics, granted.get(query), turn)
+                    self._for_batches(metrics, granted.get(query), turn)
                     limited = self._limit(metrics, wish.limits.get(query, ()), turn)
                     if self._grant(metrics, granted.get(query), turn) or limited:
                         changed.append(query)
@@ -259,11 +264,17 @@ class Planner:
             self._heeds_batch = heeds
             supply.stale = True
         self.customs.ask(shown, turn)
-        for query, run in self._to_release.items():
-            if query in records and records[query].run == run:
-                self._order_limits(query, run, (), turn)
-        self._to_release.clear()
+        self._row_limits.release(records, turn)
         return tuple(changed)
+
+    def _begin_anew(self, records: Mapping[str, QueryRecord], turn: Turn) -> None:
+        """Take up what is kept beside the checkpoints of queries that a policy has not decided about yet."""
+        for query, record in records.items():
+            if (record.settings or self.settings).measures:
+                memory = self._memories.setdefault(query, QueryMemory())
+                if not memory.begun:
+                    memory.begun = True
+                    self._kept.recall(record, memory, turn)
 
     def view(
         self, records: Mapping[str, QueryRecord], pool: SlotPool, supply: Supply, at: int
@@ -296,31 +307,12 @@ class Planner:
             turn.publish(reason, said, query=query.query, before=None, after=None, numbers=numbers)
         return not self.settings.advise_only
 
-    def _throttle(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> None:
-        """Let micro-batches of a query read as much as is wanted at most, and say so where there is more."""
+    def _for_batches(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> None:
+        """Limit what micro-batches of a query read, and have kept what they take."""
         memory = self._memories[query.query]
         wanted = granted.wish.most_rows if granted is not None and not self.settings.advise_only else None
-        limits = source_limits(wanted, query.facts.sources, memory.read)
-        if differ(memory.throttled, limits):
-            memory.throttled = limits
-            self._order_limits(query.query, memory.run, limits, turn)
-        waits = query.behind or 0
-        if wanted is None or not limits or waits == 0:
-            memory.held_back = False
-        elif not memory.held_back and waits > wanted:
-            memory.held_back = True
-            turn.report(
-                "autoscale_backpressure",
-                query=query.query,
-                before=query.slots,
-                most_rows=wanted,
-                behind=waits,
-            )
-
-    @staticmethod
-    def _order_limits(query: str, run: str, limits: tuple[SourceLimit, ...], turn: Turn) -> None:
-        action = turn.next_action()
-        turn.emit(LimitRows(id=action, cause=turn.cause, query=query, run=run, sources=limits))
+        self._row_limits.limit(query, memory, wanted, turn)
+        self._kept.keep(query, memory, turn)
 
     def _grant(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> bool:
         """Take over what a query is granted, None: nothing; say whether that is something else."""

@@ -15,6 +15,19 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "Is to have the {before:slot} that it has: what it needs is not known before its micro-batches have "
         "told a rate.",
     ),
+    "batches_recalled": Reason(
+        "info",
+        "Knows what {batches:micro-batch} took under the driver before, as it is kept beside its checkpoint.",
+    ),
+    "kept_batches_unusable": Reason(
+        "failed",
+        "What its micro-batches took under the driver before cannot be read, and is measured again: {error}",
+    ),
+    "batches_not_kept": Reason(
+        "failed",
+        "What its micro-batches take could not be kept beside its checkpoint, so another driver has to "
+        "measure it again: {error}",
+    ),
     "autoscale_first_batch": Reason(
         "info",
         "Is to have {after:slot} instead of {before}: its first micro-batch took {batch_ms:ms}, and its "

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import Action, KeepBounds
+from spark_elastic.core.actions import Action, KeepText
 from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.kept import Requested, Unusable, read, write
+from spark_elastic.core.bounds.kept import Requested, read, write
 from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.kept_text import Unusable
 from tests.unit.core.builder import STATEFUL, Scene, decisions, only, reasons
 
 NAMES = st.sampled_from(["shuffle", "source-0", "source-1"])
@@ -67,7 +68,7 @@ def test_what_is_written_is_read(bounds: dict[str, Bounds], file: dict[str, Want
         (FORM + "asked shuffle 3 2\n", "'asked shuffle 3 2': lower bound 3 is above upper bound 2"),
         (FORM + "asked shuffle 0 2\n", "must be >= 1"),
         (FORM + "file shuffle x 2\n", "invalid literal for int"),
-        (FORM + "asked shuffle 3\n", "'asked shuffle 3' is no line of it"),
+        (FORM + "asked shuffle 3\n", "'asked shuffle 3': it is no line of it"),
         (FORM + "said shuffle 3 4\n", "is no line of it"),
     ],
 )
@@ -78,12 +79,12 @@ def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
 
 def test_what_is_asked_for_is_kept_and_the_last_of_it(scene: Scene) -> None:
     scene.running(8)
-    first = only(ask(scene, 2, 4), KeepBounds)
+    first = only(ask(scene, 2, 4), KeepText)
     assert first.query == "counts"
     assert first.text is not None
     assert read(first.text).bounds == {"shuffle": Bounds(lower=2, upper=4)}
     assert scene.done(first) == ()
-    second = only(ask(scene, 2, 3), KeepBounds)
+    second = only(ask(scene, 2, 3), KeepText)
     assert second.text == TEXT
     said = scene.fail(second, "no space left")
     (failed,) = decisions(said)
@@ -96,7 +97,7 @@ def test_whoever_only_advises_keeps_nothing(adaptive: Callable[..., Scene]) -> N
     scene = adaptive(advise_only=True)
     scene.start(8)
     scene.submit()
-    assert not [action for action in ask(scene, 2, 4) if isinstance(action, KeepBounds)]
+    assert not [action for action in ask(scene, 2, 4) if isinstance(action, KeepText)]
 
 
 def test_a_query_begins_with_what_is_kept(scene: Scene) -> None:
@@ -105,7 +106,7 @@ def test_a_query_begins_with_what_is_kept(scene: Scene) -> None:
     assert recalled.message.endswith("kept beside its checkpoint: shuffle 2 to 3.")
     assert shuffle(scene) == (2, 3)
     assert scene.query().target == 3
-    assert not [action for action in actions if isinstance(action, KeepBounds)]
+    assert not [action for action in actions if isinstance(action, KeepText)]
 
 
 def test_what_was_asked_for_in_this_driver_counts_more(scene: Scene) -> None:
@@ -121,7 +122,7 @@ def test_what_is_kept_and_cannot_be_read_does_not_count_and_stays(scene: Scene) 
     (refused,) = [decision for decision in decisions(actions) if decision.reason == "kept_bounds_unusable"]
     assert refused.message.endswith("it begins with 'another form', not with 'spark-elastic bounds 1'")
     assert shuffle(scene) == (1, 32_768)
-    assert not [action for action in actions if isinstance(action, KeepBounds)]
+    assert not [action for action in actions if isinstance(action, KeepText)]
 
 
 def test_in_reactive_mode_nothing_is_read(stage: Callable[..., Scene]) -> None:
@@ -136,7 +137,7 @@ def test_who_takes_them_back_has_what_is_configured(scene: Scene) -> None:
     ask(scene, 2, 3)
     actions = scene.send(ev.RequirementsDropped, query="counts", by="alice")
     assert "bounds_dropped" in reasons(actions)
-    assert only(actions, KeepBounds).text is None
+    assert only(actions, KeepText).text is None
     assert shuffle(scene) == (1, 5)
 
 
@@ -145,7 +146,7 @@ def test_of_a_query_that_does_not_live_nothing_is_kept_or_removed(scene: Scene) 
     scene.terminated()
     dropped = scene.send(ev.RequirementsDropped, query="counts", by="alice")
     for actions in (ask(scene, 2, 3), dropped, scene.send(ev.RequirementsDropped, query="x", by="alice")):
-        assert not [action for action in actions if isinstance(action, KeepBounds)]
+        assert not [action for action in actions if isinstance(action, KeepText)]
 
 
 class TestPolicyFile:
@@ -153,7 +154,7 @@ class TestPolicyFile:
         scene.running(8)
         ask(scene, 2, 3)
         actions = change_file(scene, **FILE_SAYS)
-        assert only(actions, KeepBounds).text is None
+        assert only(actions, KeepText).text is None
         assert shuffle(scene) == (1, 5)
 
     def test_one_that_says_the_same_of_the_query_does_not(self, scene: Scene) -> None:
@@ -161,7 +162,7 @@ class TestPolicyFile:
         scene.running(5)
         ask(scene, 2, 3)
         actions = change_file(scene, **FILE_SAYS, other={"shuffle": WantedBounds(upper=9)})
-        assert not [action for action in actions if isinstance(action, KeepBounds)]
+        assert not [action for action in actions if isinstance(action, KeepText)]
         assert shuffle(scene) == (2, 3)
         change_file(scene, other={"shuffle": WantedBounds(upper=9)})
         assert shuffle(scene) == (2, 3), "a file that says nothing of it changes nothing"
@@ -169,7 +170,7 @@ class TestPolicyFile:
     def test_what_is_kept_counts_while_the_file_says_what_it_said(self, scene: Scene) -> None:
         change_file(scene, **FILE_SAYS)
         scene.running(5)
-        kept = only(ask(scene, 2, 3), KeepBounds).text
+        kept = only(ask(scene, 2, 3), KeepText).text
         later = Scene(scene.settings)
         later.start(8)
         change_file(later, **FILE_SAYS)
@@ -180,7 +181,7 @@ class TestPolicyFile:
         change_file(scene, **FILE_SAYS)
         actions = scene.submit(KEPT)
         assert "kept_bounds_outdated" in reasons(actions)
-        assert only(actions, KeepBounds).text is None
+        assert only(actions, KeepText).text is None
         assert shuffle(scene) == (1, 5)
 
     def test_the_file_is_read_after_the_snapshot(self, adaptive: Callable[..., Scene]) -> None:
@@ -199,12 +200,12 @@ class TestAPolicyProcessThatIsReplaced:
 
     def test_keeps_again_what_may_not_have_been_kept(self, scene: Scene) -> None:
         scene.running(8)
-        lost = only(ask(scene, 2, 3), KeepBounds)
-        again = only(scene.start(8, queries=[self.shown(None)]), KeepBounds)
+        lost = only(ask(scene, 2, 3), KeepText)
+        again = only(scene.start(8, queries=[self.shown(None)]), KeepText)
         assert again.text == TEXT
         assert scene.fail(lost) == ()
         assert not [
-            action for action in scene.start(8, queries=[self.shown(TEXT)]) if isinstance(action, KeepBounds)
+            action for action in scene.start(8, queries=[self.shown(TEXT)]) if isinstance(action, KeepText)
         ]
 
     def test_begins_with_what_is_kept_without_a_journal(self, scene: Scene) -> None:

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import BoundSources, KeepBounds, RequestExecutors, SourceBounds, StartQuery
+from spark_elastic.core.actions import BoundSources, KeepText, RequestExecutors, SourceBounds, StartQuery
 from spark_elastic.core.bounds.adaptive import requirements
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import Bounds, SlotGroup
@@ -100,10 +100,10 @@ class TestOrders:
         scene.start(2)
         scene.running(2, FACTS)
         actions = request(scene, source_0=(1, 3))
-        assert orders(actions) == [only(actions, KeepBounds), only(actions, BoundSources)]
+        assert orders(actions) == [only(actions, KeepText), only(actions, BoundSources)]
         assert scene.query().requirements.sources[0] == Bounds(upper=3)
         again = request(scene, source_0=(1, 3))
-        assert orders(again) == [only(again, KeepBounds)]
+        assert orders(again) == [only(again, KeepText)]
         assert only(request(scene), BoundSources).sources == (OPEN, OPEN)
 
     def test_what_cannot_be_had_is_said_once(self, adaptive: Callable[..., Scene]) -> None:

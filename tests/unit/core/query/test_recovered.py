@@ -317,12 +317,12 @@ def test_executors_are_asked_for_again_when_nobody_knows_whether_they_were(stage
     scene.send(ev.RequirementsRequested, query="counts", bounds={"shuffle": (1, 6)}, by="somebody")
     first = scene.last_order("RequestExecutors")
     assert first is not None
-    assert [type(a) for a in goes_on(scene, "running", 2)] == [ac.KeepBounds, ac.RequestExecutors]
+    assert [type(a) for a in goes_on(scene, "running", 2)] == [ac.KeepText, ac.RequestExecutors]
     again = scene.last_order("RequestExecutors")
     assert again is not None
     scene.done(again, took_ms=1)
     assert scene.done(first, took_ms=1) == ()
-    assert [type(a) for a in goes_on(scene, "running", 2)] == [ac.KeepBounds], "nobody has shown them kept"
+    assert [type(a) for a in goes_on(scene, "running", 2)] == [ac.KeepText], "nobody has shown them kept"
 
 
 def test_surplus_executors_are_given_back_in_time(stage: Stage) -> None:

@@ -48,7 +48,8 @@ private[spark] case class QueryFacts(
     inPlace: Boolean,
     movesState: Boolean,
     sources: Seq[SourceFacts],
-    keptBounds: Option[String] = None)
+    keptBounds: Option[String] = None,
+    keptBatches: Option[String] = None)
 
 /** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */
 private[spark] case class Failure(error: String, errorClass: Option[String], causes: Seq[String], offsets: String)
@@ -232,8 +233,8 @@ private[spark] case class SourceLimit(rows: Long)
 private[spark] case class LimitRows(id: String, query: String, run: String, sources: Seq[SourceLimit])
     extends QueryOrder
 
-/** Keeps a text of the policy's beside the checkpoint of a query, whichever run it is in. */
-private[spark] case class KeepBounds(id: String, query: String, text: Option[String]) extends Action
+/** Keeps a text of the policy's beside the checkpoint of a query, whichever run it is in: one of each name. */
+private[spark] case class KeepText(id: String, query: String, name: String, text: Option[String]) extends Action
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
@@ -334,7 +335,7 @@ private[spark] object Contract {
     classOf[Rescale],
     classOf[BoundSources],
     classOf[LimitRows],
-    classOf[KeepBounds],
+    classOf[KeepText],
     classOf[RequestExecutors],
     classOf[KillExecutors],
     classOf[DecommissionExecutors],

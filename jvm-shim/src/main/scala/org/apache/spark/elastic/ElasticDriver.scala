@@ -193,7 +193,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         turnOff(t.message)
         Daemon.start("elastic-off")(policy.stop())
       case q: QueryOrder => queries.order(q)
-      case k: KeepBounds => queries.keep(k)
+      case k: KeepText => queries.keep(k)
       case r: RequestExecutors => later(r)(executors.request(r.total))
       case k: KillExecutors => later(k)(executors.kill(k.executors))
       case d: DecommissionExecutors => later(d)(executors.decommission(d.executors))

@@ -90,7 +90,7 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
       .getOrElse(throw new IllegalArgumentException(s"there is no run ${order.run} of a query ${order.query}"))
       .order(order)
 
-  def keep(order: KeepBounds): Unit =
+  def keep(order: KeepText): Unit =
     Option(queries.get(UUID.fromString(order.query)))
       .getOrElse(throw new IllegalArgumentException(s"there is no query ${order.query}"))
       .keep(order)

@@ -32,7 +32,8 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var hasBoundary = false
   @volatile private var stages = false // until it is let run by somebody who says so
   private val copying = new ReentrantLock
-  private val keptBounds = new KeptBounds(execution)
+  private val keptBounds = new KeptText(execution, "bounds")
+  private val keptBatches = new KeptText(execution, "batches")
   private var isToldToWait = false // the stream thread's
 
   /** The session that its batches run in. */
@@ -51,7 +52,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     val refusal = Try(start.restoreSavepoint()).failed.toOption
     val found = start.prepare()
     count = found.map(_.partitions)
-    facts = Some(start.facts(found).copy(keptBounds = keptBounds.read()))
+    facts = Some(start.facts(found).copy(keptBounds = keptBounds.read(), keptBatches = keptBatches.read()))
     val answer =
       if (control.add(this) && refusal.isEmpty) ask(QuerySubmitted(facts.get, run), untilHeld = true) else None
     if (answer.exists { case s: StartQuery => s.rescalable; case h: HoldQuery => h.rescalable; case _ => false }) {
@@ -182,9 +183,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     } finally copying.unlock()
   }
 
-  def keep(order: KeepBounds): Unit = {
-    keptBounds.wanted = order.text
-    beside(order)(keptBounds.write())
+  def keep(order: KeepText): Unit = {
+    val kept = if (order.name == "bounds") keptBounds else keptBatches
+    kept.wanted = order.text
+    beside(order)(kept.write())
   }
 
   /** Every order has an outcome, also one that there is no thread for. */
@@ -242,7 +244,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   /** How the policy is told of this query when it reads the world anew; without locks. */
   def view: Option[QueryInfo] =
     facts
-      .map(_.copy(keptBounds = keptBounds.kept))
+      .map(_.copy(keptBounds = keptBounds.kept, keptBatches = keptBatches.kept))
       .map(QueryInfo(_, run, phase.name, Some(partitions).filter(_ => phase != Held), failure))
 }
 

@@ -12,13 +12,13 @@ import org.apache.spark.network.util.LimitedInputStream
 import Moved._
 
 /**
- * What the policy keeps beside a query's checkpoint: a text, replaced as a whole. Spark reads none of it, and a savepoint
- * is without it.
+ * What the policy keeps beside a query's checkpoint: a text of this name, replaced as a whole. Spark reads none of it, and a
+ * savepoint is without it.
  */
-private[elastic] final class KeptBounds(execution: StreamExecution) extends Logging {
-  import KeptBounds._
+private[elastic] final class KeptText(execution: StreamExecution, name: String) extends Logging {
+  import KeptText._
 
-  private val file = new Path(new Path(execution.resolvedCheckpointRoot, Folder), "bounds")
+  private val file = new Path(new Path(execution.resolvedCheckpointRoot, Folder), name)
 
   /** What is to be kept; of two that are written at once the last one wanted stays. */
   @volatile var wanted: Option[String] = None
@@ -40,7 +40,7 @@ private[elastic] final class KeptBounds(execution: StreamExecution) extends Logg
       }
     } catch {
       case Harmless(e) =>
-        logWarning(s"spark-elastic: query ${execution.id} begins without the bounds kept in $file: $e")
+        logWarning(s"spark-elastic: query ${execution.id} begins without what is kept in $file: $e")
     }
     kept
   }
@@ -61,7 +61,7 @@ private[elastic] final class KeptBounds(execution: StreamExecution) extends Logg
   }
 }
 
-private object KeptBounds {
+private object KeptText {
   private val Folder = "_elastic"
   private val Largest = 1 << 20
 }

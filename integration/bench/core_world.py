@@ -4,8 +4,7 @@ Every query commits a micro-batch per trigger (one stage; two if it has state) o
 nothing to do; every executor tells its usage every 10 s. Besides, executors are lost, replaced, excluded
 and decommissioned; queries fail, and are stopped by their users and submitted anew under another id; in
 adaptive mode bounds change. Orders are carried out after the time that they take, the state is moved
-between two micro-batches, one order in fifty fails.
-Timers fire at their time, after the events of the same batch, as in the runtime's loop.
+between two micro-batches, one order in fifty fails. Timers fire after the events of the same batch.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ ABSENT = set() if MOVES_STATE else {"StateMove"}
             ["allOperatorStateMetadata"],
             {"WarmUp"},
             None,
-            marks=pytest.mark.skipif(not MOVES_STATE, reason="no re-partitioning is rehearsed"),
+            marks=pytest.mark.skipif(not MOVES_STATE, reason="there is no dry run of a re-partitioning"),
         ),
         (["hasSkewedPartition"], {"RangesRule"}, None),
         (["optionalNumCoalescedBuckets"], {"ScanRule", "SourceBoundsRule"}, None),

@@ -279,7 +279,7 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
     late = program(
         tmp_path / "late", ["sh", "-c", f'[ -e {there} ] && exec {real} "$@"', "sh"], pass_arguments=True
     )
-    conf = {"spark.elastic.python": late, "spark.elastic.policyRetryInterval": "15s"}
+    conf = {"spark.elastic.python": late, "spark.elastic.policy-retry-interval": "15 sec"}
     with application(jvm, inbox, tmp_path, conf) as running:
         running.process_all()
         eventually(lambda: errors(jvm, since), "the policy is given up")

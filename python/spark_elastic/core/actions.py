@@ -1,4 +1,4 @@
-"""Everything the policy can order, one class per kind of action.
+"""What the policy can order of the driver, one class per kind of action.
 
 An action is an order with an id of its own and the id of the event that caused it. Orders are idempotent:
 the receiver knows them by their id, and answers each with ``ActionDone`` or ``ActionFailed``.

@@ -1,4 +1,4 @@
-"""Everything the policy can be told, one class per kind of fact.
+"""What the policy is told, one class per kind of fact; `task_events.py` and `batch_events.py` have more.
 
 An event is a fact of the past: it says what happened, not what to do about it. Each carries the id under
 which the sender counted it and the time at which it happened. The outcome of an action comes back as an

@@ -14,7 +14,6 @@ from attrs import evolve, field, frozen
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.gateway.memory import SteppedClock
 from spark_elastic.gateway.port import Exchange, JsonObject
 from spark_elastic.rest.app import make_application
 from spark_elastic.rest.messages import HttpRequest
@@ -26,6 +25,7 @@ from spark_elastic.runtime.loop import Loop
 from spark_elastic.wire import decode_action, encode_event
 from tests.unit.core.builder import STATEFUL, snapshot
 from tests.unit.rest.contract import check
+from tests.unit.runtime.memory_gateway import SteppedClock
 
 ID = "6f1c2a34-9d0b-4c1e-8f50-1234567890ab"
 COUNTS = evolve(STATEFUL, query=ID)

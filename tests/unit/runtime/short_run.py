@@ -6,9 +6,9 @@ from pathlib import Path
 
 from spark_elastic.core.events import ExecutorAdded
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
+from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock
 from tests.unit.runtime.support import START, snapshot
 
 

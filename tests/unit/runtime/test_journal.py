@@ -11,7 +11,6 @@ import pytest
 
 from spark_elastic.core.actions import Rescale
 from spark_elastic.core.events import CancelRequested, Event, TimerFired
-from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime.entries import (
     ActionsEntry,
     Entry,
@@ -26,6 +25,7 @@ from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
 from spark_elastic.settings import Settings
 from spark_elastic.wire import encode_event
+from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock
 from tests.unit.runtime.support import START, CountingPolicy, added, snapshot
 
 

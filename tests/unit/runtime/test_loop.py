@@ -18,7 +18,6 @@ from spark_elastic.core.events import (
     TimerFired,
 )
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.gateway.port import Exchange
 from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.entries import EventEntry, read_journal
@@ -26,6 +25,7 @@ from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.settings import Settings
 from spark_elastic.wire import encode_event
+from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock
 from tests.unit.runtime.support import START, CountingPolicy, added, snapshot
 
 

@@ -14,7 +14,6 @@ from attrs import evolve
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Report, Rescale, SetTimer
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime import journal as journal_module
 from spark_elastic.runtime import resume as resume_module
 from spark_elastic.runtime.clock import SteadyClock
@@ -25,6 +24,7 @@ from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
 from spark_elastic.runtime.resume import resume
 from tests.unit.core.builder import STATEFUL
+from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock
 from tests.unit.runtime.support import START
 
 RUN = {"query": "counts", "run": "r1"}

@@ -33,6 +33,7 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
         "rest is divided by weight, {weight} of {weights} being its own.",
     ),
     "source_bounds": Reason("info", "From the next micro-batch on: {bounds}."),
+    "sources_not_bounded": Reason("failed", "Its sources are read as before: {error}", once=True),
     "source_not_divisible": Reason(
         "info",
         "Cannot read {source} ({what}) in {least:task} at least: what Spark makes of it cannot be divided.",

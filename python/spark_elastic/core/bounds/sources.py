@@ -85,8 +85,6 @@ def order_bounds(record: QueryRecord, now: Requirements, turn: Turn, settings: C
         )
         for bound, source in zip(bounds, facts.sources, strict=True)
     )
-    turn.emit(
-        BoundSources(
-            id=turn.next_action(), cause=turn.cause, query=facts.query, run=record.run, sources=sources
-        )
-    )
+    action = turn.next_action()
+    record.put_aside(action, "sources_not_bounded")
+    turn.emit(BoundSources(id=action, cause=turn.cause, query=facts.query, run=record.run, sources=sources))

@@ -35,8 +35,9 @@ class QueryMemory:
     ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and why
     these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
     there has been a batch since (all epoch ms). `read` are the rows that the last batch has read of each
-    source, `throttled` the limits that are in force for them in `run`. `held_back` says that there was more
-    to read than these let in, and that this was told. `begun` says that what is kept beside the checkpoint
+    source, `throttled` the limits that are in force for them in `run`, by the order `throttle`; `unlimited`
+    says that such an order has failed. `held_back` says that there was more to read than the limits let in,
+    and that this was told. `begun` says that what is kept beside the checkpoint
     was looked at; `kept` is that text, or the one that was ordered last, at `kept_at` (epoch ms).
     """
 
@@ -59,6 +60,8 @@ class QueryMemory:
     idle_at: int | None = None
     read: tuple[int, ...] = ()
     throttled: tuple[SourceLimit, ...] = ()
+    throttle: str = ""
+    unlimited: bool = False
     held_back: bool = False
     begun: bool = False
     kept: str = ""

@@ -147,6 +147,8 @@ class Planner:
         if memory is None:
             memory = self._memories[record.facts.query] = QueryMemory()
             self._decided = 0  # what it is granted is said before executors are requested for it
+        if isinstance(event, ev.ActionFailed):
+            self._row_limits.failed(event, memory)
         if record.known_share.slots > 0:
             memory.runs_with(at, record.known_share.slots, record.partitions)
         if record.rescales and record.rescale_cost_ms is not None:
@@ -250,7 +252,7 @@ class Planner:
                 if metrics.settings.policy == names:
                     if query in granted:
                         until = _soonest(until, granted[query].wish.until)
-                    self._for_batches(metrics, granted.get(query), turn)
+                    self._for_batches(metrics, records[query], granted.get(query), turn)
                     limited = self._limit(metrics, wish.limits.get(query, ()), turn)
                     if self._grant(metrics, granted.get(query), turn) or limited:
                         changed.append(query)
@@ -307,11 +309,13 @@ class Planner:
             turn.publish(reason, said, query=query.query, before=None, after=None, numbers=numbers)
         return not self.settings.advise_only
 
-    def _for_batches(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> None:
+    def _for_batches(
+        self, query: QueryMetrics, record: QueryRecord, granted: Granted | None, turn: Turn
+    ) -> None:
         """Limit what micro-batches of a query read, and have kept what they take."""
         memory = self._memories[query.query]
         wanted = granted.wish.most_rows if granted is not None and not self.settings.advise_only else None
-        self._row_limits.limit(query, memory, wanted, turn)
+        self._row_limits.limit(query, record, memory, wanted, turn)
         self._kept.keep(query, memory, turn)
 
     def _grant(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> bool:

@@ -15,6 +15,7 @@ POLICY_REASONS: Mapping[str, Reason] = {
         "Is to have the {before:slot} that it has: what it needs is not known before its micro-batches have "
         "told a rate.",
     ),
+    "rows_not_limited": Reason("failed", "Its micro-batches read all that there is: {error}", once=True),
     "batches_recalled": Reason(
         "info",
         "Knows what {batches:micro-batch} took under the driver before, as it is kept beside its checkpoint.",

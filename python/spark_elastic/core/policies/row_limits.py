@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
+from spark_elastic.core import events as ev
 from spark_elastic.core.actions import LimitRows, SourceLimit, StartQuery
 from spark_elastic.core.policies.admission import differ, source_limits
 from spark_elastic.core.policies.memory import QueryMemory
@@ -34,16 +35,24 @@ class RowLimits:
         """Lift the limits of queries that were let go; `records` are those of the queries that live."""
         for query, run in self._to_release.items():
             if query in records and records[query].run == run:
-                _order(query, run, (), turn)
+                _order(records[query], (), turn)
         self._to_release.clear()
 
     @staticmethod
-    def limit(query: QueryMetrics, memory: QueryMemory, wanted: int | None, turn: Turn) -> None:
+    def failed(event: ev.ActionFailed, memory: QueryMemory) -> None:
+        """Take in that an order has failed: what Spark cannot do now, it cannot do later."""
+        if event.action == memory.throttle:
+            memory.throttled, memory.unlimited = (), True
+
+    @staticmethod
+    def limit(
+        query: QueryMetrics, record: QueryRecord, memory: QueryMemory, wanted: int | None, turn: Turn
+    ) -> None:
         """Let micro-batches of a query read as much as is wanted at most, and say so where there is more."""
-        limits = source_limits(wanted, query.facts.sources, memory.read)
+        limits = () if memory.unlimited else source_limits(wanted, query.facts.sources, memory.read)
         if differ(memory.throttled, limits):
             memory.throttled = limits
-            _order(query.query, memory.run, limits, turn)
+            memory.throttle = _order(record, limits, turn)
         waits = query.behind or 0
         if wanted is None or not limits or waits == 0:
             memory.held_back = False
@@ -58,8 +67,10 @@ class RowLimits:
             )
 
 
-def _order(query: str, run: str, limits: tuple[SourceLimit, ...], turn: Turn) -> None:
-    order = LimitRows(id=turn.next_action(), cause=turn.cause, query=query, run=run, sources=limits)
+def _order(record: QueryRecord, limits: tuple[SourceLimit, ...], turn: Turn) -> str:
+    query, action = record.facts.query, turn.next_action()
+    record.put_aside(action, "rows_not_limited")
+    order = LimitRows(id=action, cause=turn.cause, query=query, run=record.run, sources=limits)
     starts = (
         place
         for place, action in enumerate(turn.actions)
@@ -67,3 +78,4 @@ def _order(query: str, run: str, limits: tuple[SourceLimit, ...], turn: Turn) ->
     )
     # What lets a query begin comes after what its first micro-batch is to go by.
     turn.actions.insert(next(starts, len(turn.actions)), order)
+    return action

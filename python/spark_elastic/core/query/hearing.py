@@ -89,6 +89,9 @@ class Hearing(Ordering):
     def answered(self, event: ev.ActionDone | ev.ActionFailed) -> None:
         """Take in what became of an order; a target that failed is left alone until the slots change."""
         record = self.record
+        aside = record.aside.pop(event.action, None)
+        if aside is not None and isinstance(event, ev.ActionFailed):
+            self.report(aside, before=record.partitions, numbers={"error": event.error})
         self.order = order = record.orders.pop(event.action, None)
         if isinstance(event, ev.ActionDone) or order is None or order.replaced:
             return

@@ -98,10 +98,11 @@ class QueryRecord:
     not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
     `becomes_rescalable` says that its start changes them. `rescale_cost_ms` is what the last rescale took,
     `rescales` is when the last ones ended. `moved` is True from a move of its state until a micro-batch with
-    the new count is committed: only after that it is moved again. `advised` is the last change (before,
-    after, slots) that was only advised. `failed_target` is a count that could not be brought about. `pace` is
-    what the last micro-batches took, `stayed_ms` how long it was in each state that it has left. All times
-    are epoch ms.
+    the new count is committed: only after that it is moved again. `aside` has orders that concern nothing but
+    how its sources are read, with the reason that is told where one fails. `advised` is the last change
+    (before, after, slots) that was only advised. `failed_target` is a count that could not be brought about.
+    `pace` is what the last micro-batches took, `stayed_ms` how long it was in each state that it has left.
+    All times are epoch ms.
     """
 
     facts: QueryFacts
@@ -138,6 +139,7 @@ class QueryRecord:
     moved: bool = False
     failed_target: int | None = None
     orders: dict[str, PendingOrder] = field(factory=dict)
+    aside: dict[str, str] = field(factory=dict)
     last_progress: QueryProgress | None = None
     pace: Pace = field(factory=Pace)
     stayed_ms: dict[str, int] = field(factory=dict)
@@ -165,6 +167,12 @@ class QueryRecord:
             return None
         return Reading(self.facts.sources, settings.divide_ordered, self.reads)
 
+    def put_aside(self, action: str, reason: str) -> None:
+        """Note an order that changes how its sources are read; outcomes can get lost, so the last ones do."""
+        self.aside[action] = reason
+        if len(self.aside) > MOST_ORDERS:
+            del self.aside[next(iter(self.aside))]
+
     def note_rescalable(self) -> None:
         """Note that the checkpoint was begun as one that can be re-partitioned."""
         self.provider = "rocksdb"
@@ -179,6 +187,7 @@ class QueryRecord:
         self.failed_batches.validate()
         assert self.target is None or self.target >= 1
         assert len(self.orders) <= MOST_ORDERS
+        assert len(self.aside) <= MOST_ORDERS
         assert all(order.action == key for key, order in self.orders.items())
         due = self.state.due
         assert (self.timer is None) == (due is None)

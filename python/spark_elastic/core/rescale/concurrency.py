@@ -6,7 +6,7 @@ move at once; the others run on and wait. Whoever is next decides anew, with the
 
 - Every move counts, whatever its reason: those at the start of a query and into its bounds load the executors
   as well. A start does not wait for that: without room it begins with what it had, and is rescaled later.
-- No move has to jump the queue. Fewer executors mean more waves, not an end; bounds come first in line.
+- No move has to jump the queue. Fewer executors mean more waves, not an end; bounds come first.
 - A move lasts from its order to the outcome, though another order may have replaced the first: that one may
   be under way. After `PATIENCE_MS` it no longer counts, as its micro-batch may never end.
 - In place, and in a start after a failure, no state is moved.

@@ -106,6 +106,26 @@ class TestOrders:
         assert orders(again) == [only(again, KeepText)]
         assert only(request(scene), BoundSources).sources == (OPEN, OPEN)
 
+    def test_an_order_that_fails_is_said_once(self, adaptive: Callable[..., Scene]) -> None:
+        scene = adaptive()
+        scene.start(2)
+        scene.running(2, FACTS)
+        first = only(request(scene, source_0=(1, 3)), BoundSources)
+        (said,) = decisions(scene.fail(first, error="this build of Spark has no getBatch"))
+        assert (said.reason, said.query) == ("sources_not_bounded", "counts")
+        assert said.message == "Its sources are read as before: this build of Spark has no getBatch"
+        second = only(request(scene, source_0=(1, 2)), BoundSources)
+        assert not decisions(scene.fail(second, error="this build of Spark has no getBatch"))
+        scene.check()
+
+    def test_outcomes_that_never_come_are_not_waited_for(self, adaptive: Callable[..., Scene]) -> None:
+        scene = adaptive()
+        scene.start(2)
+        scene.running(2, FACTS)
+        for most in range(2, 40):
+            request(scene, source_0=(1, most))
+            scene.check()
+
     def test_what_cannot_be_had_is_said_once(self, adaptive: Callable[..., Scene]) -> None:
         scene = adaptive()
         scene.start(4)

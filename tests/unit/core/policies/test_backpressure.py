@@ -32,6 +32,17 @@ def orders(world: World) -> list[ac.LimitRows]:
     return [action for action in world.scene.actions if isinstance(action, ac.LimitRows)]
 
 
+class Refusing(World):
+    """Answers as a build of Spark that cannot limit rows."""
+
+    def take(self, actions: tuple[ac.Action, ...]) -> None:
+        for action in actions:
+            if isinstance(action, ac.LimitRows):
+                super().take(self.scene.fail(action, error="this build of Spark has no uniqueSources"))
+            else:
+                super().take((action,))
+
+
 def run(facts: ev.QueryFacts = KAFKA, **settings: Any) -> tuple[World, Source]:
     world = World(evolve(SETTINGS, catch_up_ms=60 * SECOND, **settings))
     world.start(1)
@@ -65,6 +76,17 @@ def test_the_limit_follows_the_slots_and_is_ordered_seldom() -> None:
     assert max(limits) >= 3 * min(limits)
     assert len(limits) <= 12
     assert all(order.run == world.scene.query("q").run for order in orders(world))
+
+
+def test_an_order_that_fails_is_said_once() -> None:
+    world = Refusing(evolve(SETTINGS, catch_up_ms=60 * SECOND))
+    world.start(1)
+    world.add(Source(KAFKA, outage))
+    world.run(600)
+    assert len(orders(world)) == 1
+    assert max(there for _, there, _ in world.seen) > 1, "what it needs is decided all the same"
+    said = [message for message in world.said() if "uniqueSources" in message]
+    assert said == ["Its micro-batches read all that there is: this build of Spark has no uniqueSources"]
 
 
 def test_our_own_limit_is_no_bottleneck() -> None:

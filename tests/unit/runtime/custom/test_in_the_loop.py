@@ -15,7 +15,6 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import TurnOff
 from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.gateway.memory import MemoryGateway, SteppedClock
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, read_journal
 from spark_elastic.runtime.journal import Journal
@@ -25,6 +24,7 @@ from spark_elastic.settings import load
 from spark_elastic.wire import encode_event
 from tests.unit.rest.world import ADAPTIVE, API, World, world
 from tests.unit.runtime.driver import Driver
+from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock
 from tests.unit.runtime.support import START, snapshot
 from tests.unit.runtime.test_process import ended, first, started
 

@@ -71,7 +71,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         gateway,
         Shim.version,
         () => hangMs,
-        sc.conf.getTimeAsMs("spark.elastic.policyRetryInterval", "10min"),
+        Shim.retryMs(sc.conf),
         turnOff,
         () => turnOn())
     private val ticker = Executors.newSingleThreadScheduledExecutor(threads("elastic-tick"))
@@ -150,7 +150,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       ElasticExtensions.disable(sc)
       queries.off()
       ticker.shutdownNow()
-      // Nobody answers any more: a query between two runs ends now, and so does who waits for it.
+      // Nobody answers any more: what waits for an answer ends now.
       try queries.tick()
       catch { case Harmless(e) => logDebug("spark-elastic: the last tick failed", e) }
       clusterCalls.shutdownNow()

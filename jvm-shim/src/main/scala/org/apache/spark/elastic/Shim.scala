@@ -1,9 +1,10 @@
 package org.apache.spark.elastic
 
+import java.util.Locale
+
 import scala.util.Try
 
 import org.apache.spark.SparkConf
-import org.apache.spark.network.util.JavaUtils
 
 /** What the shim knows before the policy process has told it more. */
 private[spark] object Shim {
@@ -19,12 +20,30 @@ private[spark] object Shim {
       .orElse(sys.env.get("PYSPARK_PYTHON"))
       .getOrElse("python3")
 
-  /** How long a start waits for the policy's answer, by the policy's own default where it is not a time. */
+  /** How long a start waits for the policy's answer. */
   def startWaitMs(conf: SparkConf): Long =
-    setting(conf, "spark.elastic.startTimeout", "spark.elastic.start-timeout")
-      .flatMap(text => Try(JavaUtils.timeStringAsMs(text)).toOption)
-      .filter(_ >= 0)
-      .getOrElse(10000L)
+    durationMs(conf, 10000L, "spark.elastic.startTimeout", "spark.elastic.start-timeout")
+
+  /** How long another policy process is waited for that is tried after too many have failed. */
+  def retryMs(conf: SparkConf): Long =
+    durationMs(conf, 600000L, "spark.elastic.policyRetryInterval", "spark.elastic.policy-retry-interval")
+
+  /** A time as the policy reads it, its own default where it is none: the policy says so, and what is allowed. */
+  private def durationMs(conf: SparkConf, default: Long, keys: String*): Long =
+    setting(conf, keys: _*)
+      .map(_.trim.toLowerCase(Locale.ROOT))
+      .flatMap { text =>
+        Try {
+          val Duration(number, unit) = text
+          Math.multiplyExact(number.toLong, units.find(u => unit.matches(u._1)).get._2)
+        }.toOption
+      }
+      .getOrElse(default)
+
+  private val Duration = raw"(\d+)\s*([a-z]*)".r
+
+  private val units =
+    Seq("|ms|milli.*" -> 1L, "s|sec.*" -> 1000L, "m|min.*" -> 60000L, "h|hour.*" -> 3600000L, "d|day.*" -> 86400000L)
 
   /** The settings that the policy process gets to see. */
   def shown(key: String): Boolean =

@@ -1,4 +1,4 @@
-"""The gateway's twin in memory: a scripted world on a clock that jumps, for tests and simulations."""
+"""The gateway's twin in memory: a scripted world on a clock that jumps."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import pytest
 from integration.cluster.application import IN_FORCE_S, Application, application, executors, now
 from integration.cluster.queries import start_enrichment, start_suppliers, start_totals
 from integration.streaming.driver import Driver
+from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
 from spark_elastic.core.events import ExecutorDecommissioning, ExecutorRemoved
 from spark_elastic.demo.cluster import Cluster
@@ -131,6 +132,14 @@ def test_a_decommissioned_worker_counts_no_more_before_its_executor_is_gone(app:
         isinstance(s.event, ExecutorRemoved) and s.event.executor == executor for s in seen[:notice]
     )
     app.cluster.remove_worker(leaving)
+
+
+def test_what_we_run_ourselves_is_no_batch_stage(app: Application) -> None:
+    """Executors that joined were warmed up with a scan of a query's state."""
+    url = app.spark.sparkContext.uiWebUrl
+    assert url is not None
+    decided = Client(url, "/elastic/api/v1").get("/stages").json["stages"]
+    assert not [stage for stage in decided if "StateScan" in stage["message"]]
 
 
 def test_the_sink_of_a_moved_query_has_no_hole_when_its_log_is_compacted(app: Application) -> None:

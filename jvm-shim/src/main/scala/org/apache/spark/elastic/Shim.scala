@@ -32,11 +32,10 @@ private[spark] object Shim {
   private def durationMs(conf: SparkConf, default: Long, keys: String*): Long =
     setting(conf, keys: _*)
       .map(_.trim.toLowerCase(Locale.ROOT))
-      .flatMap { text =>
-        Try {
-          val Duration(number, unit) = text
-          Math.multiplyExact(number.toLong, units.find(u => unit.matches(u._1)).get._2)
-        }.toOption
+      .flatMap {
+        case Duration(number, unit) =>
+          Try(Math.multiplyExact(number.toLong, units.find(known => unit.matches(known._1)).get._2)).toOption
+        case _ => None
       }
       .getOrElse(default)
 

@@ -37,6 +37,10 @@ private[spark] object CurrentExecution {
       .orElse(Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)))
   }
 
+  /** Whether this thread plans a batch query of the application: nothing of a micro-batch, and nothing of ours. */
+  private[elastic] def isBatch(session: SparkSession): Boolean =
+    streamingQuery(session).isEmpty && session.sparkContext.getLocalProperty(OwnKey) == null
+
   /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
   private[elastic] def streamingQuery(session: SparkSession): Option[String] =
     Option(session.sparkContext.getLocalProperty(QueryIdKey))

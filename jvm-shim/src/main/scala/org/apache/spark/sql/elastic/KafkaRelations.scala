@@ -21,7 +21,7 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
   import KafkaRelationsRule._
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!advice.isThere || CurrentExecution.streamingQuery(session).isDefined) plan
+    if (!advice.isThere || !CurrentExecution.isBatch(session)) plan
     else
       plan.transform {
         case scan: LogicalRelation if KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>

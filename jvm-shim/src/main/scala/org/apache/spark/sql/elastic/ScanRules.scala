@@ -35,7 +35,7 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   }
 
   private def changed(rule: PartialFunction[SparkPlan, SparkPlan]): Rule[SparkPlan] = (plan: SparkPlan) =>
-    if (!advice.isThere || CurrentExecution.streamingQuery(session).isDefined) plan
+    if (!advice.isThere || !CurrentExecution.isBatch(session)) plan
     else UnlessItFails(plan)(plan.transformUp(rule))
 
   private def named(asked: SplitSize) = asked.copy(scan = CurrentExecution.named(session, asked.scan))

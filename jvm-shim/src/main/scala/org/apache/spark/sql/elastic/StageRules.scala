@@ -134,7 +134,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     })
 
   // A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs.
-  override def apply(plan: SparkPlan): SparkPlan = if (CurrentExecution.streamingQuery(session).isDefined) plan
+  override def apply(plan: SparkPlan): SparkPlan = if (!CurrentExecution.isBatch(session)) plan
   else
     advised(session, advice, plan) {
       // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.

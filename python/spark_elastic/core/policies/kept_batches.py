@@ -21,14 +21,14 @@ from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.turn import Turn
 
 _FORM = "spark-elastic batches 1"
-_MOST = 12
-_ALIKE = 2
+_MOST = 16
+_ALIKE = 4
 _AGAIN_MS = 600_000
 """What is kept is replaced no sooner: the storage of checkpoints may be slow, and charges by the request."""
 _OTHER = 0.25
 """What is kept stays as it is where it says nothing that differs by more."""
-_TRUSTED = 0.5
-"""The least confidence of what is kept."""
+_TRUSTED = 0.55
+"""The least confidence of what is kept, a little more than what micro-batches are limited by."""
 
 
 def write(samples: Iterable[Sample]) -> str:
@@ -97,14 +97,14 @@ class KeptBatches:
             return  # nothing outlives one who only advises; other triggers have no batches that repeat
         if memory.kept_at and turn.now < memory.kept_at + _AGAIN_MS:
             return
-        together = (*memory.earlier, *memory.samples)
-        model = fit(together)
+        text = write((*memory.earlier, *memory.samples))
+        model = fit(read(text, turn.now))
         if model is None or model.confidence < _TRUSTED:
             return
         memory.kept_at = turn.now
         if memory.kept and not _is_news(fit(read(memory.kept, turn.now)), model, memory.samples):
             return
-        memory.kept = write(together)
+        memory.kept = text
         order = KeepText(
             id=turn.next_action(), cause=turn.cause, query=query.query, name="batches", text=memory.kept
         )

@@ -18,7 +18,8 @@ POLICY_REASONS: Mapping[str, Reason] = {
     "rows_not_limited": Reason("failed", "Its micro-batches read all that there is: {error}", once=True),
     "batches_recalled": Reason(
         "info",
-        "Knows what {batches:micro-batch} took under the driver before, as it is kept beside its checkpoint.",
+        "Knows what {batches} of its micro-batches took under the driver before: that is kept beside its "
+        "checkpoint.",
     ),
     "kept_batches_unusable": Reason(
         "failed",

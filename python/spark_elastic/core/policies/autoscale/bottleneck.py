@@ -48,7 +48,7 @@ def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
     """Find that a query without a shuffle is read with as many tasks as its sources can have."""
     if tasks is None or not _reads_alone(query):
         return None
-    return Bottleneck(slots=max(1, tasks), reason="autoscale_source_tasks", numbers={"tasks": tasks})
+    return Bottleneck(slots=tasks, reason="autoscale_source_tasks", numbers={"tasks": tasks})
 
 
 def _hot_input(query: QueryMetrics, hot: Hot | None) -> Bottleneck | None:

@@ -121,7 +121,7 @@ def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
         sample.source_tasks
         for sample in samples
         if sample.steady
-        and sample.source_tasks is not None
+        and sample.source_tasks  # a batch without rows has no tasks
         and (sample.whole or sample.source_tasks < sample.slots)
     ]
     return max(short) if short else None

@@ -26,6 +26,13 @@ def test_fewer_source_tasks_than_slots_limit_a_query_without_state() -> None:
     assert (found.slots, found.reason, found.numbers) == (3, "autoscale_source_tasks", {"tasks": 3})
 
 
+def test_micro_batches_without_rows_prove_no_limit() -> None:
+    assert limit(query(batches(3, 0, 8, source_tasks=0))) is None
+    assert (
+        limit(query(batches(3, 1_000, 8, source_tasks=8), earlier=batches(3, 0, 8, source_tasks=0))) is None
+    )
+
+
 def test_as_many_source_tasks_as_slots_prove_no_limit() -> None:
     assert limit(query(batches(3, 1_000, 8, source_tasks=8))) is None
 

@@ -25,6 +25,8 @@ _MOST = 16
 _ALIKE = 4
 _AGAIN_MS = 600_000
 """What is kept is replaced no sooner: the storage of checkpoints may be slow, and charges by the request."""
+_LOOK_MS = 10_000
+"""How often it is looked whether there is something to keep: a decision is made each second."""
 _OTHER = 0.25
 """What is kept stays as it is where it says nothing that differs by more."""
 _TRUSTED = 0.55
@@ -38,7 +40,7 @@ def write(samples: Iterable[Sample]) -> str:
     """
     alike: dict[tuple[int, int], int] = defaultdict(int)
     kept: list[Sample] = []
-    for sample in reversed([one for one in samples if one.steady and one.input_rows > 0]):
+    for sample in reversed([one for one in samples if _tells(one)]):
         alike[sample.size, sample.slots] += 1
         if alike[sample.size, sample.slots] <= _ALIKE and len(kept) < _MOST:
             kept.append(sample)
@@ -47,6 +49,11 @@ def write(samples: Iterable[Sample]) -> str:
         for one in reversed(kept)
     )
     return "\n".join((_FORM, *batches)) + "\n"
+
+
+def _tells(sample: Sample) -> bool:
+    """Say whether a micro-batch tells what others take."""
+    return sample.steady and min(sample.input_rows, sample.slots, sample.partitions) > 0
 
 
 def read(text: str, at: int) -> tuple[Sample, ...]:
@@ -88,20 +95,21 @@ class KeptBatches:
         except Unusable as error:
             turn.report("kept_batches_unusable", query=record.facts.query, error=str(error))
             return
-        memory.kept, memory.kept_at = text, turn.now
+        memory.kept, memory.keep_from = text, turn.now + _AGAIN_MS
         turn.report("batches_recalled", query=record.facts.query, batches=len(memory.earlier))
 
     def keep(self, query: QueryMetrics, memory: QueryMemory, turn: Turn) -> None:
         """Order that what the micro-batches of a query take outlives the driver, where that is news."""
         if turn.settings.advise_only or query.facts.trigger != "processing_time":
             return  # nothing outlives one who only advises; other triggers have no batches that repeat
-        if memory.kept_at and turn.now < memory.kept_at + _AGAIN_MS:
+        if turn.now < memory.keep_from:
             return
+        memory.keep_from = turn.now + _LOOK_MS
         text = write((*memory.earlier, *memory.samples))
         model = fit(read(text, turn.now))
         if model is None or model.confidence < _TRUSTED:
             return
-        memory.kept_at = turn.now
+        memory.keep_from = turn.now + _AGAIN_MS
         if memory.kept and not _is_news(fit(read(memory.kept, turn.now)), model, memory.samples):
             return
         memory.kept = text

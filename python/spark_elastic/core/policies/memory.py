@@ -37,8 +37,8 @@ class QueryMemory:
     there has been a batch since (all epoch ms). `read` are the rows that the last batch has read of each
     source, `throttled` the limits that are in force for them in `run`, by the order `throttle`; `unlimited`
     says that such an order has failed. `held_back` says that there was more to read than the limits let in,
-    and that this was told. `begun` says that what is kept beside the checkpoint
-    was looked at; `kept` is that text, or the one that was ordered last, at `kept_at` (epoch ms).
+    and that this was told. `begun` says that what is kept beside the checkpoint was looked at; `kept` is that
+    text, or the one that was ordered last, and another one is kept from `keep_from` on (epoch ms).
     """
 
     run: str = ""
@@ -65,7 +65,7 @@ class QueryMemory:
     held_back: bool = False
     begun: bool = False
     kept: str = ""
-    kept_at: int = 0
+    keep_from: int = 0
 
     def batch(
         self,

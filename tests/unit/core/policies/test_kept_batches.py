@@ -83,6 +83,11 @@ def test_little_is_kept_and_the_newest_of_it(samples: list[Sample]) -> None:
     assert found[-1] == samples[-1]
 
 
+@given(st.lists(st.builds(evolve, SAMPLES, slots=st.integers(0, 1), partitions=st.integers(0, 1))))
+def test_what_tells_nothing_is_not_kept(samples: list[Sample]) -> None:
+    assert all(min(one.slots, one.partitions) == 1 for one in read(write(samples), at=7))
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

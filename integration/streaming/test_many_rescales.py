@@ -23,7 +23,7 @@ FEW = 8
 WARM = 50
 MANY = 550
 # What comes and goes by itself: pools of Spark's, files of the JVM's, soft references.
-THREADS, FILES, HEAP = 15, 40, 40 << 20
+THREADS, FILES, HEAP = 5, 10, 8 << 20
 # Of what Spark keeps for its UI until there are a thousand of each: nothing that grows while this measures.
 KEEP_FEW = {
     f"spark.{kind}": "20"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,11 +49,18 @@ class Storage:
     def has_failed(self) -> bool:
         return self._tried.exists()
 
-    @contextmanager
-    def slow(self, ms: int) -> Iterator[None]:
+    def slow(self, ms: int) -> AbstractContextManager[None]:
         """Let everything take so many ms longer."""
+        return self._odd(f"all 0 {ms}")
+
+    def failing(self, operation: str) -> AbstractContextManager[None]:
+        """Let an operation fail each time."""
+        return self._odd(f"{operation} 100 0")
+
+    @contextmanager
+    def _odd(self, how: str) -> Iterator[None]:
         odd = self._away.with_suffix(".odd")
-        odd.write_text(f"all 0 {ms}")
+        odd.write_text(how)
         try:
             yield
         finally:
@@ -192,6 +199,38 @@ def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(
         assert sink.result() == inbox.totals()
         inbox.put(1)
         query.processAllAvailable()
+        assert sink.result() == inbox.totals()
+        assert query.runId == run
+        query.stop()
+
+
+def test_a_query_with_a_restart_strategy_outlives_old_logs_that_could_not_be_removed(
+    jvm: Driver, storage: Storage, inbox: Inbox
+) -> None:
+    """Spark removes them beside the stream thread, and what has failed there would fail each later batch."""
+    sink, since = Flaky(failures=0), len(jvm.said())
+    more = {
+        "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",
+        "spark.sql.streaming.minBatchesToRetain": "1",
+    }
+
+    def failures() -> list[str]:
+        return [line for line in jvm.said()[since:] if "is to start again" in line and "to delete" in line]
+
+    with session(jvm, "fixed-delay", **STORAGE, **more) as spark:
+        inbox.put(2)
+        query = start_with(spark, inbox, sink, checkpointLocation=storage.place("checkpoint"))
+        query.processAllAvailable()
+        run = query.runId
+        with storage.failing("delete"):
+            inbox.put(3)
+            eventually(failures, "a micro-batch has failed for it")
+        inbox.put(2)
+        query.processAllAvailable()
+        failed = len(failures())
+        inbox.put(2)
+        query.processAllAvailable()
+        assert len(failures()) == failed, "none fails any more"
         assert sink.result() == inbox.totals()
         assert query.runId == run
         query.stop()

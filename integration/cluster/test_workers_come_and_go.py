@@ -35,7 +35,7 @@ ATTEMPTS = 5
 def app(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    conf = {"spark.executor.cores": "1"}
+    conf = {"spark.executor.cores": "1", "spark.ui.enabled": "true"}
     with application(master, jvm, tables, tmp_path_factory.mktemp("some"), conf) as running:
         yield running
 

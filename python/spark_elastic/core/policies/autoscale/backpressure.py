@@ -35,6 +35,6 @@ def most_rows(model: BatchTime, inflow: Inflow, interval_ms: int, busy: float) -
     shortest = max(float(interval_ms), _FIXED_PARTS * model.fixed_ms)
     lasts = shortest
     spare = 1 - inflow.rows_per_ms * model.row_ms / busy
-    if inflow.grows and spare * _LONGEST * shortest >= _ROOM * model.fixed_ms:
+    if inflow.grows and spare > 0 and spare * _LONGEST * shortest >= _ROOM * model.fixed_ms:
         lasts = max(shortest, _ROOM * model.fixed_ms / spare)
     return max(1, round((lasts - model.fixed_ms) / model.row_ms * busy))

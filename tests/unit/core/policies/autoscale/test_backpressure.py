@@ -40,6 +40,7 @@ def test_where_only_more_slots_would_keep_up_batches_stay_short() -> None:
     for rate in (3.999, 4, 9):
         much = Inflow(rows_per_ms=rate, grows=True)
         assert most_rows(LINE, much, EACH_10_S, busy=4) == 4 * 9_900
+        assert most_rows(evolve(LINE, fixed_ms=0), much, EACH_10_S, busy=4) == 4 * 10_000
 
 
 def test_nothing_is_limited_by_what_is_not_known() -> None:

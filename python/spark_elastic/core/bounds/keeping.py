@@ -7,31 +7,28 @@ from collections.abc import Iterable, Mapping
 from attrs import define, field
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import KeepText
 from spark_elastic.core.bounds.declarations import Declarations
 from spark_elastic.core.bounds.kept import Requested, write
+from spark_elastic.core.keep_orders import KeepOrders
 from spark_elastic.core.kept_text import Unusable
 from spark_elastic.core.turn import Turn
 
 
 @define
 class Keeping:
-    """The orders to keep bounds, with the query that each is about. Who fails to is only reported."""
+    """The orders to keep bounds. One that fails is only reported."""
 
-    _orders: dict[str, str] = field(factory=dict)
+    _orders: KeepOrders = field(factory=KeepOrders)
 
     def keep(self, query: str, requested: Requested | None, turn: Turn) -> None:
         """Order that these bounds outlive the driver, None: that none do; who only advises keeps nothing."""
         if turn.settings.advise_only:
             return
-        text = None if requested is None else write(requested)
-        action = KeepText(id=turn.next_action(), cause=turn.cause, query=query, name="bounds", text=text)
-        self._orders[action.id] = query
-        turn.emit(action)
+        self._orders.give(query, "bounds", None if requested is None else write(requested), turn)
 
     def answered(self, event: ev.ActionOutcome, turn: Turn) -> None:
         """Take in what became of an order, if it is one of these."""
-        query = self._orders.pop(event.action, None)
+        query = self._orders.answered(event)
         if query is not None and isinstance(event, ev.ActionFailed):
             turn.report("bounds_not_kept", query=query, error=event.error)
 
@@ -53,7 +50,7 @@ class Keeping:
         self, live: Iterable[str], shown: Mapping[str, ev.QueryInfo], declarations: Declarations, turn: Turn
     ) -> None:
         """Order again that bounds are kept which a snapshot does not show: the first order may be lost."""
-        self._orders.clear()
+        self._orders.lost()
         for query in live:
             requested = declarations.request_of(query)
             info = shown.get(query)

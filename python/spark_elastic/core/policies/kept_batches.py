@@ -6,16 +6,15 @@ nothing of its own to be limited by.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define, field
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import KeepText
+from spark_elastic.core.keep_orders import KeepOrders
 from spark_elastic.core.kept_text import Unusable, lines_of, unusable
 from spark_elastic.core.policies.autoscale.model import BatchTime, fit
-from spark_elastic.core.policies.memory import QueryMemory
+from spark_elastic.core.policies.memory import QueryMemory, newest_alike
 from spark_elastic.core.policies.view import QueryMetrics, Sample
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.turn import Turn
@@ -38,15 +37,9 @@ def write(samples: Iterable[Sample]) -> str:
 
     A line has rows, slots, partitions and ms of a micro-batch.
     """
-    alike: dict[tuple[int, int], int] = defaultdict(int)
-    kept: list[Sample] = []
-    for sample in reversed([one for one in samples if _tells(one)]):
-        alike[sample.size, sample.slots] += 1
-        if alike[sample.size, sample.slots] <= _ALIKE and len(kept) < _MOST:
-            kept.append(sample)
+    kept = newest_alike([one for one in samples if _tells(one)], _ALIKE, _MOST)
     batches = (
-        f"{max(1, round(one.rows_per_batch))} {one.slots} {one.partitions} {one.duration_ms}"
-        for one in reversed(kept)
+        f"{max(1, round(one.rows_per_batch))} {one.slots} {one.partitions} {one.duration_ms}" for one in kept
     )
     return "\n".join((_FORM, *batches)) + "\n"
 
@@ -76,13 +69,13 @@ def _sample(line: str, at: int) -> Sample:
 
 @define
 class KeptBatches:
-    """The orders to keep what micro-batches take, with the query that each is about."""
+    """The orders to keep what micro-batches take."""
 
-    _orders: dict[str, str] = field(factory=dict)
+    _orders: KeepOrders = field(factory=KeepOrders)
 
     def lost(self) -> None:
         """Take in that outcomes may have been lost."""
-        self._orders.clear()
+        self._orders.lost()
 
     def recall(self, record: QueryRecord, memory: QueryMemory, turn: Turn) -> None:
         """Take up what is kept beside the checkpoint of a query of which nothing is known yet."""
@@ -113,15 +106,11 @@ class KeptBatches:
         if memory.kept and not _is_news(fit(read(memory.kept, turn.now)), model, memory.samples):
             return
         memory.kept = text
-        order = KeepText(
-            id=turn.next_action(), cause=turn.cause, query=query.query, name="batches", text=memory.kept
-        )
-        self._orders[order.id] = query.query
-        turn.emit(order)
+        self._orders.give(query.query, "batches", text, turn)
 
     def answered(self, event: ev.ActionOutcome, memories: Mapping[str, QueryMemory], turn: Turn) -> None:
         """Take in what became of an order, if it is one of these."""
-        query = self._orders.pop(event.action, None)
+        query = self._orders.answered(event)
         if query is not None and isinstance(event, ev.ActionFailed):
             turn.report("batches_not_kept", query=query, error=event.error)
             if query in memories:

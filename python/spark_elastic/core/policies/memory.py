@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import attrs
 from attrs import define
@@ -23,6 +24,18 @@ _WANTED = 64
 _PAUSES = 5
 _UNSTEADY = 2
 """Batches that are not steady after a change: the one that it fell into, and the first on cold executors."""
+
+
+def newest_alike(samples: Sequence[Sample], each: int, most: int) -> tuple[Sample, ...]:
+    """Return the newest samples, `each` of one size and number of slots, `most` in all, the newest last."""
+    count: dict[tuple[int, int], int] = defaultdict(int)
+    kept = []
+    for sample in reversed(samples):
+        alike = sample.size, sample.slots
+        count[alike] += 1
+        if count[alike] <= each:
+            kept.append(sample)
+    return tuple(reversed(kept[:most]))
 
 
 @define(kw_only=True)
@@ -144,14 +157,8 @@ class QueryMemory:
         ]
         if not more:
             return
-        count: dict[tuple[int, int], int] = defaultdict(int)
-        kept = []
-        for sample in reversed((*self.earlier, *more)):
-            alike = sample.size, sample.slots
-            count[alike] += 1
-            if count[alike] <= _EARLIER_ALIKE and sample.at > at - _EARLIER_MS:
-                kept.append(sample)
-        self.earlier = tuple(reversed(kept[:_EARLIER]))
+        young = [sample for sample in (*self.earlier, *more) if sample.at > at - _EARLIER_MS]
+        self.earlier = newest_alike(young, _EARLIER_ALIKE, _EARLIER)
 
     def validate(self) -> None:
         """Check that it is bounded and in order. Raises AssertionError."""

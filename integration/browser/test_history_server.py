@@ -15,7 +15,7 @@ from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.jar import jar_path
 
@@ -41,7 +41,7 @@ def history_server(folder: Path, logs: Path) -> Iterator[str]:
     env = {
         **isolated_environment(folder / "conf", folder / "local"),
         "SPARK_DAEMON_CLASSPATH": str(jar_path()),
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
         "SPARK_HISTORY_OPTS": " ".join(f"-D{key}={value}" for key, value in options.items()),
     }
     command = [str(spark_home() / "bin" / "spark-class"), "org.apache.spark.deploy.history.HistoryServer"]

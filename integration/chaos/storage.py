@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 
 from integration.jdk_tools import compile_java
+from spark_elastic.demo.cluster import SMALL_JVM
 from spark_elastic.jar import jar_path
 
 _SOURCE = Path(__file__).parents[1] / "streaming" / "AwayStorage.java"
 #: What of it can fail by itself.
 OPERATIONS = ("open", "create", "write", "rename", "list", "status", "mkdirs", "delete")
-_SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class Storage:
@@ -31,7 +31,7 @@ class Storage:
 
     def conf(self, driver_options: str = "") -> dict[str, str]:
         """Return what driver and executors need to know it; the driver's JVM gets these options, too."""
-        options = f"{_SMALL_JVM} -Daway={self._away}"
+        options = f"{SMALL_JVM} -Daway={self._away}"
         return {
             "spark.hadoop.fs.away.impl": "AwayStorage",
             "spark.driver.extraClassPath": os.pathsep.join(map(str, (jar_path(), self.classes))),

@@ -18,7 +18,7 @@ from integration.cluster.queries import Places, Start, compare
 from integration.cluster.story import Story
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster, Worker
+from spark_elastic.demo.cluster import SMALL_JVM, Cluster, Worker
 from spark_elastic.demo.data import Tables
 from spark_elastic.demo.delivery import Delivery
 from spark_elastic.demo.feed import Feed
@@ -170,7 +170,7 @@ def application(
     settings = {
         "spark.master": cluster.master_url,
         "spark.executor.memory": "640m",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": SMALL_JVM,
         "spark.decommission.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
         **demo_conf(folder / "journal"),

@@ -25,7 +25,7 @@ from integration.streaming.upserts import Values, last_values
 from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.core.actions import Rescale, StartQuery, TakeSavepoint
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.cluster import SMALL_JVM, Cluster
 from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.runtime.entries import EventEntry, Header, parse_line, read_journal
 from spark_elastic.settings import load
@@ -40,7 +40,7 @@ CONF = {
     **WITH_PLUGIN,
     "spark.executor.memory": "640m",
     "spark.executor.cores": "1",
-    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": SMALL_JVM,
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
     **AT_ONCE,

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from integration.spark_minor import MOVES_STATE
 from integration.streaming.waiting import PATIENCE_S
-from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.demo.processes import LoggedProcess
 from tests.unit.docs.pages import read
 
@@ -30,7 +30,7 @@ spark.sql.shuffle.partitions   {PLAIN}
 spark.driver.host              127.0.0.1
 spark.driver.bindAddress       127.0.0.1
 spark.driver.memory            1g
-spark.driver.extraJavaOptions  -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+spark.driver.extraJavaOptions  {SMALL_JVM}
 spark.elastic.startTimeout     1min
 spark.elastic.batch.decisionTimeout  20s
 """

@@ -16,7 +16,7 @@ from integration.jar.alone import bare_python, repository
 from integration.spark_minor import MOVES_STATE
 from integration.streaming.stand_ins import program
 from integration.streaming.waiting import PATIENCE_S
-from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.demo.processes import LoggedProcess
 from tests.unit.docs.pages import read
 
@@ -62,7 +62,7 @@ _QUIET = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": str(PLAIN),
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": SMALL_JVM,
 }
 
 

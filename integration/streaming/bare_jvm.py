@@ -12,7 +12,7 @@ from typing import Any
 from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from spark_elastic.demo.cluster import spark_home
+from spark_elastic.demo.cluster import SMALL_JVM, spark_home
 from spark_elastic.jar import jar_path
 
 
@@ -24,7 +24,7 @@ def bare_jvm(*options: str, class_path: Sequence[Path] = ()) -> Iterator[Any]:
     port, token, process = launch_gateway(
         jarpath=str(next(jars.glob("py4j-*.jar"))),
         classpath=os.pathsep.join(map(str, [jar_path(), *class_path, jars / "*"])),
-        javaopts=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options],
+        javaopts=[*SMALL_JVM.split(), *options],
         java_path=os.path.join(java_home, "bin", "java") if java_home else "java",
         enable_auth=True,
         return_proc=True,

@@ -15,7 +15,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from integration.jdk_tools import JCMD, tool_output
-from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.jar import jar_path
 
 PLUGIN = {"spark.plugins": "org.apache.spark.elastic.ElasticPlugin"}
@@ -120,7 +120,7 @@ class Driver:
         conf = self.folder / "conf"
         conf.mkdir()
         (conf / "log4j2.properties").write_text(LOG4J.format(log=self.log))
-        options = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.temporary}"
+        options = f"{SMALL_JVM} -Djava.io.tmpdir={self.temporary}"
         options = f"{options} {self._options}".strip()
         class_path = os.pathsep.join(map(str, self._class_path))
         arguments = ["--driver-class-path", class_path, "--driver-java-options", f"'{options}'"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from integration.streaming.driver import PLUGIN
-from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.jar import jar_path
 
@@ -72,7 +72,7 @@ def _flags(conf: Mapping[str, str], master: str) -> list[str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.driver.extraClassPath": str(jar_path()),
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": SMALL_JVM,
         **conf,
     }
     flags = ["--master", master]

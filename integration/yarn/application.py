@@ -13,7 +13,7 @@ from integration.spark_minor import MOVES_STATE
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN, launched
 from integration.yarn.hadoop import Yarn
-from spark_elastic.demo.cluster import spark_home
+from spark_elastic.demo.cluster import SMALL_JVM, spark_home
 from spark_elastic.demo.processes import LoggedProcess
 
 API = "/elastic/api/v1"
@@ -80,7 +80,7 @@ def application(
         "spark.executor.instances": "2",
         "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": SMALL_JVM,
         "spark.executorEnv.SPARK_LOCAL_IP": _LOOPBACK,
         "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": _LOOPBACK,
         # By default every application brings some hundred MB of jars along.

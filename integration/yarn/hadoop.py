@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import psutil
 
-from spark_elastic.demo.cluster import CONSOLE_LOG4J, isolated_environment, spark_home
+from spark_elastic.demo.cluster import CONSOLE_LOG4J, SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.demo.ports import ReservedPorts
 from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.maven.artifacts import fetch
@@ -30,7 +30,7 @@ _STOP_S = 30.0
 _END_S = 5.0
 _POLL_S = 0.05
 _JVM = (
-    *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *("-Xmx384m", *SMALL_JVM.split()),
     # What wires the daemons of Hadoop 3.3 together defines classes by a method that Java has hidden since.
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )

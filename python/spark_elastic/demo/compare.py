@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_elastic.demo.apps.lineitem_stream import arrived, enrich, totals
+from spark_elastic.demo.cluster import SMALL_JVM
 
 _WATERMARK = "interval 5 seconds"
 _COLUMNS = (
@@ -76,8 +77,7 @@ def main(incoming: str, orders: str, output: str, result: str, class_path: str =
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.driver.extraClassPath": class_path,
-        # A job of seconds is over before the optimizing compiler has paid off.
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": SMALL_JVM,
     }
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -1,7 +1,7 @@
 """Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
 
 usage: python -m integration.chaos --faults N --seed S [--kinds KIND,...] [--no-restarts] [--no-rerun]
-                                   [--folder DIR]
+                                   [--folder DIR] [--after DIR]...
        python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--no-rerun] [--folder DIR]
 If anything is broken, the same script is done three times more, and shrunk if that breaks again.
 The last line printed is one JSON object; the exit code is 1 if anything is broken.
@@ -21,7 +21,7 @@ from typing import Any
 
 from integration.chaos.network import why_not
 from integration.chaos.plan import FAULTS, Plan, Step, read_steps, write_steps
-from integration.chaos.report import broken, write_result
+from integration.chaos.report import HAPPENED, broken, read_happened, write_result
 from integration.chaos.run import chosen, run
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
 
@@ -44,6 +44,8 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    for earlier in arguments.after:
+        plan.met(pair for happened in read_happened(earlier) for pair in happened.pairs)
     if arguments.shrink:
         return _shrink(list(read_steps(arguments.script)), folder, plan)
     steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
@@ -115,9 +117,19 @@ def _arguments() -> argparse.Namespace:
         "--no-rerun", action="store_true", help="what breaks is not tried again and shrunk, which takes long"
     )
     parser.add_argument("--folder", type=Path, help="a new folder for all that is written")
+    parser.add_argument(
+        "--after",
+        type=Path,
+        action="append",
+        default=[],
+        help="the folder of an earlier run: what was met there counts as met",
+    )
     arguments = parser.parse_args()
     if arguments.shrink and arguments.script is None:
         parser.error("--shrink needs a --script")
+    for earlier in arguments.after:
+        if not (earlier / HAPPENED).exists():
+            parser.error(f"{earlier} is no folder of a run: it has no {HAPPENED}")
     return arguments
 
 

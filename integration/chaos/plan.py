@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 from attrs import frozen
@@ -136,9 +137,9 @@ class Plan:
         share = self._chance.random()
         return round(shortest * (longest / shortest) ** share if shortest > 0 else longest * share, 2)
 
-    def met(self, phase: str, struck: Iterable[str]) -> None:
-        """Take in which phase the faults that have hit something have met."""
-        self.hit.update((name, phase) for name in struck)
+    def met(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Take in which faults have hit something, each with the phase that it has met."""
+        self.hit.update(pairs)
 
     def _allowed(self, clock_s: float) -> list[str]:
         spent = len(self._lost) == _POLICIES and clock_s - self._lost[0] < _POLICIES_S
@@ -163,5 +164,9 @@ def write_steps(path: Path, steps: Iterable[Step]) -> None:
 def read_steps(path: Path) -> Iterator[Step]:
     """Read a script: a step a line."""
     for line in path.read_text().splitlines():
-        value = json.loads(line)
-        yield Step(**{**value, "faults": tuple(value["faults"])})
+        yield as_step(json.loads(line))
+
+
+def as_step(value: Mapping[str, Any]) -> Step:
+    """Return a step that was written as JSON."""
+    return Step(**{**value, "faults": tuple(value["faults"])})

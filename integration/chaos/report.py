@@ -9,12 +9,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 from attrs import define, field, frozen
 
-from integration.chaos.plan import Step, write_steps
+from integration.chaos.plan import Step, as_step, write_steps
 from integration.jdk_tools import JSTACK, tool_output
 from spark_elastic.demo.processes import LoggedProcess
 
+RESULT, HAPPENED = "result.json", "happened.jsonl"
 _TAIL_LINES = 60
 
 
@@ -34,6 +36,11 @@ class Happened:
     def struck_by(self) -> tuple[str, ...]:
         """The faults that have hit something."""
         return tuple(name for name, hit in zip(self.step.faults, self.hits, strict=True) if hit is not None)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The faults that have hit something, each with the phase that it has met."""
+        return tuple((name, self.phase) for name in self.struck_by)
 
     def line(self) -> str:
         """Say it in a line."""
@@ -71,14 +78,16 @@ class Report:
         self.failures.append(failure)
 
     def script(self) -> Path:
-        """Write the steps so far as a script that `--script` takes."""
+        """Write the steps so far as a script that `--script` takes, and what came of them beside it."""
         path = self.folder / "steps.jsonl"
         write_steps(path, (happened.step for happened in self.happened))
+        lines = (json.dumps(attrs.asdict(happened)) + "\n" for happened in self.happened)
+        (self.folder / HAPPENED).write_text("".join(lines))
         return path
 
     def close(self, left: Iterable[str]) -> dict[str, Any]:
         """Return the result, and write it beside everything else; `left` are processes that live on."""
-        pairs = Counter((name, happened.phase) for happened in self.happened for name in happened.struck_by)
+        pairs = Counter(pair for happened in self.happened for pair in happened.pairs)
         by_fault: dict[str, dict[str, int]] = {}
         for (name, phase), times in sorted(pairs.items()):
             by_fault.setdefault(name, {})[phase] = times
@@ -88,9 +97,9 @@ class Report:
             "faults": pairs.total(),
             "missed": sum(len(happened.step.faults) for happened in self.happened) - pairs.total(),
             "by_fault_and_phase": by_fault,
-            "recover_s": _spread([happened.seconds for happened in self.happened]),
+            "recover_s": spread([happened.seconds for happened in self.happened]),
             "recover_s_by_fault": {
-                name: _spread([h.seconds for h in self.happened if name in h.struck_by]) for name in by_fault
+                name: spread([h.seconds for h in self.happened if name in h.struck_by]) for name in by_fault
             },
             **self.found,
             "left_over": list(left),
@@ -103,7 +112,7 @@ class Report:
 
 def write_result(folder: Path, result: dict[str, Any]) -> None:
     """Write the result of a run into its folder."""
-    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n")
 
 
 def broken(result: dict[str, Any]) -> bool:
@@ -111,7 +120,18 @@ def broken(result: dict[str, Any]) -> bool:
     return any(result.get(kind) for kind in ("failures", "unknown_errors", "left_over"))
 
 
-def _spread(seconds: Sequence[float]) -> dict[str, float | None]:
+def read_happened(folder: Path) -> list[Happened]:
+    """Read what came of the steps of a run that wrote to `folder`. Raises FileNotFoundError."""
+    found = []
+    for line in (folder / HAPPENED).read_text().splitlines():
+        value = json.loads(line)
+        step, hits = as_step(value.pop("step")), tuple(value.pop("hits"))
+        found.append(Happened(step=step, hits=hits, **value))
+    return found
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float | None]:
+    """Return the median and the most of them, rounded to 10 ms; None of none."""
     return {
         "p50": round(statistics.median(seconds), 2) if seconds else None,
         "max": max(seconds, default=None),

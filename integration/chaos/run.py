@@ -162,7 +162,7 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
         if chaos.settle():
             for step in steps:
                 happened = chaos.step(step)
-                plan.met(happened.phase, happened.struck_by)
+                plan.met(happened.pairs)
                 if not made.process.running:
                     break
         policies = made.policies() if made.process.running else []

@@ -9,9 +9,10 @@ from pathlib import Path
 import attrs
 import pytest
 
+from integration.chaos import table
 from integration.chaos.phases import ILL, PHASES
 from integration.chaos.plan import FAULTS, Plan, Step
-from integration.chaos.report import Happened, Report, broken
+from integration.chaos.report import Happened, Report, broken, read_happened
 from integration.chaos.rows import Feeder, Tail, differences
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
 
@@ -28,7 +29,7 @@ def test_all_faults_meet_all_phases_in_turn() -> None:
     # The clock leaps, so that the limit on lost policy processes does not count.
     for number in range(3 * len(FAULTS) * len(PHASES)):
         step = plan.next(number * 10_000.0)
-        plan.met(step.phase, step.faults)
+        plan.met((name, step.phase) for name in step.faults)
         met |= {(name, step.phase) for name in step.faults}
     assert met == {(name, phase) for name in FAULTS for phase in PHASES}
 
@@ -38,7 +39,7 @@ def test_a_fault_lasts_as_long_as_it_may() -> None:
     lasted: dict[str, list[float]] = {name: [] for name in FAULTS}
     for number in range(2000):
         step = plan.next(number * 10_000.0)
-        plan.met(step.phase, step.faults)
+        plan.met((name, step.phase) for name in step.faults)
         for name in step.faults:
             lasted[name].append(step.seconds)
     # Where two meet, the one that must last longer decides.
@@ -75,7 +76,7 @@ def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> 
     steps = []
     for number in range(1000):
         steps.append(plan.next(number * 10_000.0))
-        plan.met(steps[-1].phase, steps[-1].faults)
+        plan.met((name, steps[-1].phase) for name in steps[-1].faults)
     kinds = {name for step in steps for name in step.faults}
     assert kinds == {name for name in FAULTS if not name.startswith("storage_") or name == "storage_slow"}
     assert {step.phase for step in steps} == set(PHASES) - set(ILL)
@@ -126,7 +127,7 @@ def test_a_phase_that_is_never_met_is_not_tried_for_ever() -> None:
     for number in range(8 * 2 * len(PHASES)):
         step = plan.next(number * 10_000.0)
         phases.append(step.phase)
-        plan.met("running" if step.phase == "held" else step.phase, step.faults)
+        plan.met((name, "running" if step.phase == "held" else step.phase) for name in step.faults)
     assert phases.count("held") < len(phases) / 2
 
 
@@ -137,6 +138,35 @@ def test_a_fault_that_has_missed_does_not_count(tmp_path: Path) -> None:
     assert result["by_fault_and_phase"] == {"executor_killed": {"running": 2}, "savepoint": {"running": 1}}
     assert result["recover_s_by_fault"]["savepoint"] == {"p50": 2.5, "max": 2.5}
     assert "savepoint (nothing)" in report.happened[0].line()
+
+
+FOUND = {"rescales": {"moved": 3, "in_place": 1}, "rows_compared": 40, "batch_jobs": 2, "unknown_errors": {}}
+
+
+def test_runs_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, hits in {"one": ("executor 1", None), "other": ("executor 2", "totals")}.items():
+        (tmp_path / name).mkdir()
+        Report(7, tmp_path / name, happened=[happened(*hits)], found=FOUND).close([])
+    assert table.main([str(tmp_path / "one"), str(tmp_path / "other")]) == 0
+    *rows, last = capsys.readouterr().out.splitlines()
+    assert rows[2] == "| executor_killed | 2 |  |  |  |  |  |  |  | 2.5 | 2.5 |"
+    assert rows[3] == "| savepoint | 1 |  |  |  |  |  |  |  | 2.5 | 2.5 |"
+    assert {len(row.split("|")) for row in rows} == {len(PHASES) + 6}
+    assert json.loads(last) == {
+        "runs": 2, "seeds": [7, 7], "steps": 2, "faults": 3, "recover_s": {"p50": 2.5, "max": 2.5},
+        "rescales": {"moved": 6, "in_place": 2}, "rows_compared": 80, "batch_jobs": 4, "broken": 0,
+    }  # fmt: skip
+    assert table.main([]) == 2
+
+
+def test_a_run_that_comes_after_another_meets_what_that_has_not_met(tmp_path: Path) -> None:
+    kinds = ("savepoint", "executor_killed")
+    earlier = [attrs.evolve(STEP, faults=(name,)) for name in kinds]
+    done = [attrs.evolve(happened("it"), step=step, phase=phase) for step in earlier for phase in PHASES[1:]]
+    Report(7, tmp_path, happened=done, found=FOUND).close([])
+    plan = Plan(1, kinds)
+    plan.met(pair for one in read_happened(tmp_path) for pair in one.pairs)
+    assert {plan.next(number * 10_000.0).phase for number in range(4)} == {PHASES[0]}
 
 
 def test_what_is_left_over_or_unknown_is_broken(tmp_path: Path) -> None:

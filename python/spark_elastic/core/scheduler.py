@@ -41,7 +41,7 @@ from spark_elastic.core.policies.planner import Planner
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query import machines
 from spark_elastic.core.query.machine import QueryMachine
-from spark_elastic.core.query.record import QueryRecord, standing
+from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.query.view import Queries, QueryView
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
@@ -68,8 +68,6 @@ class Scheduler:
     _now: int = field(default=0, init=False)
     _took_over: bool = field(default=False, init=False)  # the last event was a snapshot
     _asks_of_failures: bool = field(default=False, init=False)  # the shim asks about queries that have failed
-    _shares_stale: bool = field(default=False, init=False)  # slots or wishes are not those last shared out
-    _untold: bool = field(default=False, init=False)  # somebody has other slots than he was told of
     _divisions: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -150,12 +148,11 @@ class Scheduler:
             ):
                 self._tell(query, event, turn)
             case ev.ExecutorEvent():
-                self.slots.apply(event)
-                self._supply.stale = True
+                self._supply.changed(event, self.slots)
+                self._planner.executor_event(event, self.slots)
                 if self.slots.total != turn.slots:
                     turn.slots = self.slots.total
-                    self._shares_stale = True
-                self._planner.executor_event(event, self.slots)
+                    self._share_out(turn, {})
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
                 self._keeping.answered(event, turn)
@@ -178,12 +175,14 @@ class Scheduler:
             case _:
                 raise TypeError(f"{type(event).__name__} is not an event of the contract")
         self._took_over = isinstance(event, ev.Snapshot)
-        self._tell_shares(turn)
-        if self._planner.has_to_decide(self._now):
+        self._settle(turn)
+        decides = self._planner.has_to_decide(self._now)
+        if decides:
             self._plan(turn)
         if self._moves.stale:
             self._let_move(turn)
-        if self._supply.has_to_look(self._now):
+        self._keep_timers(turn)
+        if decides or turn.shared_out or self._supply.has_to_look(self._now):
             requested = self._supply.demand.requested
             wanted = self._planner.wanted(machines.live(self._machines))
             self._supply.reconcile(self.slots, machines.live_requirements(self._machines), turn, wanted)
@@ -195,57 +194,63 @@ class Scheduler:
         """Hand over to the machine of a query; one that is not known concerns nobody."""
         machine = self._machines.get(query)
         if machine is not None:
-            record = machine.record
-            state, gate = record.state, record.gate
+            turn.touch(query, machine.record.footing)
             machine.handle(event, turn)
-            if record.state is not state or record.gate != gate:
-                self._shares_stale |= record.standing != standing(state, gate)
-            self._planner.told(record, event, turn.now, surplus=self._supply.has_surplus)
-            if machine.is_finished:
-                self._supply.stale = True
-                self._planner.forget(query)
-                for over in machines.oldest_finished(self._machines, _FINISHED_KEPT):
-                    del self._machines[over]
-                    self._declarations.forget(over)
+            self._planner.told(machine.record, event, turn.now, surplus=self._supply.has_surplus)
 
-    def _tell_shares(self, turn: Turn) -> None:
-        """Share the slots out again until nobody has others than he was told of.
+    def _settle(self, turn: Turn) -> None:
+        """Share the slots out until nobody stands otherwise than they are shared by, and each knows of his.
 
         What is told leads to starts and rescales only, and a query starts once: that comes to an end.
         """
-        while self._shares_stale or self._untold:
-            if self._shares_stale:
-                self._share_out()
-            self._untold = False
+        for query in turn.touched:
+            if self._machines[query].is_finished:
+                self._planner.forget(query)
+        while True:
+            if any(self._machines[query].record.footing != shared for query, shared in turn.touched.items()):
+                self._share_out(turn, {})
+            untold = {query for query in turn.touched if self._machines[query].record.has_other_slots}
+            if not untold:
+                return
             for query in machines.live(self._machines):
-                record = self._machines[query].record
-                if record.share != record.known_share:
+                if query in untold:
                     self._tell(query, inner.SlotsChanged(), turn)
+
+    def _keep_timers(self, turn: Turn) -> None:
+        """Set the timers of the queries that were told something; those that are long over are let go of."""
+        for query in turn.touched:
+            self._machines[query].keep_timer(turn)
+        ended = any(self._machines[query].is_finished for query in turn.touched)
+        for over in machines.oldest_finished(self._machines, _FINISHED_KEPT) if ended else ():
+            del self._machines[over]
+            self._declarations.forget(over)
 
     def _plan(self, turn: Turn) -> None:
         """Ask the policies what the queries should have, and let them have it."""
         records = {query: self._machines[query].record for query in machines.live(self._machines)}
         changed = self._planner.decide(records, self.slots, self._supply, turn)
-        self._supply.stale |= bool(changed)
         self._put_in_force({query: records[query] for query in changed}, turn)
-        self._tell_shares(turn)
+        self._settle(turn)
 
-    def _share_out(self) -> None:
-        """Give every query its share of the slots; it is told of it before the turn ends."""
-        self._shares_stale = False
-        self._give(self._shares({}))
+    def _share_out(self, turn: Turn, changed: Mapping[str, Requirements]) -> Mapping[str, Share]:
+        """Give every query its share of the slots; it is told of it before the turn ends.
 
-    def _give(self, shares: Mapping[str, Share]) -> None:
+        Those that are `changed` are about to be told of these requirements, and of their share with that.
+        """
+        turn.shared_out = True
+        shares = share_out(machines.claims(self._machines, changed), self.slots.total)
         for query, share in shares.items():
             record = self._machines[query].record
-            if record.share != share:
+            if record.share != share and query not in changed:
+                turn.touch(query, None)
                 record.give(share, self._now)
                 self._divisions += 1
-                self._untold = True
-
-    def _shares(self, changed: Mapping[str, Requirements]) -> Mapping[str, Share]:
-        """Compute the shares of the queries, some of which have other requirements from now on."""
-        return share_out(machines.claims(self._machines, changed), self.slots.total)
+        for query in changed:
+            turn.touch(query, None)
+        for query in turn.touched:
+            footing = self._machines[query].record.footing
+            turn.touched[query] = footing._replace(requirements=changed.get(query, footing.requirements))
+        return shares
 
     def _let_move(self, turn: Turn) -> None:
         """Let the next queries move their state, if they still want to; tell the others that they wait."""
@@ -265,7 +270,7 @@ class Scheduler:
         turn.slots = self.slots.total
         self._supply.begin(event.conf, task, turn)
         self._planner.begin(event.executors, turn.now)
-        self._share_out()
+        self._share_out(turn, {})
         shown = {info.facts.query: info for info in event.queries}
         self._keeping.took_over(machines.live(self._machines), shown, self._declarations, turn)
         for query in machines.live(self._machines):
@@ -283,8 +288,7 @@ class Scheduler:
         machine = self._machines.get(event.query)
         if machine is not None and not machine.is_finished:
             if machine.record.run == event.run:
-                self._tell(event.query, event, turn)
-                return
+                return self._tell(event.query, event, turn)
             self._tell(event.query, inner.Superseded(), turn)
         self._take_up([ev.QueryInfo(facts=event.facts, run=event.run, phase="held")], turn, found=False)
 
@@ -296,11 +300,12 @@ class Scheduler:
             if (own or self.settings).mode == "adaptive":
                 self._keeping.recall(info.facts, self._declarations, turn)
             requirements = self._requirements(info.facts, own, turn)
-            self._machines.pop(query, None)
+            if self._machines.pop(query, None) is not None:
+                self._planner.forget(query)
             self._machines[query] = QueryMachine.found(info, self._now, self.settings, own, requirements)
-            self._supply.stale = True
+            turn.touch(query, None)
         # No one begins before it is known what the others need.
-        self._share_out()
+        self._share_out(turn, {})
         for info in infos:
             self._tell(info.facts.query, inner.Begun(found=found), turn)
 
@@ -352,14 +357,13 @@ class Scheduler:
                 if own is None:
                     turn.report("no_own_settings", query=query)
                 self._tell(query, inner.SettingsChanged(own), turn)
-        self._supply.stale = True
         if may_restart(self.settings, self._declarations.file) and not self._asks_of_failures:
             self._configure(turn)
 
     def _tell_bounds(self, queries: Iterable[str], turn: Turn) -> None:
         """Look again at what these queries may have; there may be unknown ones among them."""
-        known = {query: self._machines[query] for query in queries if query in self._machines}
-        live = {query: machine.record for query, machine in known.items() if not machine.is_finished}
+        known = (self._machines[query] for query in queries if query in self._machines)
+        live = {machine.record.facts.query: machine.record for machine in known if not machine.is_finished}
         for record in live.values():
             record.declared = self._requirements(record.facts, record.settings, turn)
         self._put_in_force(live, turn)
@@ -373,9 +377,7 @@ class Scheduler:
                 changed[query] = needs
         if not changed:
             return
-        self._supply.stale = True
-        shares = self._shares(changed)
-        self._give({query: share for query, share in shares.items() if query not in changed})
+        shares = self._share_out(turn, changed)
         for query, requirements in changed.items():
             share = shares.get(query, self._machines[query].record.share)
             self._tell(query, inner.BoundsChanged(requirements, share), turn)
@@ -385,11 +387,9 @@ class Scheduler:
         self.slots.validate()
         machines.validate(self._machines, self._moves)
         self._planner.validate()
-        for query, share in self._shares({}).items():
+        for query, share in share_out(machines.claims(self._machines, {}), self.slots.total).items():
             record = self._machines[query].record
             assert share == record.share == record.known_share
-        assert not self._shares_stale
-        assert not self._untold
         self._supply.validate(self._now, self.slots, machines.live_requirements(self._machines))
         assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
@@ -10,6 +11,9 @@ from spark_elastic.core import reasons
 from spark_elastic.core.actions import Action, CancelTimer, Configure, Decision, Report, SetTimer
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.settings import CoreSettings
+
+if TYPE_CHECKING:
+    from spark_elastic.core.query.record import Footing
 
 Number = float | int | str
 
@@ -37,7 +41,9 @@ class Turn:
     """The event at hand, and the way out for actions.
 
     `cause` is the id of the event, `now` its time (epoch ms), `slots` are all slots of now. `moves` says who
-    moves its state and who waits for that. `actions` are those that it has led to so far, in order.
+    moves its state and who waits for that. `touched` are the queries that it has something to do
+    with, each as it stood when the slots were last shared out, None: it was not there. `shared_out` says that
+    they have been since the event. `actions` are those that it has led to so far, in order.
     """
 
     settings: CoreSettings
@@ -45,8 +51,14 @@ class Turn:
     now: int
     slots: int
     moves: MoveQueue
+    touched: dict[str, Footing | None] = field(factory=dict)
+    shared_out: bool = False
     actions: list[Action] = field(factory=list)
     _counters: Counters
+
+    def touch(self, query: str, before: Footing | None) -> None:
+        """Note that a query is about to change, and how it stands: it is settled before the turn ends."""
+        self.touched.setdefault(query, before)
 
     def next_action(self) -> str:
         """Give the id for an action."""

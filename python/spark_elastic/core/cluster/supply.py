@@ -13,7 +13,7 @@ from spark_elastic.core.cluster.executors import EVERY, BatchDemand, ExecutorDem
 from spark_elastic.core.cluster.quota import ExecutorLimits, executor_memory
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.task_size import TaskSize
-from spark_elastic.core.events import ActionFailed, ActionOutcome, ExecutorUsage
+from spark_elastic.core.events import ActionFailed, ActionOutcome, ExecutorEvent, ExecutorUsage
 from spark_elastic.core.flags import is_on
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
@@ -40,7 +40,7 @@ class Supply:
     `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
     been answered yet. `keeps_data` says that the shuffle data of an executor that is released is not lost.
     `limits` are those of the application, `wanted` is what policies were granted last. `stale` says that the
-    executors, the bounds or the queries are not those of the last look.
+    executors, or what was ordered, are not those of the last look.
     """
 
     settings: CoreSettings
@@ -98,7 +98,7 @@ class Supply:
         return self.demand.surplus_since is not None
 
     def has_to_look(self, now: int) -> bool:
-        """Say whether `reconcile` could come to another result than the last time."""
+        """Say whether `reconcile` could come to another result while the queries and their policies stay."""
         due = self.demand.due
         return self.stale or (due is not None and now >= due)
 
@@ -121,6 +121,11 @@ class Supply:
         self, demand: ExecutorDemand, now: int, pool: SlotPool, queries: Iterable[Requirements]
     ) -> ExecutorOrder | None:
         return demand.reconcile(now, pool, queries, self._no_bound, self._limits, self._batch)
+
+    def changed(self, event: ExecutorEvent, pool: SlotPool) -> None:
+        """Take in that an executor has come or gone, or has other slots."""
+        pool.apply(event)
+        self.stale = True
 
     def used(self, event: ExecutorUsage, pool: SlotPool) -> None:
         """Take in what an executor holds: one that is too many goes sooner or later for its shuffle data."""

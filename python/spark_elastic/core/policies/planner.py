@@ -237,7 +237,7 @@ class Planner:
         if self.settings.measures:
             chains.add(self.settings.policy)
         changed = []
-        heeds, batch_before = False, self._batch.executors
+        heeds = False
         wants = Wish()
         until: int | None = None
         shown: dict[str, ClusterView] = {}
@@ -260,11 +260,7 @@ class Planner:
         executors = wants.executors or 0
         if not self.settings.advise_only and executors != self._executors:
             self._executors, self._executors_by = executors, wants.executors_by
-            supply.stale = True
-        changes = batch_before != self._batch.executors or supply.has_surplus
-        if heeds != self._heeds_batch or (heeds and changes):
-            self._heeds_batch = heeds
-            supply.stale = True
+        self._heeds_batch = heeds
         self.customs.ask(shown, turn)
         self._row_limits.release(records, turn)
         return tuple(changed)

@@ -73,7 +73,7 @@ class QueryMachine:
         return self.record.state.final
 
     def handle(self, event: inner.QueryInput, turn: Turn) -> None:
-        """React to what concerns this query; its timer and its place in the queue are in step afterwards."""
+        """React to what concerns this query; its place in the queue is in step afterwards."""
         record = self.record
         if isinstance(event, StageCompleted):
             record.shuffles.stage_read_shuffle()
@@ -108,7 +108,6 @@ class QueryMachine:
                 step.react(event)
                 if has_share:
                     record.known_share = record.share
-        self._keep_timer(turn)
         state = record.state
         turn.moves.look(
             record.facts.query, moving=state.moving_until is not None, candidate=state.candidate(record)
@@ -173,7 +172,8 @@ class QueryMachine:
             return step.react(inner.Superseded())
         repeat_bounds(record, step.turn, step.settings)
 
-    def _keep_timer(self, turn: Turn) -> None:
+    def keep_timer(self, turn: Turn) -> None:
+        """Bring the timer in step with what the state waits for: it is when all have heard of the event."""
         record = self.record
         due, timer = record.state.due, record.timer
         if timer is not None and timer.at != due:

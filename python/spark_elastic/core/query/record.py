@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from attrs import define, field, frozen
 
@@ -68,15 +68,13 @@ class Savepoint:
     bytes: int
 
 
-def standing(state: State, gate: Phase) -> Standing | None:
-    """Say what a query in such a state is to those who want slots as well, None: it wants none any more."""
-    if state.final:
-        return None
-    if gate == "running" or state.starting:
-        return "running"
-    if state.ending:
-        return None
-    return "recovering" if gate == "failed" else "waiting"
+class Footing(NamedTuple):
+    """What of a query concerns others: as what it wants slots, what it may have, and by which settings."""
+
+    standing: Standing | None
+    requirements: Requirements
+    settings: CoreSettings | None
+    is_finished: bool
 
 
 @define(kw_only=True)
@@ -151,7 +149,24 @@ class QueryRecord:
     @property
     def standing(self) -> Standing | None:
         """What the query is to those who want slots as well, None: it wants none any more."""
-        return standing(self.state, self.gate)
+        state, gate = self.state, self.gate
+        if state.final:
+            return None
+        if gate == "running" or state.starting:
+            return "running"
+        if state.ending:
+            return None
+        return "recovering" if gate == "failed" else "waiting"
+
+    @property
+    def footing(self) -> Footing:
+        """How the query stands among others."""
+        return Footing(self.standing, self.requirements, self.settings, self.state.final)
+
+    @property
+    def has_other_slots(self) -> bool:
+        """Whether a query that is not over has other slots than its state was told of."""
+        return self.share != self.known_share and not self.state.final
 
     def give(self, share: Share, at: int) -> None:
         """Let it have another share of the slots from `at` (epoch ms) on."""

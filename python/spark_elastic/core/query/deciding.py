@@ -135,7 +135,7 @@ class Deciding(Hearing):
             max_delay_ms=delay_ms,
         )
 
-    def settings_changed(self, settings: CoreSettings | None) -> None:
+    def change_settings(self, settings: CoreSettings | None) -> None:
         """Take over the settings that the query has from now on; what it has counted under others is gone."""
         before = self.settings
         self.record.settings = settings
@@ -143,7 +143,6 @@ class Deciding(Hearing):
             self.record.strategy = strategy_of(self.record.facts, self.settings)
         if self.record.manager is not None:
             self.record.manager.retime(self.new_executing_manager())
-        self.record.state.settings_changed(self)
 
     def judge(self, failure: Failure) -> Judgement:
         """Note the failure of a run, say what is to become of the query, and publish that."""

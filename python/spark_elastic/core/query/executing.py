@@ -94,8 +94,9 @@ class Executing(State):
         """Follow the bounds."""
         self._reconsider(step, cause="update_requirement")
 
-    def settings_changed(self, step: Deciding) -> None:
+    def settings_changed(self, event: inner.SettingsChanged, step: Step) -> None:
         """Count the waits anew, from when they began."""
+        step.change_settings(event.settings)
         self.manager.retime(step.new_executing_manager())
         if self.queued is None:
             self._plan_growth(step, step.choose_running(overdue=self.is_overdue(step)))
@@ -326,6 +327,7 @@ class Executing(State):
         inner.Recovered: recovered,
         inner.SlotsChanged: slots_changed,
         inner.BoundsChanged: bounds_changed,
+        inner.SettingsChanged: settings_changed,
         inner.MoveGranted: move_granted,
         inner.MoveQueued: move_queued,
     }

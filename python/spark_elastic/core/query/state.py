@@ -16,9 +16,9 @@ from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.task_events import ExecutorsUsed, StageCompleted
 
 if TYPE_CHECKING:
-    from spark_elastic.core.query.deciding import Deciding
     from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
     from spark_elastic.core.rescale.concurrency import Candidate
@@ -68,9 +68,6 @@ class State(ABC):
         """React to the time that `due` has named."""
         raise AssertionError(f"{self.name} is never due")
 
-    def settings_changed(self, step: Deciding) -> None:
-        """Let the waits under way be as long as the settings of now say."""
-
     def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
         """Let other slots pass that make no difference to the query; return whether it has."""
         return False
@@ -112,6 +109,19 @@ class State(ABC):
         """Take in that there is nothing to read; it changes what is shown of the load."""
         step.resting()
 
+    def measure_stage(self, event: StageCompleted, step: Step) -> None:
+        """Note what it took: nothing follows from it before its micro-batch is through."""
+        step.record.shuffles.stage_read_shuffle()
+        step.record.measurements.add_stage(event)
+
+    def note_executors(self, event: ExecutorsUsed, step: Step) -> None:
+        """Note for the history of rescales when they began."""
+        step.record.history.used(event.executors)
+
+    def change_settings(self, event: inner.SettingsChanged, step: Step) -> None:
+        """Go by other settings from now on."""
+        step.change_settings(event.settings)
+
     def keep_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
         """Note it, whoever has waited for it; the next one may be asked for."""
         step.saved(event)
@@ -130,6 +140,9 @@ class State(ABC):
         ev.QuerySubmitted: "it was answered, or the query would not run",
         ev.QueryFailed: fail,
         ev.QueryTerminated: finish,
+        StageCompleted: measure_stage,
+        ExecutorsUsed: note_executors,
+        inner.SettingsChanged: change_settings,
         inner.Superseded: supersede,
         inner.SlotsChanged: "the slots are looked at when the query runs",
         inner.BoundsChanged: "the bounds are looked at when the query runs",

@@ -15,7 +15,6 @@ from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.sentences import fill
 
 if TYPE_CHECKING:
-    from spark_elastic.core.query.deciding import Deciding
     from spark_elastic.core.query.record import QueryRecord
     from spark_elastic.core.query.step import Step
 
@@ -57,8 +56,9 @@ class WaitingForResources(State):
         step.open_rescale_for_bounds()
         self._look(step)
 
-    def settings_changed(self, step: Deciding) -> None:
+    def settings_changed(self, event: inner.SettingsChanged, step: Step) -> None:
         """Count the waits anew, from when they began."""
+        step.change_settings(event.settings)
         self.deadline = step.resource_deadline(self.entered)
         self.manager.retime(step.new_submission_manager())
 
@@ -121,4 +121,5 @@ class WaitingForResources(State):
         inner.Recovered: say_again,
         inner.SlotsChanged: slots_changed,
         inner.BoundsChanged: bounds_changed,
+        inner.SettingsChanged: settings_changed,
     }

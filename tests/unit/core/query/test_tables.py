@@ -1,0 +1,79 @@
+"""The tables of reactions: each state has decided about each event, and what it does takes that event."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spark_elastic.core import events as ev
+from spark_elastic.core.event_types import EVENT_TYPES
+from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.canceling import Canceling
+from spark_elastic.core.query.created import Created
+from spark_elastic.core.query.creating_execution_graph import CreatingExecutionGraph
+from spark_elastic.core.query.executing import Executing
+from spark_elastic.core.query.failing import Failing
+from spark_elastic.core.query.finished import Finished
+from spark_elastic.core.query.intake import INTAKE, at_once
+from spark_elastic.core.query.restarting import Restarting
+from spark_elastic.core.query.state import State
+from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint
+from spark_elastic.core.query.transitions import TRANSITIONS
+from spark_elastic.core.query.waiting_for_resources import WaitingForResources
+from spark_elastic.core.task_events import ExecutorsUsed, StageCompleted
+
+STATES: tuple[type[State], ...] = (
+    Created,
+    WaitingForResources,
+    CreatingExecutionGraph,
+    Executing,
+    StopWithSavepoint,
+    Restarting,
+    Failing,
+    Canceling,
+    Finished,
+)
+
+ABOUT_QUERIES = {
+    *(kind for kind in EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome | ev.TimerFired)),
+    *(ev.QuerySubmitted, ev.CancelRequested, ev.SavepointRequested, StageCompleted, ExecutorsUsed),
+    *(inner.SlotsChanged, inner.BoundsChanged, inner.SettingsChanged, inner.Recovered, inner.Superseded),
+    *(inner.MoveGranted, inner.MoveQueued),
+}
+"""What a query is told while it lives."""
+
+
+@pytest.mark.parametrize("state", STATES[1:], ids=lambda state: state.name)
+def test_every_state_has_decided_about_every_event(state: type[State]) -> None:
+    unmet = {inner.Recovered} if state.final else set()
+    assert state.reactions.keys() == ABOUT_QUERIES - unmet
+    assert all(why for why in state.reactions.values() if isinstance(why, str))
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
+def test_a_reaction_takes_the_event_that_it_stands_for(state: type[State]) -> None:
+    for kind, reaction in state.reactions.items():
+        assert not callable(reaction) or takes(reaction, kind)
+
+
+def test_what_all_states_do_takes_the_event_that_it_stands_for() -> None:
+    assert INTAKE.keys() <= ABOUT_QUERIES | {inner.Begun}
+    for kind, does in INTAKE.items():
+        assert does is at_once or takes(does, kind)
+
+
+def takes(reaction: Callable[..., None], kind: type[Any]) -> bool:
+    annotation = inspect.signature(reaction).parameters["event"].annotation
+    return kind.__name__ in re.findall(r"\w+", annotation)
+
+
+def test_a_query_is_created_only_to_begin() -> None:
+    assert Created.reactions.keys() == {inner.Begun}
+
+
+def test_all_states_are_in_the_table_of_transitions() -> None:
+    assert [state.name for state in STATES] == list(TRANSITIONS)

@@ -19,10 +19,10 @@ import spark_versions  # noqa: E402  # found by the line above
 from command_page import commands  # noqa: E402
 from metrics_page import metrics_tables  # noqa: E402
 from rest_page import operations  # noqa: E402
-from spark_elastic.core.query.transitions import TRANSITIONS  # noqa: E402
 from spark_elastic.installation import Spark  # noqa: E402
 from spark_elastic.lacks import LACKS, lacks_of  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
+from states_page import reactions_table, states_diagram  # noqa: E402
 
 WIDTH = 100
 MOST_SHOWN = 80
@@ -44,14 +44,6 @@ def versions_table() -> str:
         for number, lack in enumerate(map(str, LACKS), 1)
     )
     return "\n".join([*rows, "", "What a version lacks:", "", *notes])
-
-
-def states_diagram() -> str:
-    """Draw the table of transitions, and say under it when each happens."""
-    edges = [(start, goal, when) for start, goals in TRANSITIONS.items() for goal, when in goals.items()]
-    drawn = "\n".join(f"    {start} --> {goal}" for start, goal, _ in edges)
-    rows = "\n".join(f"| {start} | {goal} | {when} |" for start, goal, when in edges)
-    return f"```mermaid\nstateDiagram-v2\n{drawn}\n```\n\n| from | to | when |\n|---|---|---|\n{rows}"
 
 
 MOST_USED = (
@@ -101,7 +93,7 @@ def _wrapped(text: str, first: str, later: str) -> str:
 
 GENERATED = {
     "README.md": {"settings": most_used_settings, "versions": versions_table},
-    "ARCHITECTURE.md": {"states": states_diagram},
+    "ARCHITECTURE.md": {"states": states_diagram, "reactions": reactions_table},
     "docs/command-line.md": {"commands": commands},
     "docs/getting-started.md": {"versions": versions_table},
     "docs/operations.md": {"metrics": metrics_tables},

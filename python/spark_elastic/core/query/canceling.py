@@ -25,7 +25,7 @@ class Canceling(Ending):
         """Order the stop."""
         step.stop_for_good()
 
-    def stopped(self, event: ev.QueryTerminated, step: Step) -> None:
+    def finish_as_canceled(self, event: ev.QueryTerminated, step: Step) -> None:
         """Take the end for what was asked for, however it came about."""
         step.end("canceled", "job_canceled")
 
@@ -33,5 +33,5 @@ class Canceling(Ending):
         **Ending.reactions,
         ev.QueryStarted: "it is stopped all the same",
         ev.CancelRequested: "it was asked for already",
-        ev.QueryTerminated: stopped,
+        ev.QueryTerminated: finish_as_canceled,
     }

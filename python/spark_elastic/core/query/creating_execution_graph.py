@@ -36,18 +36,18 @@ class CreatingExecutionGraph(Moving):
         else:
             step.fail_without_resources(self.waited_ms)
 
-    def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
+    def open_the_next_record(self, event: inner.BoundsChanged, step: Step) -> None:
         """Continue, in the history under the new bounds; they are looked at as soon as the query runs."""
         step.open_rescale_for_bounds()
 
-    def start_again(self, event: inner.Recovered, step: Step) -> None:
+    def order_the_start_again(self, event: inner.Recovered, step: Step) -> None:
         """Order the start again, unless the query lacks the slots for it by now."""
         if step.may_start:
             self.enter(step)
         else:
             step.wait_for_resources()
 
-    def started(self, event: ev.QueryStarted, step: Step) -> None:
+    def execute(self, event: ev.QueryStarted, step: Step) -> None:
         """Take in that it runs, with the count that was ordered or another one."""
         target = step.record.target
         step.started(event)
@@ -57,7 +57,7 @@ class CreatingExecutionGraph(Moving):
         step.close_rescale("succeeded")
         step.execute()
 
-    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+    def wait_on(self, event: ev.ActionFailed, step: Step) -> None:
         """Wait on: the shim continues with the old count, and says so by an event of its own."""
         if step.order is not None and step.order.kind == "start":
             step.close_rescale("exception_occurred")
@@ -66,10 +66,10 @@ class CreatingExecutionGraph(Moving):
     reactions: ClassVar[Reactions] = {
         **State.reactions,
         ev.QuerySubmitted: "the answer is on its way",
-        ev.QueryStarted: started,
+        ev.QueryStarted: execute,
         ev.QueryProgress: "it is about a batch before the failure",
         ev.ActionDone: "the query is started when it says so",
-        ev.ActionFailed: not_done,
-        inner.Recovered: start_again,
-        inner.BoundsChanged: bounds_changed,
+        ev.ActionFailed: wait_on,
+        inner.Recovered: order_the_start_again,
+        inner.BoundsChanged: open_the_next_record,
     }

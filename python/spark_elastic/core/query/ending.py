@@ -23,7 +23,7 @@ class Ending(State):
 
     ending: ClassVar[bool] = True
 
-    def end_again(self, event: inner.Recovered, step: Step) -> None:
+    def order_the_end_again(self, event: inner.Recovered, step: Step) -> None:
         """Order the end again."""
         self.enter(step)
 
@@ -34,7 +34,7 @@ class Ending(State):
         ev.QueryProgress: _ABOUT_TO_END,
         ev.ActionDone: "the query is over when it says so",
         ev.ActionFailed: "what cannot be ended now says what becomes of it",
-        inner.Recovered: end_again,
+        inner.Recovered: order_the_end_again,
         inner.SlotsChanged: _ABOUT_TO_END,
         inner.BoundsChanged: _ABOUT_TO_END,
     }

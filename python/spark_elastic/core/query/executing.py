@@ -60,7 +60,7 @@ class Executing(State):
         """Look once at what has changed while the query was being started."""
         self._reconsider(step, cause=None)
 
-    def slots_changed(self, event: inner.SlotsChanged, step: Step) -> None:
+    def follow_the_slots(self, event: inner.SlotsChanged, step: Step) -> None:
         """Follow the slots."""
         share, before = step.share, step.record.known_share
         if share.total < before.total:
@@ -90,18 +90,18 @@ class Executing(State):
             self.lost_at = turn.now
         return True
 
-    def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
+    def follow_the_bounds(self, event: inner.BoundsChanged, step: Step) -> None:
         """Follow the bounds."""
         self._reconsider(step, cause="update_requirement")
 
-    def settings_changed(self, event: inner.SettingsChanged, step: Step) -> None:
+    def wait_as_long_as_they_say(self, event: inner.SettingsChanged, step: Step) -> None:
         """Count the waits anew, from when they began."""
         step.change_settings(event.settings)
         self.manager.retime(step.new_executing_manager())
         if self.queued is None:
             self._plan_growth(step, step.choose_running(overdue=self.is_overdue(step)))
 
-    def recovered(self, event: inner.Recovered, step: Step) -> None:
+    def change_in_place_again(self, event: inner.Recovered, step: Step) -> None:
         """Change in place again what is not in force."""
         choice = _Running(step, self).choice
         if choice.way == "in_place":
@@ -118,14 +118,14 @@ class Executing(State):
         else:
             self._say(step, now.choice, aloud=False)
 
-    def savepoint_requested(self, event: ev.SavepointRequested, step: Step) -> None:
+    def take_it_or_stop_with_it(self, event: ev.SavepointRequested, step: Step) -> None:
         """Take it while the query keeps running, or stop with it."""
         if event.stop:
             step.stop_with_savepoint(event.target, event.within, event.by)
         else:
             step.take_savepoint(event.target, event.within)
 
-    def started(self, event: ev.QueryStarted, step: Step) -> None:
+    def take_over_the_count(self, event: ev.QueryStarted, step: Step) -> None:
         """Take in that it runs with another count than was known."""
         step.started(event)
         self.batches = 0
@@ -155,7 +155,7 @@ class Executing(State):
         step.report_choice(choice)
         step.rescale_in_place(choice)
 
-    def batch_committed(self, event: ev.QueryProgress, step: Step) -> None:
+    def measure_and_decide(self, event: ev.QueryProgress, step: Step) -> None:
         """Measure, and use the end of each micro-batch."""
         # The first batch of a run loads classes and state: it says nothing about the next ones.
         step.measured(event, warm=self.batches > 0)
@@ -207,7 +207,7 @@ class Executing(State):
         elif record.shuffles.seen and record.reads is not None:
             step.read_in(None)
 
-    def batch_failed(self, event: ev.QueryFailed, step: Step) -> None:
+    def count_and_restart_or_fail(self, event: ev.QueryFailed, step: Step) -> None:
         """Count it, and start again where the manager is by then, or let the query end.
 
         The run lasts, so a failed micro-batch is the model's failed checkpoint. One that was not planned is
@@ -221,7 +221,7 @@ class Executing(State):
         step.record.manager = self.manager
         step.run_failed(event.failure)
 
-    def done(self, event: ev.ActionDone, step: Step) -> None:
+    def take_over_the_count_in_place(self, event: ev.ActionDone, step: Step) -> None:
         """Take in that the count was changed in place."""
         order = step.rescale_order
         if order is not None:
@@ -230,13 +230,13 @@ class Executing(State):
                 step.record.target = None
                 step.close_rescale("succeeded")
 
-    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+    def close_the_record(self, event: ev.ActionFailed, step: Step) -> None:
         """Close the record of what could not be done."""
         order = step.rescale_order
         if order is not None and not order.replaced:
             step.close_rescale("exception_occurred")
 
-    def move_granted(self, event: inner.MoveGranted, step: Step) -> None:
+    def move_the_state(self, event: inner.MoveGranted, step: Step) -> None:
         """Order the rescale, with what suits the slots of now."""
         choice = _Running(step, self).choice
         if choice.way == "move":
@@ -247,7 +247,7 @@ class Executing(State):
         else:
             self._stay_queued(step, choice)
 
-    def move_queued(self, event: inner.MoveQueued, step: Step) -> None:
+    def say_who_comes_first(self, event: inner.MoveQueued, step: Step) -> None:
         """Say that others come first."""
         self._say(step, _Running(step, self).choice, aloud=True)
 
@@ -318,18 +318,18 @@ class Executing(State):
 
     reactions: ClassVar[Reactions] = {
         **State.reactions,
-        ev.QueryStarted: started,
-        ev.QueryProgress: batch_committed,
-        ev.QueryFailed: batch_failed,
-        ev.SavepointRequested: savepoint_requested,
-        ev.ActionDone: done,
-        ev.ActionFailed: not_done,
-        inner.Recovered: recovered,
-        inner.SlotsChanged: slots_changed,
-        inner.BoundsChanged: bounds_changed,
-        inner.SettingsChanged: settings_changed,
-        inner.MoveGranted: move_granted,
-        inner.MoveQueued: move_queued,
+        ev.QueryStarted: take_over_the_count,
+        ev.QueryProgress: measure_and_decide,
+        ev.QueryFailed: count_and_restart_or_fail,
+        ev.SavepointRequested: take_it_or_stop_with_it,
+        ev.ActionDone: take_over_the_count_in_place,
+        ev.ActionFailed: close_the_record,
+        inner.Recovered: change_in_place_again,
+        inner.SlotsChanged: follow_the_slots,
+        inner.BoundsChanged: follow_the_bounds,
+        inner.SettingsChanged: wait_as_long_as_they_say,
+        inner.MoveGranted: move_the_state,
+        inner.MoveQueued: say_who_comes_first,
     }
 
 

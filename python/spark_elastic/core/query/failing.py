@@ -27,9 +27,9 @@ class Failing(Ending):
         """Order the end."""
         step.end_failed(self.message)
 
-    def cancel_run(self, event: ev.QueryStarted, step: Step) -> None:
+    def cancel_the_run(self, event: ev.QueryStarted, step: Step) -> None:
         """End it all the same: the shim had no answer in time and let it run as plain Spark."""
         step.started(event)
         step.cancel("spark-elastic")
 
-    reactions: ClassVar[Reactions] = {**Ending.reactions, ev.QueryStarted: cancel_run}
+    reactions: ClassVar[Reactions] = {**Ending.reactions, ev.QueryStarted: cancel_the_run}

@@ -48,7 +48,7 @@ class Restarting(Moving):
         else:
             self._back_off(step)
 
-    def slots_changed(self, event: inner.SlotsChanged, step: Step) -> None:
+    def choose_again(self, event: inner.SlotsChanged, step: Step) -> None:
         """Order what suits the slots of now: the boundary may be far. After a failure leave them out."""
         self._choose_again(step)
 
@@ -66,12 +66,12 @@ class Restarting(Moving):
             step.report_choice(choice, reason=reason)
             step.rescale(wanted)
 
-    def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
+    def choose_within_bounds(self, event: inner.BoundsChanged, step: Step) -> None:
         """Look again, in the history under the new bounds."""
         step.open_rescale_for_bounds()
         self._choose_again(step)
 
-    def recovered(self, event: inner.Recovered, step: Step) -> None:
+    def order_again(self, event: inner.Recovered, step: Step) -> None:
         """Order the rescale again unless it is through, or say again until when the query waits."""
         if self.target is None:
             step.record.last_hold = None
@@ -88,10 +88,10 @@ class Restarting(Moving):
             step.report("rescaled_again", before=step.record.partitions, after=self.target)
             step.rescale(self.target)
 
-    def savepoint_requested(self, event: ev.SavepointRequested, step: Step) -> None:
+    def take_the_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
         """Take it; what is to end is canceled."""
         if event.stop:
-            self.refuse_savepoint(event, step)
+            self.refuse_the_savepoint(event, step)
         else:
             step.take_savepoint(event.target, event.within)
 
@@ -102,7 +102,7 @@ class Restarting(Moving):
         else:
             Moving.due_reached(self, step)
 
-    def started(self, event: ev.QueryStarted, step: Step) -> None:
+    def call_it_off(self, event: ev.QueryStarted, step: Step) -> None:
         """Follow a start that was not ours: whatever was meant is off."""
         step.started(event)
         step.close_rescale("exception_occurred")
@@ -112,7 +112,7 @@ class Restarting(Moving):
         assert self.backoff_end is not None
         step.hold("backing_off", until=self.backoff_end, numbers={"backoff_ms": self.backoff_end - step.now})
 
-    def batch_committed(self, event: ev.QueryProgress, step: Step) -> None:
+    def measure(self, event: ev.QueryProgress, step: Step) -> None:
         """Take in a batch that ran before the boundary, or with what was moved there."""
         if self.target is not None:
             step.record.history.ran_until(step.now)
@@ -120,7 +120,7 @@ class Restarting(Moving):
                 step.rescaled(event.partitions, took_ms=None)
         step.measured(event, warm=True)
 
-    def done(self, event: ev.ActionDone, step: Step) -> None:
+    def execute_when_moved(self, event: ev.ActionDone, step: Step) -> None:
         """Take in that the state was moved."""
         order = step.rescale_order
         if order is not None and order.target is not None:
@@ -134,7 +134,7 @@ class Restarting(Moving):
         step.close_rescale("succeeded" if changed else "no_resources_or_parallelisms_change")
         step.execute()
 
-    def run_failed(self, event: ev.QueryFailed, step: Step) -> None:
+    def back_off_or_fail(self, event: ev.QueryFailed, step: Step) -> None:
         """Give the rescale up, and start again or let the query end."""
         if self.target is None:
             return  # told twice, by a snapshot and by an event of its own
@@ -148,7 +148,7 @@ class Restarting(Moving):
             self.backoff_end = step.now + judgement.backoff_ms
             self._back_off(step)
 
-    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+    def execute_as_before(self, event: ev.ActionFailed, step: Step) -> None:
         """Continue with what the query had."""
         order = step.rescale_order
         if order is not None and not order.replaced:
@@ -164,13 +164,13 @@ class Restarting(Moving):
 
     reactions: ClassVar[Reactions] = {
         **State.reactions,
-        ev.QueryStarted: started,
-        ev.QueryProgress: batch_committed,
-        ev.QueryFailed: run_failed,
-        ev.SavepointRequested: savepoint_requested,
-        ev.ActionDone: done,
-        ev.ActionFailed: not_done,
-        inner.Recovered: recovered,
-        inner.SlotsChanged: slots_changed,
-        inner.BoundsChanged: bounds_changed,
+        ev.QueryStarted: call_it_off,
+        ev.QueryProgress: measure,
+        ev.QueryFailed: back_off_or_fail,
+        ev.SavepointRequested: take_the_savepoint,
+        ev.ActionDone: execute_when_moved,
+        ev.ActionFailed: execute_as_before,
+        inner.Recovered: order_again,
+        inner.SlotsChanged: choose_again,
+        inner.BoundsChanged: choose_within_bounds,
     }

@@ -88,7 +88,7 @@ class State(ABC):
         """End the query for whoever wants that."""
         step.cancel(event.by)
 
-    def fail(self, event: ev.QueryFailed, step: Step) -> None:
+    def restart_or_fail(self, event: ev.QueryFailed, step: Step) -> None:
         """Start the query again, or let it end."""
         step.run_failed(event.failure)
 
@@ -101,49 +101,49 @@ class State(ABC):
             error = event.error if named else f"[{event.error_class}] {event.error}"
             step.end("query_failed", "job_failed", {"error": error})
 
-    def supersede(self, event: inner.Superseded, step: Step) -> None:
+    def finish_with_its_run(self, event: inner.Superseded, step: Step) -> None:
         """End with the run that the query had."""
         step.end("superseded", "job_finished")
 
-    def rest(self, event: ev.QueryIdle, step: Step) -> None:
+    def note_the_rest(self, event: ev.QueryIdle, step: Step) -> None:
         """Take in that there is nothing to read; it changes what is shown of the load."""
         step.resting()
 
-    def measure_stage(self, event: StageCompleted, step: Step) -> None:
+    def measure_the_stage(self, event: StageCompleted, step: Step) -> None:
         """Note what it took: nothing follows from it before its micro-batch is through."""
         step.record.shuffles.stage_read_shuffle()
         step.record.measurements.add_stage(event)
 
-    def note_executors(self, event: ExecutorsUsed, step: Step) -> None:
+    def note_their_begin(self, event: ExecutorsUsed, step: Step) -> None:
         """Note for the history of rescales when they began."""
         step.record.history.used(event.executors)
 
-    def change_settings(self, event: inner.SettingsChanged, step: Step) -> None:
+    def go_by_the_settings(self, event: inner.SettingsChanged, step: Step) -> None:
         """Go by other settings from now on."""
         step.change_settings(event.settings)
 
-    def keep_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
+    def note_the_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
         """Note it, whoever has waited for it; the next one may be asked for."""
         step.saved(event)
         step.record.orders.pop(event.action, None)
 
-    def refuse_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
+    def refuse_the_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
         """Say that there is nothing to copy."""
         step.report("savepoint_refused", numbers={"state": self.name})
 
     # What all states do alike; each one's table begins with this.
     reactions: ClassVar[Reactions] = {
         ev.CancelRequested: cancel,
-        ev.SavepointRequested: refuse_savepoint,
-        ev.SavepointTaken: keep_savepoint,
-        ev.QueryIdle: rest,
+        ev.SavepointRequested: refuse_the_savepoint,
+        ev.SavepointTaken: note_the_savepoint,
+        ev.QueryIdle: note_the_rest,
         ev.QuerySubmitted: "it was answered, or the query would not run",
-        ev.QueryFailed: fail,
+        ev.QueryFailed: restart_or_fail,
         ev.QueryTerminated: finish,
-        StageCompleted: measure_stage,
-        ExecutorsUsed: note_executors,
-        inner.SettingsChanged: change_settings,
-        inner.Superseded: supersede,
+        StageCompleted: measure_the_stage,
+        ExecutorsUsed: note_their_begin,
+        inner.SettingsChanged: go_by_the_settings,
+        inner.Superseded: finish_with_its_run,
         inner.SlotsChanged: "the slots are looked at when the query runs",
         inner.BoundsChanged: "the bounds are looked at when the query runs",
         inner.MoveGranted: "only a query that runs waits to move its state",

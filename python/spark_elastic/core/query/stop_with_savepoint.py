@@ -42,7 +42,7 @@ class StopWithSavepoint(State):
         assert order is not None
         self.orders = (*self.orders, order)
 
-    def recovered(self, event: inner.Recovered, step: Step) -> None:
+    def order_again(self, event: inner.Recovered, step: Step) -> None:
         """Order again what is not known to have come about: the savepoint, or the end."""
         if event.info is not None and event.info.failure is not None:
             step.record.gate = "failed"
@@ -55,11 +55,11 @@ class StopWithSavepoint(State):
         else:
             self._saved(step)
 
-    def batch_committed(self, event: ev.QueryProgress, step: Step) -> None:
+    def measure(self, event: ev.QueryProgress, step: Step) -> None:
         """Measure on: the boundary may be far."""
         step.measured(event, warm=True)
 
-    def run_failed(self, event: ev.QueryFailed, step: Step) -> None:
+    def keep_the_failure(self, event: ev.QueryFailed, step: Step) -> None:
         """Keep the failure until the savepoint is through."""
         if self.failure is not None:
             return
@@ -70,12 +70,12 @@ class StopWithSavepoint(State):
         else:
             self._saved(step)
 
-    def started(self, event: ev.QueryStarted, step: Step) -> None:
+    def run_on(self, event: ev.QueryStarted, step: Step) -> None:
         """Follow a start that was not ours: the query runs on."""
         step.started(event)
         step.execute()
 
-    def saved(self, event: ev.SavepointTaken, step: Step) -> None:
+    def note_it_and_wait_for_the_end(self, event: ev.SavepointTaken, step: Step) -> None:
         """Wait for the end, unless the query has failed; another savepoint may have been under way."""
         step.saved(event)
         if event.action in self.orders:
@@ -83,7 +83,7 @@ class StopWithSavepoint(State):
             if self.failure is not None:
                 self._saved(step)
 
-    def stopped(self, event: ev.QueryTerminated, step: Step) -> None:
+    def finish_with_the_savepoint(self, event: ev.QueryTerminated, step: Step) -> None:
         """Take the end for what was asked for if the savepoint is there."""
         if self.path is None:
             self.finish(event, step)
@@ -102,7 +102,7 @@ class StopWithSavepoint(State):
         else:
             step.run_failed(self.failure, savepoint=self.path)
 
-    def not_done(self, event: ev.ActionFailed, step: Step) -> None:
+    def run_on_or_end(self, event: ev.ActionFailed, step: Step) -> None:
         """Let the query run on without its savepoint, or end it without its help."""
         order = step.order
         if order is None or order.action != self.orders[-1]:
@@ -116,12 +116,12 @@ class StopWithSavepoint(State):
 
     reactions: ClassVar[Reactions] = {
         **State.reactions,
-        ev.QueryStarted: started,
-        ev.QueryProgress: batch_committed,
-        ev.QueryFailed: run_failed,
-        ev.QueryTerminated: stopped,
-        ev.SavepointTaken: saved,
+        ev.QueryStarted: run_on,
+        ev.QueryProgress: measure,
+        ev.QueryFailed: keep_the_failure,
+        ev.QueryTerminated: finish_with_the_savepoint,
+        ev.SavepointTaken: note_it_and_wait_for_the_end,
         ev.ActionDone: "the savepoint is there, and the query is over, when they say so",
-        ev.ActionFailed: not_done,
-        inner.Recovered: recovered,
+        ev.ActionFailed: run_on_or_end,
+        inner.Recovered: order_again,
     }

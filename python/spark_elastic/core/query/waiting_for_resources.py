@@ -47,16 +47,16 @@ class WaitingForResources(State):
         else:
             self._say(step)
 
-    def slots_changed(self, event: inner.SlotsChanged, step: Step) -> None:
+    def look_for_slots(self, event: inner.SlotsChanged, step: Step) -> None:
         """Continue as soon as there are enough."""
         self._look(step)
 
-    def bounds_changed(self, event: inner.BoundsChanged, step: Step) -> None:
+    def look_within_bounds(self, event: inner.BoundsChanged, step: Step) -> None:
         """Look again, in the history under the new bounds."""
         step.open_rescale_for_bounds()
         self._look(step)
 
-    def settings_changed(self, event: inner.SettingsChanged, step: Step) -> None:
+    def wait_as_long_as_they_say(self, event: inner.SettingsChanged, step: Step) -> None:
         """Count the waits anew, from when they began."""
         step.change_settings(event.settings)
         self.deadline = step.resource_deadline(self.entered)
@@ -76,7 +76,7 @@ class WaitingForResources(State):
         step.record.last_hold = None
         self._say(step)
 
-    def started(self, event: ev.QueryStarted, step: Step) -> None:
+    def follow_the_start(self, event: ev.QueryStarted, step: Step) -> None:
         """Follow a start that was not ours."""
         step.started(event)
         step.report("started_unasked", after=step.record.partitions)
@@ -114,12 +114,12 @@ class WaitingForResources(State):
     reactions: ClassVar[Reactions] = {
         **State.reactions,
         ev.QuerySubmitted: say_again,
-        ev.QueryStarted: started,
+        ev.QueryStarted: follow_the_start,
         ev.QueryProgress: "it is about a batch before the failure",
         ev.ActionDone: "the query waits, whatever was ordered before",
         ev.ActionFailed: "the query waits, whatever was ordered before",
         inner.Recovered: say_again,
-        inner.SlotsChanged: slots_changed,
-        inner.BoundsChanged: bounds_changed,
-        inner.SettingsChanged: settings_changed,
+        inner.SlotsChanged: look_for_slots,
+        inner.BoundsChanged: look_within_bounds,
+        inner.SettingsChanged: wait_as_long_as_they_say,
     }

@@ -365,7 +365,7 @@ class Scheduler:
         known = (self._machines[query] for query in queries if query in self._machines)
         live = {machine.record.facts.query: machine.record for machine in known if not machine.is_finished}
         for record in live.values():
-            record.declared = self._requirements(record.facts, record.settings, turn)
+            record.declare(self._requirements(record.facts, record.settings, turn))
         self._put_in_force(live, turn)
 
     def _put_in_force(self, records: Mapping[str, QueryRecord], turn: Turn) -> None:

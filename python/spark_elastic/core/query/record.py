@@ -1,4 +1,7 @@
-"""What is known about one query: plain data, changed only by the machine and the state it is in."""
+"""What is known about one query: plain data, changed only by the machine and the state it is in.
+
+What others decide about it comes in by methods: its share of the slots, what is declared for it, orders.
+"""
 
 from __future__ import annotations
 
@@ -175,6 +178,10 @@ class QueryRecord:
             self.lacks_since = None
         elif self.lacks_since is None:
             self.lacks_since = at
+
+    def declare(self, requirements: Requirements) -> None:
+        """Let other requirements be declared for it; those in force follow with `BoundsChanged`."""
+        self.declared = requirements
 
     def reading(self, settings: CoreSettings) -> Reading | None:
         """Tell how its sources are read by these settings, None if its micro-batches may have a shuffle."""

@@ -72,6 +72,15 @@ def test_the_shim_has_it_with_the_same_fields(name: str) -> None:
 
 def test_the_shim_has_no_other_event_or_action() -> None:
     text = CONTRACT.read_text(encoding="utf-8")
-    kinds = re.findall(r"case class (\w+)\([^)]*\)\s+extends (?:Event|Action|QueryOrder)\b", text)
+    kinds = re.findall(r"case class (\w+)\([^)]*\)\s+extends (?:Event|Action|AboutQuery|QueryOrder)\b", text)
     known = {cls.__name__ for cls in (*EVENT_TYPES, *ACTION_TYPES)}
     assert set(kinds) == known - ONLY_IN_PYTHON
+
+
+def test_the_outcome_of_every_order_about_a_query_names_it() -> None:
+    orders = [cls for cls in ACTION_TYPES if cls.__name__ not in ONLY_IN_PYTHON]
+    about = {cls.__name__ for cls in orders if issubclass(cls, actions.AboutQuery)}
+    assert about == {cls.__name__ for cls in orders if "query" in attrs.fields_dict(cls)}
+    text = CONTRACT.read_text(encoding="utf-8")
+    assert about == set(re.findall(r"case class (\w+)\([^)]*\)\s+extends (?:AboutQuery|QueryOrder)\b", text))
+    assert "case order: AboutQuery => Some(order.query)" in text

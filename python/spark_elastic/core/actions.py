@@ -81,16 +81,22 @@ class TurnOff(Action):
 
 
 @frozen(kw_only=True)
-class QueryOrder(Action):
-    """Is for one run of a query: one that comes late, when there is another run, is refused."""
+class AboutQuery(Action):
+    """Is about a query, whichever run it is in; its outcome names it."""
 
     query: str
+
+
+@frozen(kw_only=True)
+class QueryOrder(AboutQuery):
+    """Is for one run of a query: one that comes late, when there is another run, is refused."""
+
     run: str
 
 
 def ordered_for(order: Action) -> str | None:
-    """Return the query that an order is about, as its outcome names it; None: its outcome names none."""
-    return order.query if isinstance(order, QueryOrder) else None
+    """Return the query that an order is about, as its outcome names it; None: it is about executors."""
+    return order.query if isinstance(order, AboutQuery) else None
 
 
 @frozen(kw_only=True)
@@ -190,13 +196,12 @@ class LimitRows(QueryOrder):
 
 
 @frozen(kw_only=True)
-class KeepText(Action):
+class KeepText(AboutQuery):
     """Keep a text beside the checkpoint of a query, whichever run it is in; None: remove what is kept.
 
     There is one of each `name`. Of several the last one counts, whatever their outcomes' order.
     """
 
-    query: str
     name: Literal["bounds", "batches"]
     text: str | None
 

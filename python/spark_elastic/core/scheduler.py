@@ -25,7 +25,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
 from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.bounds.declarations import Declarations
-from spark_elastic.core.bounds.keeping import Keeping
+from spark_elastic.core.bounds.keeping import keep_again, keep_bounds, recall_bounds
 from spark_elastic.core.bounds.kept import Requested
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share, share_out
@@ -63,7 +63,6 @@ class Scheduler:
     _supply: Supply = field(init=False)
     _planner: Planner = field(init=False)
     _moves: MoveQueue = field(init=False)
-    _keeping: Keeping = field(factory=Keeping, init=False)
     _counters: Counters = field(factory=Counters, init=False)
     _now: int = field(default=0, init=False)
     _took_over: bool = field(default=False, init=False)  # the last event was a snapshot
@@ -155,8 +154,6 @@ class Scheduler:
                     self._share_out(turn, {})
             case ev.ActionOutcome():
                 self._supply.answered(event, self.slots, turn)
-                self._keeping.answered(event, turn)
-                self._planner.answered(event, turn)
             case ev.TimerFired():
                 self._supply.timer_fired(event.timer)
                 self._planner.alarm.rings(event.timer)
@@ -272,10 +269,10 @@ class Scheduler:
         self._planner.begin(event.executors, turn.now)
         self._share_out(turn, {})
         shown = {info.facts.query: info for info in event.queries}
-        self._keeping.took_over(machines.live(self._machines), shown, self._declarations, turn)
         for query in machines.live(self._machines):
             self._tell(query, inner.Recovered(shown.get(query)), turn)
-        live = set(machines.live(self._machines))
+        live = {query: self._machines[query].record for query in machines.live(self._machines)}
+        keep_again(live.values(), shown, self._declarations, turn)
         self._take_up([info for query, info in shown.items() if query not in live], turn, found=True)
 
     def _configure(self, turn: Turn) -> None:
@@ -297,13 +294,15 @@ class Scheduler:
             query = info.facts.query
             own, problems = self._declarations.settings_of(info.facts)
             report_settings(query, own, self.settings, problems, turn)
-            if (own or self.settings).mode == "adaptive":
-                self._keeping.recall(info.facts, self._declarations, turn)
+            adaptive = (own or self.settings).mode == "adaptive"
+            outdated = adaptive and recall_bounds(info.facts, self._declarations, turn)
             requirements = self._requirements(info.facts, own, turn)
             if self._machines.pop(query, None) is not None:
                 self._planner.forget(query)
             self._machines[query] = QueryMachine.found(info, self._now, self.settings, own, requirements)
             turn.touch(query, None)
+            if outdated:
+                self._keep(query, None, turn)
         # No one begins before it is known what the others need.
         self._share_out(turn, {})
         for info in infos:
@@ -332,7 +331,7 @@ class Scheduler:
         """Have bounds kept beside the checkpoint, None: no longer; the shim knows only queries that live."""
         machine = self._machines.get(query)
         if machine is not None and not machine.is_finished:
-            self._keeping.keep(query, requested, turn)
+            keep_bounds(machine.record, requested, turn)
 
     def _policy_file_changed(self, event: ev.PolicyFileChanged, turn: Turn) -> None:
         known = {query: machine.record.facts for query, machine in self._machines.items()}

@@ -6,16 +6,14 @@ nothing of its own to be limited by.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from attrs import define, field
+from collections.abc import Iterable, Sequence
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.keep_orders import KeepOrders
+from spark_elastic.core.keep_orders import keep_text
 from spark_elastic.core.kept_text import Unusable, lines_of, unusable
 from spark_elastic.core.policies.autoscale.model import BatchTime, fit
 from spark_elastic.core.policies.memory import QueryMemory, newest_alike
-from spark_elastic.core.policies.view import QueryMetrics, Sample
+from spark_elastic.core.policies.view import Sample
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.turn import Turn
 
@@ -67,54 +65,43 @@ def _sample(line: str, at: int) -> Sample:
     )  # fmt: skip
 
 
-@define
-class KeptBatches:
-    """The orders to keep what micro-batches take."""
+def recall_batches(record: QueryRecord, memory: QueryMemory, turn: Turn) -> None:
+    """Take up what is kept beside the checkpoint of a query of which nothing is known yet."""
+    memory.run = record.run
+    text = record.facts.kept_batches
+    if text is None or memory.samples:
+        return
+    try:
+        memory.earlier = read(text, turn.now)
+    except Unusable as error:
+        turn.report("kept_batches_unusable", query=record.facts.query, error=str(error))
+        return
+    memory.kept, memory.keep_from = text, turn.now + _AGAIN_MS
+    turn.report("batches_recalled", query=record.facts.query, batches=len(memory.earlier))
 
-    _orders: KeepOrders = field(factory=KeepOrders)
 
-    def lost(self) -> None:
-        """Take in that outcomes may have been lost."""
-        self._orders.lost()
+def keep_batches(record: QueryRecord, memory: QueryMemory, turn: Turn) -> None:
+    """Order that what the micro-batches of a query take outlives the driver, where that is news."""
+    if turn.settings.advise_only or record.facts.trigger != "processing_time":
+        return  # nothing outlives one who only advises; other triggers have no batches that repeat
+    if turn.now < memory.keep_from:
+        return
+    memory.keep_from = turn.now + _LOOK_MS
+    text = write((*memory.earlier, *memory.samples))
+    model = fit(read(text, turn.now))
+    if model is None or model.confidence < _TRUSTED:
+        return
+    memory.keep_from = turn.now + _AGAIN_MS
+    if memory.kept and not _is_news(fit(read(memory.kept, turn.now)), model, memory.samples):
+        return
+    memory.kept = text
+    memory.keeps = keep_text(record, "batches", text, turn)
 
-    def recall(self, record: QueryRecord, memory: QueryMemory, turn: Turn) -> None:
-        """Take up what is kept beside the checkpoint of a query of which nothing is known yet."""
-        memory.run = record.run
-        text = record.facts.kept_batches
-        if text is None or memory.samples:
-            return
-        try:
-            memory.earlier = read(text, turn.now)
-        except Unusable as error:
-            turn.report("kept_batches_unusable", query=record.facts.query, error=str(error))
-            return
-        memory.kept, memory.keep_from = text, turn.now + _AGAIN_MS
-        turn.report("batches_recalled", query=record.facts.query, batches=len(memory.earlier))
 
-    def keep(self, query: QueryMetrics, memory: QueryMemory, turn: Turn) -> None:
-        """Order that what the micro-batches of a query take outlives the driver, where that is news."""
-        if turn.settings.advise_only or query.facts.trigger != "processing_time":
-            return  # nothing outlives one who only advises; other triggers have no batches that repeat
-        if turn.now < memory.keep_from:
-            return
-        memory.keep_from = turn.now + _LOOK_MS
-        text = write((*memory.earlier, *memory.samples))
-        model = fit(read(text, turn.now))
-        if model is None or model.confidence < _TRUSTED:
-            return
-        memory.keep_from = turn.now + _AGAIN_MS
-        if memory.kept and not _is_news(fit(read(memory.kept, turn.now)), model, memory.samples):
-            return
-        memory.kept = text
-        self._orders.give(query.query, "batches", text, turn)
-
-    def answered(self, event: ev.ActionOutcome, memories: Mapping[str, QueryMemory], turn: Turn) -> None:
-        """Take in what became of an order, if it is one of these."""
-        query = self._orders.answered(event)
-        if query is not None and isinstance(event, ev.ActionFailed):
-            turn.report("batches_not_kept", query=query, error=event.error)
-            if query in memories:
-                memories[query].kept = ""
+def batches_not_kept(event: ev.ActionFailed, memory: QueryMemory) -> None:
+    """Take in that an order has failed: if it was this one, the next text is news."""
+    if event.action == memory.keeps:
+        memory.kept = ""
 
 
 def _is_news(before: BatchTime | None, now: BatchTime, samples: Sequence[Sample]) -> bool:

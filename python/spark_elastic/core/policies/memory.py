@@ -51,7 +51,8 @@ class QueryMemory:
     source, `throttled` the limits that are in force for them in `run`, by the order `throttle`; `unlimited`
     says that such an order has failed. `held_back` says that there was more to read than the limits let in,
     and that this was told. `begun` says that what is kept beside the checkpoint was looked at; `kept` is that
-    text, or the one that was ordered last, and another one is kept from `keep_from` on (epoch ms).
+    text, or the one that was ordered last (`keeps` is that order), and another one is kept from `keep_from`
+    on (epoch ms).
     """
 
     run: str = ""
@@ -78,6 +79,7 @@ class QueryMemory:
     held_back: bool = False
     begun: bool = False
     kept: str = ""
+    keeps: str = ""
     keep_from: int = 0
 
     def batch(

@@ -22,7 +22,7 @@ from spark_elastic.core.policies.batch_memory import BatchMemory
 from spark_elastic.core.policies.catalogue import POLICIES
 from spark_elastic.core.policies.chain import joined
 from spark_elastic.core.policies.customs import Customs
-from spark_elastic.core.policies.kept_batches import KeptBatches
+from spark_elastic.core.policies.kept_batches import batches_not_kept, keep_batches, recall_batches
 from spark_elastic.core.policies.limits import Granted, grant, narrowed
 from spark_elastic.core.policies.memory import QueryMemory
 from spark_elastic.core.policies.plan import Plan, sentence
@@ -83,7 +83,6 @@ class Planner:
     _executors_by: str = ""
     _heeds_batch: bool = False
     _row_limits: RowLimits = field(factory=RowLimits)
-    _kept: KeptBatches = field(factory=KeptBatches)
 
     def begin(self, executors: Iterable[ev.ExecutorInfo], at: int) -> None:
         """Take in what a snapshot shows; timers that were set are not, any more."""
@@ -95,7 +94,6 @@ class Planner:
         for memory in self._memories.values():
             memory.throttled = ()  # the shim has lifted all limits, too
         self._row_limits.lost()
-        self._kept.lost()
         self.stale = bool(self._memories) or self.settings.measures
 
     def batch_event(self, event: BatchStages) -> None:
@@ -112,10 +110,6 @@ class Planner:
                 self._startups.came(event.at, len(pool.executors))
             case ev.ExecutorRemoved(executor=executor):
                 self._since.pop(executor, None)
-
-    def answered(self, event: ev.ActionOutcome, turn: Turn) -> None:
-        """Take in what became of an order."""
-        self._kept.answered(event, self._memories, turn)
 
     def requested(self, at: int, before: int | None, supply: Supply, pool: SlotPool) -> None:
         """Take in that other executors may have been requested; `before` is how many were until now."""
@@ -149,6 +143,7 @@ class Planner:
             self._decided = 0  # what it is granted is said before executors are requested for it
         if isinstance(event, ev.ActionFailed):
             self._row_limits.failed(event, memory)
+            batches_not_kept(event, memory)
         if record.known_share.slots > 0:
             memory.runs_with(at, record.known_share.slots, record.partitions)
         if record.rescales and record.rescale_cost_ms is not None:
@@ -272,7 +267,7 @@ class Planner:
                 memory = self._memories.setdefault(query, QueryMemory())
                 if not memory.begun:
                     memory.begun = True
-                    self._kept.recall(record, memory, turn)
+                    recall_batches(record, memory, turn)
 
     def view(
         self, records: Mapping[str, QueryRecord], pool: SlotPool, supply: Supply, at: int
@@ -312,7 +307,7 @@ class Planner:
         memory = self._memories[query.query]
         wanted = granted.wish.most_rows if granted is not None and not self.settings.advise_only else None
         self._row_limits.limit(query, record, memory, wanted, turn)
-        self._kept.keep(query, memory, turn)
+        keep_batches(record, memory, turn)
 
     def _grant(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> bool:
         """Take over what a query is granted, None: nothing; say whether that is something else."""

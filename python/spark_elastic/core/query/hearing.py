@@ -92,6 +92,10 @@ class Hearing(Ordering):
         aside = record.aside.pop(event.action, None)
         if aside is not None and isinstance(event, ev.ActionFailed):
             self.report(aside, before=record.partitions, numbers={"error": event.error})
+        keeping = record.keeping.pop(event.action, None)
+        if keeping is not None and isinstance(event, ev.ActionFailed):
+            # Beside what the query does, which stays what was last said of it.
+            self.turn.report(keeping, query=record.facts.query, error=event.error)
         self.order = order = record.orders.pop(event.action, None)
         if isinstance(event, ev.ActionDone) or order is None or order.replaced:
             return

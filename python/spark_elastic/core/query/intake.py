@@ -102,6 +102,7 @@ def recovered(event: inner.Recovered, step: Step) -> None:
     step.shown(info)
     # What became of it may have got lost, and others are refused until it is known.
     step.give_up("savepoint")
+    record.keeping.clear()
     missed = step.missed(info)
     if missed is None or state.leaves_out(missed):
         step.set_orders_lost(info.partitions)

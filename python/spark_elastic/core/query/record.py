@@ -100,7 +100,8 @@ class QueryRecord:
     `becomes_rescalable` says that its start changes them. `rescale_cost_ms` is what the last rescale took,
     `rescales` is when the last ones ended. `moved` is True from a move of its state until a micro-batch with
     the new count is committed: only after that it is moved again. `aside` has orders that concern nothing but
-    how its sources are read, with the reason that is told where one fails. `advised` is the last change
+    how its sources are read, with the reason that is told where one fails, `keeping` the same for those that
+    keep a text beside its checkpoint. `advised` is the last change
     (before, after, slots) that was only advised. `failed_target` is a count that could not be brought about.
     `pace` is what the last micro-batches took, `stayed_ms` how long it was in each state that it has left.
     All times are epoch ms.
@@ -141,6 +142,7 @@ class QueryRecord:
     failed_target: int | None = None
     orders: dict[str, PendingOrder] = field(factory=dict)
     aside: dict[str, str] = field(factory=dict)
+    keeping: dict[str, str] = field(factory=dict)
     last_progress: QueryProgress | None = None
     pace: Pace = field(factory=Pace)
     stayed_ms: dict[str, int] = field(factory=dict)
@@ -190,10 +192,12 @@ class QueryRecord:
         return Reading(self.facts.sources, settings.divide_ordered, self.reads)
 
     def put_aside(self, action: str, reason: str) -> None:
-        """Note an order that changes how its sources are read; outcomes can get lost, so the last ones do."""
-        self.aside[action] = reason
-        if len(self.aside) > MOST_ORDERS:
-            del self.aside[next(iter(self.aside))]
+        """Note an order that changes how its sources are read."""
+        _note(self.aside, action, reason)
+
+    def note_keeping(self, action: str, reason: str) -> None:
+        """Note an order to keep a text."""
+        _note(self.keeping, action, reason)
 
     def note_rescalable(self) -> None:
         """Note that the checkpoint was begun as one that can be re-partitioned."""
@@ -210,9 +214,17 @@ class QueryRecord:
         assert self.target is None or self.target >= 1
         assert len(self.orders) <= MOST_ORDERS
         assert len(self.aside) <= MOST_ORDERS
+        assert len(self.keeping) <= MOST_ORDERS
         assert all(order.action == key for key, order in self.orders.items())
         due = self.state.due
         assert (self.timer is None) == (due is None)
         assert self.timer is None or self.timer.at == due
         rescales = [order for order in self.orders.values() if order.kind == "rescale"]
         assert all(order.replaced for order in rescales[:-1])
+
+
+def _note(orders: dict[str, str], action: str, reason: str) -> None:
+    """Note an order with what is told where it fails; outcomes can get lost, so the last ones do."""
+    orders[action] = reason
+    if len(orders) > MOST_ORDERS:
+        del orders[next(iter(orders))]

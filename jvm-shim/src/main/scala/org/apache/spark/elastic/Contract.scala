@@ -179,7 +179,7 @@ private[spark] sealed trait Action {
   def failed(error: String): ActionFailed = ActionFailed(id, about, error)
 
   private def about: Option[String] = this match {
-    case order: QueryOrder => Some(order.query)
+    case order: AboutQuery => Some(order.query)
     case _ => None
   }
 }
@@ -195,9 +195,13 @@ private[spark] case class Configure(
     extends Action
 private[spark] case class TurnOff(id: String, message: String) extends Action
 
-/** An order about one run of a query. */
-private[spark] sealed trait QueryOrder extends Action {
+/** An order about a query, whichever run it is in. */
+private[spark] sealed trait AboutQuery extends Action {
   def query: String
+}
+
+/** An order about one run of a query. */
+private[spark] sealed trait QueryOrder extends AboutQuery {
   def run: String
 }
 private[spark] case class StartQuery(
@@ -234,7 +238,7 @@ private[spark] case class LimitRows(id: String, query: String, run: String, sour
     extends QueryOrder
 
 /** Keeps a text of the policy's beside the checkpoint of a query, whichever run it is in: one of each name. */
-private[spark] case class KeepText(id: String, query: String, name: String, text: Option[String]) extends Action
+private[spark] case class KeepText(id: String, query: String, name: String, text: Option[String]) extends AboutQuery
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action

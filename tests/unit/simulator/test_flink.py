@@ -7,7 +7,7 @@ from attrs import define, field
 
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.simulator.rivals.flink import DelayedDown, Flink, rates_of
-from spark_elastic.simulator.rivals.flink_rule import FlinkOptions
+from spark_elastic.simulator.rivals.flink_rule import FlinkOptions, capacity
 from tests.unit.simulator.rivals_views import sample, seen, view
 
 
@@ -42,6 +42,14 @@ def test_lag_counts_and_much_of_it_is_caught_up() -> None:
     found = rates_of(samples, FlinkOptions())
     assert found is not None
     assert (found.target, found.lag, found.catching_up) == (10_500, 200_000, True)
+
+
+def test_a_source_is_to_read_what_comes_in_and_what_has_piled_up() -> None:
+    options = FlinkOptions(catch_up_s=2)
+    found = rates_of([sample(1_000, 0, 500, behind=950), sample(2_000, 100, 500, behind=1_000)], options)
+    assert found is not None
+    assert found.target == 150
+    assert capacity(found, 1.0, options, with_restart=False) == 150 + 500
 
 
 def test_nothing_is_decided_before_the_window_is_full_and_then_up_at_once() -> None:

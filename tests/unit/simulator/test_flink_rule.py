@@ -26,6 +26,11 @@ KEYS = ("capacity", "up", "down", "factor", "parallelism", "outside")
         (10, (10, 100), {"target": 1.0, "down_factor": 0.5, **NO_CATCH_UP}, (10, 10, 14, 0.5, 5, True)),
         (10, (200, 10), {"target": 1.0, "up_factor": 0.5, **NO_CATCH_UP}, (200, 200, 286, 1.5, 15, True)),
         (10, (200, 10), {"target": 1.0, "up_factor": 0.6, **NO_CATCH_UP}, (200, 200, 286, 1.6, 16, True)),
+        # Steps that gained less than they promised: the detection, which is off by default, is left out.
+        (5, (100, 50), {"target": 1.0, **NO_CATCH_UP}, (100, 100, 143, 2.0, 10, True)),
+        (10, (180, 90), {"target": 1.0, **NO_CATCH_UP}, (180, 180, 257, 2.0, 20, True)),
+        (20, (180, 90), {"target": 1.0, **NO_CATCH_UP}, (180, 180, 257, 2.0, 40, True)),
+        (20, (45, 90), {"target": 1.0, **NO_CATCH_UP}, (45, 45, 64, 0.5, 10, True)),
         (10, (1_000, 2_000), {}, (1_595, 1_000, 2_667, 0.7975, 8, False)),
         (10, (1_000, 900), {}, (1_595, 1_000, 2_667, 1.7722, 18, True)),
         (10, (1_000, 3_000), {}, (1_595, 1_000, 2_667, 0.5317, 6, True)),
@@ -105,6 +110,11 @@ def test_a_parallelism_out_of_bounds_is_let_be() -> None:
         ("BALANCED", 40, 19, 64, 720, 200, 22),
         ("EVENLY_SPREAD", 40, 19, 64, 720, 200, 32),
         ("BALANCED", 5, 5, 12, 128, 200, 5),
+        ("EVENLY_SPREAD", 60, 65, 0, 128, 2**31 - 1, 128),
+        ("EVENLY_SPREAD", 6, 5, 0, 36, 2**31 - 1, 6),
+        # FLINK-40389: more than there are partitions are kept.
+        ("BALANCED", 100, 180, 15, 720, 200, 180),
+        ("BALANCED", 100, 50, 15, 720, 200, 50),
     ],
 )
 def test_alignment(

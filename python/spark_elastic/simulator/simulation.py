@@ -11,6 +11,7 @@ from spark_elastic import policy_options
 from spark_elastic.core.keys import called, key
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.keys.policies import POLICY, SCHEDULE, short
+from spark_elastic.core.keys.records import ADVISE_ONLY
 from spark_elastic.core.keys.schedule import EXCLUDED, WINDOWS
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.query_bounds import PREFIX, is_bound
@@ -90,7 +91,7 @@ def _settled(scenario: Scenario, one: Contender) -> Scenario:
 
 def _settings(scenario: Scenario, one: Contender) -> dict[str, str]:
     """Return the settings that a policy runs with, those of other policies left out."""
-    settings = {**scenario.settings, **one.settings}
+    settings = {**(_unscaled(scenario.settings) if one.settings else scenario.settings), **one.settings}
     if one.rival is not None:
         settings = _without_bounds(settings) | _first_bounds(scenario)
     if one.settings and SCHEDULE not in one.settings.get(POLICY.full_name, ""):
@@ -101,6 +102,7 @@ def _settings(scenario: Scenario, one: Contender) -> dict[str, str]:
 def _check_options(scenario: Scenario, contenders: Sequence[Contender]) -> None:
     """Check that each option is one of a policy that some contender has. Raises SettingsError."""
     named = {name for one in contenders for name in _named(_settings(scenario, one))}
+    named |= _named(_without_schedule(scenario.settings))
     _, wrong = policy_options.read(scenario.settings, named, more=False)
     if wrong:
         raise SettingsError(wrong)
@@ -109,6 +111,11 @@ def _check_options(scenario: Scenario, contenders: Sequence[Contender]) -> None:
 def _named(settings: Mapping[str, str]) -> set[str]:
     """Return what the custom policies that settings name are called. Raises SettingsError."""
     return {short(name) for name in load(policy_options.only(settings, ())).custom_policies}
+
+
+def _unscaled(settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave out who scales, and that nothing is to be done: a contender says that itself."""
+    return {name: value for name, value in settings.items() if _key(name) not in (POLICY, ADVISE_ONLY)}
 
 
 def _without_bounds(settings: Mapping[str, str]) -> dict[str, str]:

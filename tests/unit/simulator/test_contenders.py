@@ -79,6 +79,15 @@ def test_a_rival_begins_with_what_is_there_whatever_was_declared_for_us(rival: s
     assert result.notes.queries["counts"].partitions.values[0] == 4
 
 
+@pytest.mark.parametrize("policy", ["reactive", "declared", "autoscale", "flink", "dynamic-allocation"])
+@pytest.mark.parametrize("whose", ["", "query.counts."])
+def test_who_scales_in_a_scenario_is_no_part_of_other_policies(policy: str, whose: str) -> None:
+    adaptive = {**SCENE.settings, "spark.elastic.schedulerMode": "adaptive"}
+    set_ = {**adaptive, f"spark.elastic.{whose}policy": "autoscale", "spark.elastic.adviseOnly": "true"}
+    as_set, alone = (metrics_of(evolve(SCENE, settings=one), policy) for one in (set_, adaptive))
+    assert as_set == alone
+
+
 EXAMPLES = "tests.unit.policies.examples"
 
 

@@ -10,6 +10,9 @@ from typing import Any
 import attrs
 from attrs import frozen
 
+from spark_elastic.core.keys import called
+from spark_elastic.core.keys.autoscale import MAX_LAG_MS
+from spark_elastic.core.keys.key import PREFIX
 from spark_elastic.core.keys.policies import NAMES, POLICY
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.core.policies.wish import Wish
@@ -119,9 +122,8 @@ def contender(text: str, scenario: Scenario, demand: Demand) -> Contender:
     name, _, typed = text.partition(":")
     own = _own(text)
     if own is not None:
-        objective = {"spark.elastic.autoscale.maxLag": f"{round(scenario.max_lag_s * 1_000)}ms"}
         scales = "autoscale" in own.get(POLICY.full_name, "").split(",")
-        return Contender(name=text, settings={**(objective if scales else {}), **own})
+        return Contender(name=text, settings={**(_objective(scenario) if scales else {}), **own})
     if name in OWN:
         raise ValueError(f"'{name}' has no parameters: set `spark.elastic.*` in the settings instead")
     if name not in RIVALS:
@@ -141,6 +143,13 @@ def contender(text: str, scenario: Scenario, demand: Demand) -> Contender:
         else Wish()
     )
     return Contender(name=text, settings=kind.settings, rival=rival, initial=first.executors)
+
+
+def _objective(scenario: Scenario) -> Mapping[str, str]:
+    """Return what `autoscale` is to aim at: the objective, unless the settings say something else."""
+    if any(called(name.removeprefix(PREFIX)) is MAX_LAG_MS for name in scenario.settings):
+        return {}
+    return {MAX_LAG_MS.full_name: f"{round(scenario.max_lag_s * 1_000)}ms"}
 
 
 def _own(text: str) -> Mapping[str, str] | None:

@@ -88,6 +88,16 @@ def test_who_scales_in_a_scenario_is_no_part_of_other_policies(policy: str, whos
     assert as_set == alone
 
 
+@pytest.mark.parametrize("name", ["spark.elastic.autoscale.maxLag", "spark.elastic.autoscale.max-lag"])
+@pytest.mark.parametrize("said", ["5s", "none"])
+def test_the_lag_that_the_settings_allow_counts_more_than_the_objective(name: str, said: str) -> None:
+    scene = evolve(SCENE, settings={**SCENE.settings, name: said})
+    (result,) = simulate(scene, ["autoscale"])
+    assert result.scenario.settings[name] == said
+    assert [key for key in result.scenario.settings if "lag" in key.lower()] == [name]
+    assert result.scenario.max_lag_s == SCENE.max_lag_s
+
+
 EXAMPLES = "tests.unit.policies.examples"
 
 

@@ -23,9 +23,9 @@ from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.scenario_file import ScenarioError, read_scenario
 from spark_elastic.simulator.simulation import Result
 from spark_elastic.simulator.simulation import simulate as run
-from spark_elastic.simulator.table import LEGEND, as_data, table
+from spark_elastic.simulator.table import LEGEND, as_data, failures, table
 
-_WRONG = 2
+_FAILED, _WRONG = 1, 2
 
 
 @click.command(
@@ -67,7 +67,7 @@ def simulate(
 
     SCENARIO is a YAML file with queries, cluster and settings; without one there are the queries of --load.
     Options override the file. The same scenario and seed give the same metrics, to the last digit. The exit
-    code is 0, or 2 if an option or a file is invalid.
+    code is 0, 1 if a policy of yours has failed when it was asked, or 2 if an option or a file is invalid.
     """
     sys.path.insert(0, "")  # where a policy may be that is not installed yet
     try:
@@ -92,6 +92,8 @@ def simulate(
     else:
         click.echo(table(results))
         click.echo(f"\n{LEGEND}.")
+    if _say_failures(results):
+        sys.exit(_FAILED)
 
 
 def _read(file: Path | None, told: Heard | None) -> Scenario | None:
@@ -133,6 +135,15 @@ def _run(scenario: Scenario, policies: tuple[str, ...], *, quiet: bool) -> list[
         if not quiet:
             click.echo(f"{result.policy}: done", err=True)
     return results
+
+
+def _say_failures(results: list[Result]) -> bool:
+    """Say which policies have failed when they were asked, and whether any has."""
+    lines = [(result.policy, line) for result in results for line in failures(result)]
+    for contender, line in lines:
+        whose = "" if line.startswith(f"{contender} ") else f"{contender}: "
+        click.echo(f"spark-elastic simulate: {whose}{line}", err=True)
+    return bool(lines)
 
 
 def _draw(results: list[Result], folder: Path) -> None:

@@ -37,10 +37,13 @@ class BadAnswer(ValueError):
 
 
 def ask(name: str, policy: Policy, view: ClusterView) -> Wish:
-    """Return what a policy of this name wants. Raises BadAnswer for whatever it raises or answers instead."""
+    """Return what a policy of this name wants.
+
+    Raises BadAnswer for whatever it raises or answers instead, and where it would end the process.
+    """
     try:
         given = policy.decide(view)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadAnswer(described(error)) from error
     return checked(name, given, view)
 

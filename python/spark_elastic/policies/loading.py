@@ -30,7 +30,7 @@ def make(name: str, options: Mapping[str, str]) -> Policy:
     build = _class(name) if ":" in name else _entry_point(name)
     try:
         policy: Any = build(**options)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         given = ", ".join(f"{option}={text}" for option, text in options.items()) or "no options"
         raise Unusable(
             f"the policy {name} cannot be made with {given}: {described(error)}: set {option_name(name)} "
@@ -51,7 +51,7 @@ def _class(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
         found: Any = getattr(importlib.import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Unusable(
             f"the policy {name} cannot be imported: {described(error)}: install its package where the "
             f"policy process runs, with the Python of {PREFIX}python"
@@ -80,7 +80,7 @@ def _entry_point(name: str) -> Callable[..., Any]:
         )
     try:
         build: Callable[..., Any] = found[name].load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Unusable(
             f"the policy {name} ({found[name].value}) cannot be imported: {described(error)}: repair its "
             "package"

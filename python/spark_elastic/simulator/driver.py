@@ -152,7 +152,10 @@ class Driver:
             case ac.CancelTimer(timer=timer):
                 self.clock.forget(("timer", timer))
             case AskPolicy():
-                self.tell(PolicyAnswered, **self._custom.answer(action))
+                answer = self._custom.answer(action)
+                if "error" in answer:
+                    self.notes.failed[action.policy, answer["error"]] += 1
+                self.tell(PolicyAnswered, **answer)
             case ac.StartQuery(query=query):
                 self.clock.after(_START_MS, lambda: self._start(action))
             case ac.Rescale(query=query):

@@ -99,7 +99,7 @@ class BatchRun:
 class Notes:
     """What is noted of a run: executors that take tasks, those that are paid for, and those asked for.
 
-    `batch` are the batch jobs that are over.
+    `batch` are the batch jobs that are over; `failed` counts what went wrong when custom policies were asked.
     """
 
     there: Steps = field(factory=Steps)
@@ -108,5 +108,6 @@ class Notes:
     queries: dict[str, QueryNotes] = field(factory=dict)
     batch: list[BatchRun] = field(factory=list)
     reasons: Counter[str] = field(factory=Counter)
+    failed: Counter[tuple[str, str]] = field(factory=Counter)
     refused: int = 0
     lost: int = 0

@@ -33,6 +33,8 @@ _BATCH_COLUMNS: Mapping[str, Callable[[RunMetrics], str]] = {
 }
 """Those of batch jobs, which are shown where there are any."""
 
+_MOST_FAILURES = 10
+
 LEGEND = (
     "outside: time in which a query was further behind than the objective; drained in: the longest of it; "
     "moves: rescales of queries, with the time that they paused; steps: how often another number of "
@@ -62,7 +64,16 @@ def as_data(results: Sequence[Result]) -> dict[str, Any]:
         "maxLagSeconds": first.scenario.max_lag_s,
         "fewestExecutorHours": sum(first.demand.executors) * first.demand.step_s / 3_600,
         "policies": {one.policy: attrs.asdict(one.metrics) for one in results},
+        "failures": {one.policy: failures(one) for one in results if one.notes.failed},
     }
+
+
+def failures(result: Result) -> list[str]:
+    """Say in a line each how often a custom policy had no answer that could be used, and why."""
+    return [
+        f"{policy} has failed {'once' if times == 1 else f'{times} times'}: {error}"
+        for (policy, error), times in result.notes.failed.most_common(_MOST_FAILURES)
+    ]
 
 
 def _duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,27 @@ def test_a_journal_is_a_scenario(tmp_path: Path) -> None:
     assert list(data["policies"]) == ["recorded", "fixed:executors=1"]
     assert data["hours"] == pytest.approx(120.4 / 3_600, rel=0.01)
     assert data["policies"]["fixed:executors=1"]["largest_lag_rows"] >= 250
+
+
+@pytest.mark.parametrize(
+    ("policy", "error"),
+    [("Raises", "LookupError: no such model"), ("Exits", "SystemExit: 3")],
+)
+def test_a_policy_that_fails_is_named_with_what_it_raised_and_how_often(
+    file: str, policy: str, error: str
+) -> None:
+    name = f"tests.unit.policies.examples:{policy}"
+    found = simulate(file, "--policy", name, "--policy", f"autoscale,{name}", "--policy", "reactive")
+    assert found.exit_code == 1
+    assert [line.split()[0] for line in found.stdout.splitlines()[1:4]] == [
+        name, f"autoscale,{name}", "reactive"
+    ]  # fmt: skip
+    said = [line for line in found.stderr.splitlines() if "has failed" in line]
+    assert [line.partition(" has failed ")[0] for line in said] == [
+        f"spark-elastic simulate: {name}", f"spark-elastic simulate: autoscale,{name}: {name}"
+    ]  # fmt: skip
+    assert all(re.search(rf"failed \d+ times: {error} \(examples.py, line \d+\)$", line) for line in said)
+    assert list(json.loads(simulate(file, "--policy", name, "--json").stdout)["failures"]) == [name]
 
 
 @pytest.mark.parametrize(

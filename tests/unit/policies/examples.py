@@ -59,6 +59,11 @@ class Exits:
         sys.exit(3)
 
 
+class Leaves:
+    def decide(self, view: ClusterView) -> Wish:
+        os._exit(3)
+
+
 class Crashes:
     def decide(self, view: ClusterView) -> Wish:
         os.kill(os.getpid(), 9)

@@ -101,7 +101,8 @@ def test_its_options_come_as_text() -> None:
     ("policy", "says"),
     [
         ("Raises", r"^LookupError: no such model \(examples.py, line \d+\)$"),
-        ("Exits", "^its process ended with exit code 3$"),
+        ("Exits", r"^SystemExit: 3 \(examples.py, line \d+\)$"),
+        ("Leaves", "^its process ended with exit code 3$"),
         ("Crashes", "^its process ended by signal 9$"),
         ("has_no_decide", r"the policy \S+ is a dict: give it a method decide\(view\)$"),
         ("Nothing", r"cannot be imported: AttributeError: .* install its package where"),

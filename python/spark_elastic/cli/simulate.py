@@ -75,18 +75,20 @@ def simulate(
         what = _scenario(_read(scenario, told), loads, settings)
         given: dict[str, Any] = {"hours": hours, "seed": seed, "max_lag_s": max_lag}
         what = evolve(what, **{name: value for name, value in given.items() if value is not None})
+        if svg is not None:
+            svg.mkdir(parents=True, exist_ok=True)  # what cannot be made is said before the work is done
         names = (*policies, *((*OWN, *RIVALS) if compare else ())) or ("as-set",)
         results = _run(what, tuple(dict.fromkeys(names)), quiet=as_json)
         if told is not None:
-            was = evolve(scenario_of(told), max_lag_s=what.max_lag_s)
+            was = evolve(scenario_of(told), max_lag_s=what.max_lag_s, hours=what.hours)
             results.insert(0, recorded_run(told, was))
+        if svg is not None:
+            _draw(results, svg)
     except (ScenarioError, SettingsError, ValueError, OSError) as error:
         click.echo(f"spark-elastic simulate: {error}", err=True)
         sys.exit(_WRONG)
     finally:
         sys.path.remove("")
-    if svg is not None:
-        _draw(results, svg)
     if as_json:
         click.echo(json.dumps(as_data(results)))
     else:
@@ -147,7 +149,6 @@ def _say_failures(results: list[Result]) -> bool:
 
 
 def _draw(results: list[Result], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     for result in results:
         name = "".join(letter if letter.isalnum() or letter in "-=.," else "-" for letter in result.policy)
         file = folder / f"{name}.svg"

@@ -180,8 +180,8 @@ def _read(name: str, typed: str) -> dict[str, float]:
             given[key] = float(text)
         except ValueError:
             raise ValueError(f"'{part}' of '{name}' is no number: type {key}=1") from None
-        if math.isnan(given[key]):
-            raise ValueError(f"'{part}' of '{name}' is no number: type {key}=1")
+        if not math.isfinite(given[key]) and given[key] != known[key]:
+            raise ValueError(f"'{part}' of '{name}' is no finite number: type {key}=1")
         if given[key].is_integer():
             given[key] = int(given[key])
     return given

@@ -41,7 +41,8 @@ class Heard:
     """What was heard of an application, from `begin` to `end` (epoch ms); steps are ms since the begin.
 
     `cores` counts the executors that had so many, `initial` those that were there at the begin, `startups_ms`
-    are the times from a request to each executor that came of it. `settings` are those of the last run.
+    are the times from a request to each executor that came of it; executors were `lost` at these ms since the
+    begin. `settings` are those of the last run.
     """
 
     queries: dict[str, HeardQuery] = field(factory=dict)
@@ -54,7 +55,7 @@ class Heard:
     there: Steps = field(factory=Steps)
     wanted: Steps = field(factory=Steps)
     startups_ms: list[int] = field(factory=list)
-    lost: int = 0
+    lost: list[int] = field(factory=list)
     _executors: dict[str, int] = field(factory=dict)
     # Those that are decommissioned take no more tasks.
     _leaving: set[str] = field(factory=set)
@@ -108,9 +109,8 @@ class Heard:
                 self._leaving.add(executor)
             case ev.ExecutorRemoved(executor=executor):
                 self._leaving.discard(executor)
-                self.lost += (
-                    self._executors.pop(executor, None) is not None and executor not in self._given_back
-                )
+                if self._executors.pop(executor, None) is not None and executor not in self._given_back:
+                    self.lost.append(self.now)
             case ev.QuerySubmitted(facts=facts):
                 self._query(facts, None)
             case ev.QueryStarted(query=query, partitions=partitions) if query in self.queries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import field, frozen
-from attrs.validators import gt
+from attrs.validators import and_, gt, le
 
 from spark_elastic.simulator.batch_jobs import BatchSpec
 from spark_elastic.simulator.cluster import ClusterSpec
@@ -13,12 +13,14 @@ from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.loads.text import load_of
 from spark_elastic.simulator.query import QuerySpec
 
+_MOST_HOURS = 10 * 366 * 24
+
 
 @frozen(kw_only=True)
 class Scenario:
     """Everything that a simulation depends on.
 
-    `hours` is how long it runs, `seed` what all chance in it follows from. `settings` are those of Spark and
+    `hours` is how long it runs, ten years at most, `seed` what all chance in it follows from. `settings` are those of Spark and
     of spark-elastic, by their full names. `max_lag_s` is the objective: no row is to wait for longer (s).
     Raises ValueError for what cannot be.
     """
@@ -27,9 +29,9 @@ class Scenario:
     batch: tuple[BatchSpec, ...] = ()
     cluster: ClusterSpec = field(factory=ClusterSpec)
     settings: Mapping[str, str] = field(factory=dict)
-    hours: float = field(default=24.0, validator=gt(0))
+    hours: float = field(default=24.0, validator=and_(gt(0), le(_MOST_HOURS)))
     seed: int = 1
-    max_lag_s: float = field(default=30.0, validator=gt(0))
+    max_lag_s: float = field(default=30.0, validator=and_(gt(0), le(_MOST_HOURS * 3_600)))
 
     def __attrs_post_init__(self) -> None:
         names = [query.name for query in self.queries]

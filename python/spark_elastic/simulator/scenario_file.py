@@ -23,6 +23,7 @@ What is left out has its default. The names are those of the fields of `ClusterS
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -121,7 +122,7 @@ def _value(found: Any, field: attrs.Attribute[Any], where: str) -> Any:
         return _of_kind(found, bool, isinstance(found, bool), "true or false", where)
     is_number = isinstance(found, int | float) and not isinstance(found, bool)
     if "float" in kind:
-        return _of_kind(found, float, is_number, "a number", where)
+        return _of_kind(found, float, is_number and math.isfinite(found), "a finite number", where)
     if "int" in kind:
         return _of_kind(found, int, is_number and isinstance(found, int), "a whole number", where)
     return _of_kind(found, str, isinstance(found, str), "a text", where)

@@ -139,10 +139,15 @@ def test_a_policy_that_fails_is_named_with_what_it_raised_and_how_often(
         (("--load", "a=web", "--policy", "flinc"), "no policy 'flinc'"),
         (("--load", "a=web", "--conf", "spark.elastic.schedulerMode=x"), "reactive"),
         (("--load", "a=web", "--hours", "0"), "hours"),
+        (("--load", "a=web", "--hours", "inf"), "'hours' must be <= 87840: inf"),
+        (("--load", "a=web", "--hours", "nan"), "'hours' must be > 0: nan"),
+        (("--load", "a=web", "--max-lag", "inf"), "'max_lag_s' must be <= 316224000: inf"),
+        (("--load", "a=web", "--svg", f"{__file__}/x"), "test_simulate.py/x'"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(args: tuple[str, ...], said: str) -> None:
     found = simulate(*args)
     assert found.exit_code == 2
     assert said in found.stderr
+    assert "done" not in found.stderr
     assert "Traceback" not in found.stderr

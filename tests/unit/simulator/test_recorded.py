@@ -131,6 +131,29 @@ def test_what_was_recorded_has_the_metrics_that_it_had() -> None:
     assert 0.95 * before.executor_hours < again.executor_hours < before.executor_hours
 
 
+def test_a_part_of_what_was_recorded_has_the_metrics_of_that_part() -> None:
+    was = scenario(
+        query(load="cosine:mean=2500,amplitude=1500,noise=0"),
+        cluster=evolve(CLUSTER, initial=4, mtbf_h=0.5),
+        settings=SETTINGS,
+    )
+    found = heard(recorded(was))
+    made = scenario_of(found)
+    whole = recorded_run(found, made).metrics
+    before = only(evolve(was, hours=was.hours / 2)).metrics
+    part = recorded_run(found, evolve(made, hours=made.hours / 2))
+    again = part.metrics
+    assert part.policy == "recorded"
+    assert whole.lost > again.lost == before.lost
+    assert again.steps == before.steps
+    assert whole.rescales > again.rescales == before.rescales
+    assert again.paused_s == before.paused_s
+    assert again.executor_hours == pytest.approx(before.executor_hours, rel=0.05)
+    longer = recorded_run(found, evolve(made, hours=2 * made.hours))
+    assert longer.policy == f"recorded, {made.hours:.4g} h"
+    assert longer.metrics == whole
+
+
 def test_executors_that_are_decommissioned_take_no_more_tasks() -> None:
     was = scenario(
         query(load="step:before=4000,after=1000,at=20"),

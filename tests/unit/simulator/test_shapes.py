@@ -142,6 +142,23 @@ def test_a_file_gives_rates_from_second_to_second(tmp_path: Path) -> None:
     assert rates(f"{file}:scale=2", 2) == (0, 20)
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "load.csv"
+    file.write_text("\ufeff0,20\n3,30\n", encoding="utf-8")
+    assert rates(f"{file}", 4) == (20, 20, 20, 30)
+    file.write_text("\ufeffsecond,rows\n0,5\n", encoding="utf-8")
+    assert rates(f"{file}", 2) == (5, 5)
+
+
+@pytest.mark.parametrize("first", ["0;20000", "0", "0,1 000", "1e3,5", "00:10,5"])
+def test_a_first_line_with_a_digit_is_no_heading(tmp_path: Path, first: str) -> None:
+    file = tmp_path / "load.csv"
+    file.write_text(f"{first}\n60,5\n")
+    said = f"line 1: '{first}' is not 'second,rows per second': write whole seconds .* such as 0,20000"
+    with pytest.raises(ValueError, match=said):
+        load_of(str(file), 6, "1")
+
+
 @pytest.mark.parametrize("text", ["", "0,1\n0,2\n", "0,1\nx,2\n", "0,-1\n", "0,1\n5\n"])
 def test_a_file_of_something_else_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
     file = tmp_path / "load.csv"

@@ -51,11 +51,11 @@ def load_of(text: str, seconds: int, seed: str) -> Load:
 def read_csv(file: Path, seconds: int) -> list[float]:
     """Read lines of ``second,rows per second``, in order; each rate holds until the next line.
 
-    A first line without numbers is a heading, and before the first second that is named nothing comes.
-    Raises ValueError for what is no such line, with its number.
+    A first line whose first cell has no digit is a heading, and before the first second that is named nothing
+    comes. Raises ValueError for what is no such line, with its number.
     """
     try:
-        with file.open(encoding="utf-8", newline="") as lines:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
             changes = list(_changes(file, csv.reader(lines)))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} cannot be read ({error}): name another file") from error
@@ -77,13 +77,16 @@ def _changes(file: Path, rows: Iterable[list[str]]) -> Iterable[tuple[int, float
         try:
             second, rate = int(row[0]), float(row[1])
         except (ValueError, IndexError):
-            if number == 1:
+            if number == 1 and not any(map(str.isdigit, row[0])):
                 continue
-            found = ",".join(row)
-            raise ValueError(f"{file}, line {number}: '{found}' is not 'second,rows per second'") from None
+            raise ValueError(
+                f"{file}, line {number}: '{','.join(row)}' is not 'second,rows per second': write whole "
+                "seconds and a number with a comma between them, such as 0,20000"
+            ) from None
         if second <= before or not (math.isfinite(rate) and rate >= 0):
             raise ValueError(
-                f"{file}, line {number}: seconds rise from 0 up, and rates are numbers from 0 up"
+                f"{file}, line {number}: found '{','.join(row)}', but seconds rise from 0 up, and rates are "
+                "finite numbers from 0 up"
             )
         before = second
         yield second, rate

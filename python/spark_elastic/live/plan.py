@@ -25,8 +25,9 @@ def in_full(policy: Json, granted: int | None) -> Iterator[str]:
     objective, model = policy["objective"], policy["model"]
     if objective is not None:
         lag = "" if objective["maxLagMs"] is None else f", at most {duration(objective['maxLagMs'])} behind"
+        most = objective["load"] + objective["loadBand"]
         yield (
-            f"aims at a load of {_percent(objective['load'])} ± {_percent(objective['loadBand'])}{lag}; "
+            f"aims at a load of {_percent(objective['load'])}, {_percent(most)} before it goes up{lag}; "
             f"it is {_percent(policy['load'])}, {policy['rowsPerSecond']:,.0f} rows/s arrive"
         )
     if model is not None:

@@ -192,7 +192,7 @@ SCHEMAS: dict[str, Schema] = {
             _or_null(
                 _object(
                     load=_said(_NUMBER, "The part of its time that micro-batches are to take."),
-                    loadBand=_said(_NUMBER, "How far the load may be from that."),
+                    loadBand=_said(_NUMBER, "How far above that the load may be before it goes up."),
                     intervalMs=_said(_MS, "The trigger interval, 0 without one."),
                     maxLagMs=_or_null(_MS),
                     catchUpMs=_said(_MS, "Time in which a backlog is to be processed."),

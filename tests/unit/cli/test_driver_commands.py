@@ -306,5 +306,5 @@ def test_status_and_explain_say_what_a_policy_makes_of_a_query() -> None:
         assert "of 80 %, 1,000 rows/s arrive" in shown
         full = driver.run("explain", "counts").stdout
         assert "what the policy autoscale makes of it" in full
-        assert "aims at a load of 80 % ± 10 %" in full
+        assert "aims at a load of 80 %, 90 % before it goes up" in full
         assert "a micro-batch takes " in full

@@ -18,7 +18,8 @@ BAND = Key(
     "autoscale.loadBand",
     number("from 0 to 0.5", lambda value: 0 <= value <= 0.5, "0.1"),
     0.1,
-    "How far the load may be from `autoscale.load`, up or down, before anything is changed.",
+    "How far the load may be above `autoscale.load` before more slots are wanted. Down there is no band but "
+    "within 10 min of a step up: then as many slots stay as a target lower by so much needs.",
     per_query="always",
 )
 MAX_LAG_MS = Key[int | None](

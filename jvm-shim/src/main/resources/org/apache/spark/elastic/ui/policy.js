@@ -38,7 +38,7 @@ export class Policy {
   }
 
   #metrics({ objective, load, rowsPerSecond, model, backlog, mostRows }) {
-    const aim = `target ${percent(objective.load)} ± ${percent(objective.loadBand)}`;
+    const aim = `target ${percent(objective.load)}, up at ${percent(objective.load + objective.loadBand)}`;
     const lag = objective.maxLagMs === null ? "no lag set" : `at most ${duration(objective.maxLagMs)} behind`;
     const takes = `${duration(model.fixedMs)} + ${number(model.rowUs)} µs`;
     return [

@@ -92,9 +92,6 @@ def _check_sense(name: str, wish: Wish, view: ClusterView) -> None:
     if wish.until is not None and wish.until <= view.at:
         raise NotConforming(f"{name} wants to be asked again at {wish.until}, which has passed at {view.at}")
     for id, wanted in wish.queries.items():
-        most = view.queries[id].settings.max_parallelism
-        if wanted.slots > most:
-            raise NotConforming(f"{name} wants {wanted.slots} slots for {id}, no query has more than {most}")
         if wanted.until is not None and wanted.until <= view.at:
             raise NotConforming(
                 f"{name} wants to be asked again about {id} at {wanted.until}, which has passed at {view.at} "

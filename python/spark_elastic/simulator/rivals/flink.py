@@ -2,7 +2,8 @@
 
 Source: apache/flink-kubernetes-operator, module flink-autoscaler. Its busy time is the part of the time in
 which a micro-batch runs. Left out is what does not count here or is off by default: memory, quotas, learned
-scalability, the detection of ineffective scalings.
+scalability, the detection of ineffective scalings. Left out as well, though it is on by default, is the rate
+that was observed while a source had a lag, which replaces the one that follows from busy time.
 """
 
 from __future__ import annotations

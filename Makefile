@@ -100,7 +100,7 @@ bench-rescale: jar ## measure how long rescales take (BENCH=--quick: few rounds)
 bench-core: venv ## measure the scheduler alone, on one core (BENCH=--quick: seconds)
 	$(BIN)/python -m integration.bench.core $(BENCH)
 
-bench-simulate: venv ## compare policies on simulated days, ours and others' (BENCH=--quick: seconds)
+bench-simulate: venv ## compare policies on simulated days, ours and others' (BENCH=--quick: seconds; --held-back: other loads)
 	$(BIN)/python -m integration.bench.simulate $(BENCH)
 
 bench-autoscale: jar ## hold the simulator against a real cluster, 12 min (BENCH=--quick: half the time)

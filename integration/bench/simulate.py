@@ -1,7 +1,8 @@
 """Compare policies on simulated days: what they cost, and how long rows wait under each.
 
-usage: python -m integration.bench.simulate [--quick]
-The last line printed is one JSON object. A whole run also writes it to results/simulate.json.
+usage: python -m integration.bench.simulate [--quick | --held-back]
+The last line printed is one JSON object. A whole run also writes it to results/simulate.json, one of the
+loads that are held back to results/simulate-held-back.json.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from attrs import evolve
 
-from integration.bench.simulate_loads import LOADS, BenchLoad
+from integration.bench.simulate_loads import HELD_BACK, LOADS, BenchLoad
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.demand import demand
 from spark_elastic.simulator.metrics import RunMetrics
@@ -27,7 +28,7 @@ from spark_elastic.simulator.simulation import simulate
 from spark_elastic.simulator.source import SourceSpec
 from spark_elastic.simulator.table import as_data, table
 
-_RESULT = Path(__file__).parent / "results" / "simulate.json"
+_RESULTS = Path(__file__).parent / "results"
 _OURS, _ORACLE, _FLINK, _SPARK = "autoscale", "oracle", "flink", "dynamic-allocation"
 _POLICIES = (_OURS, _FLINK, _SPARK, "streaming-allocation", "hpa", "keda", "ds2", "fixed", _ORACLE)
 _MAX_LAG_S = 30.0
@@ -40,20 +41,22 @@ _MOST_ROWS = 5_000_000
 
 def main() -> int:
     """Run every load with every policy, write and print the result."""
-    quick = _arguments().quick
+    given = _arguments()
+    quick, loads = given.quick, HELD_BACK if given.held_back else LOADS
     found: dict[str, Mapping[str, RunMetrics]] = {}
     details: dict[str, Any] = {}
-    for name in _QUICK if quick else LOADS:
-        results = list(simulate(_scenario(name, LOADS[name], quick=quick), _POLICIES))
+    for name in _QUICK if quick else loads:
+        results = list(simulate(_scenario(name, loads[name], quick=quick), _POLICIES))
         found[name] = {result.policy: result.metrics for result in results}
-        details[name] = {"tuned": LOADS[name].tuned, **as_data(results)}
+        details[name] = {"tuned": loads[name].tuned, **as_data(results)}
         print(f"{time.strftime('%H:%M:%S')} {name}\n{table(results)}\n", file=sys.stderr, flush=True)
     policies = overall(found)
     print(f"all loads\n{_table(policies)}", file=sys.stderr, flush=True)
     result = {**summary(found), "policies": policies, "loads": details}
     if not quick:
-        _RESULT.parent.mkdir(exist_ok=True)
-        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        _RESULTS.mkdir(exist_ok=True)
+        file = _RESULTS / f"simulate{'-held-back' if given.held_back else ''}.json"
+        file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(result))
     return 0
 
@@ -164,7 +167,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m integration.bench.simulate", description="Compare policies on simulated days."
     )
-    parser.add_argument("--quick", action="store_true", help="two loads for half an hour; writes nothing")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--quick", action="store_true", help="two loads for half an hour; writes nothing")
+    only.add_argument("--held-back", action="store_true", help="the loads that nothing is tuned on")
     return parser.parse_args()
 
 

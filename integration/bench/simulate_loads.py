@@ -38,3 +38,10 @@ LOADS = {
     "backlog": BenchLoad("constant:rate=60000,poisson=1", _RUN, False),
 }
 """By name; the rows that are there at the begin of `backlog` are in the bench."""
+
+HELD_BACK = {
+    "short waves": BenchLoad("cosine:mean=80000,amplitude=60000,period=20,noise=5000", _RUN, False),
+    "flood": BenchLoad("outage:rate=90000,at=30,length=10,release=3", _RUN, False),
+    "busy web": BenchLoad("web:mean=100000,day=0.4,sigma=0.3", _DAY, False),
+}
+"""Chosen when the defaults were settled; nothing is tuned on them, nor on what comes of them."""

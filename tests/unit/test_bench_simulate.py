@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from integration.bench import simulate
-from integration.bench.simulate_loads import LOADS
+from integration.bench.simulate_loads import HELD_BACK, LOADS
 from spark_elastic.simulator.elasticity import elasticity
 from spark_elastic.simulator.loads.shapes import SHAPES
 from spark_elastic.simulator.loads.text import load_of
@@ -77,4 +77,12 @@ def test_every_shape_is_among_the_loads_and_half_of_them_are_for_tuning() -> Non
     assert {load.text.partition(":")[0] for load in LOADS.values()} == set(SHAPES)
     assert sum(load.tuned for load in LOADS.values()) * 2 == len(LOADS)
     for load in LOADS.values():
+        load_of(load.text, 60, "1")
+
+
+def test_what_is_held_back_is_neither_tuned_on_nor_among_the_loads() -> None:
+    assert len(HELD_BACK) >= 3
+    assert not any(load.tuned for load in HELD_BACK.values())
+    assert not {load.text for load in HELD_BACK.values()} & {load.text for load in LOADS.values()}
+    for load in HELD_BACK.values():
         load_of(load.text, 60, "1")

@@ -20,8 +20,9 @@ _MOST_HOURS = 10 * 366 * 24
 class Scenario:
     """Everything that a simulation depends on.
 
-    `hours` is how long it runs, ten years at most, `seed` what all chance in it follows from. `settings` are those of Spark and
-    of spark-elastic, by their full names. `max_lag_s` is the objective: no row is to wait for longer (s).
+    `hours` is how long it runs, ten years at most, `seed` what all chance in it follows from. `settings` are
+    those of Spark and of spark-elastic, by their full names. `max_lag_s` is the objective: no row is to wait
+    for longer (s).
     Raises ValueError for what cannot be.
     """
 

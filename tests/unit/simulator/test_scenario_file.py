@@ -73,7 +73,7 @@ def test_what_is_left_out_has_its_default_and_what_is_said_of_all_counts_for_eac
         ("queries: {counts: {load: 3}}", "queries.counts.load is 3: write a text"),
         ("queries: {counts: {stateful: 3}}", "queries.counts.stateful is 3: write true or false"),
         ("queries: {counts: {source: {hot: 2}}}", "queries.counts.source: 'hot' must be"),
-        ("queries: {counts: {cost: {task_ms: true}}}", "queries.counts.cost.task_ms is True: write a finite number"),
+        ("queries: {counts: {cost: {task_ms: true}}}", "cost.task_ms is True: write a finite number"),
         ("cluster: {zzz: 1}\n" + QUERIES, "cluster has no 'zzz'.*leave it out"),
         ("cluster: {initial: 9, quota: 2}\n" + QUERIES, "cluster: initial 9 is more than quota 2"),
         ("settings: {a: [1]}\n" + QUERIES, "settings.a is .*: write one value"),

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from base64 import b64encode
-from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from spark_elastic import wire
 from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.batch.questions import QUESTION_TYPES, PlannedExchange, Ranges, WrittenExchange
-
-CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
+from spark_elastic.core.batch.questions import QUESTION_TYPES, Ranges
 
 COUNT = {
     "type": "InitialCount",
@@ -69,13 +64,6 @@ def test_a_question_gets_an_answer_of_its_own_kind_as_json(value: dict[str, Any]
 
 def test_every_kind_of_question_has_an_example() -> None:
     assert {value["type"] for value in EXAMPLES} == {cls.__name__ for cls in QUESTION_TYPES}
-
-
-@pytest.mark.parametrize("cls", [*QUESTION_TYPES, PlannedExchange, WrittenExchange])
-def test_a_question_has_the_fields_that_the_shim_sends(cls: type) -> None:
-    (fields,) = re.findall(rf"case class {cls.__name__}\((.*?)\)\s", CONTRACT.read_text(), re.DOTALL)
-    sent = {re.sub("([A-Z])", r"_\1", name).lower() for name in re.findall(r"(\w+):", fields)}
-    assert sent == {field.name for field in attrs.fields(cls)}
 
 
 def test_sizes_may_be_packed() -> None:

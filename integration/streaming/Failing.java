@@ -1,6 +1,7 @@
 import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
 import java.util.Collection;
+import java.util.concurrent.CountDownLatch;
 import org.apache.spark.ExecutorAllocationClient;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SchedulerBackend;
@@ -11,7 +12,7 @@ import scala.runtime.BoxedUnit;
 
 /** Parts of Spark of which one method fails as it does where no memory is left. */
 public class Failing {
-  private static volatile boolean isBroken = false;
+  private static final CountDownLatch broken = new CountDownLatch(1);
 
   public static TaskScheduler scheduler(TaskScheduler real) {
     return (TaskScheduler) failing(real, "getExecutorDecommissionState", TaskScheduler.class);
@@ -42,19 +43,20 @@ public class Failing {
         });
   }
 
-  /** A number that can be had until `breakDown` is called. */
-  public static Function0<Object> untilItBreaks(long value) {
-    isBroken = false;
+  /** Waits until `breakDown` is called, and fails then. */
+  public static Function0<BoxedUnit> untilItBreaks() {
     return () -> {
-      if (isBroken) {
-        throw noMemory();
+      try {
+        broken.await();
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
       }
-      return value;
+      throw noMemory();
     };
   }
 
   public static void breakDown() {
-    isBroken = true;
+    broken.countDown();
   }
 
   /** Adds what it is told to a list. */

@@ -70,7 +70,7 @@ class Script:
     def handle(self, event: dict[str, Any], now: dict[str, Any]) -> None:
         query, every = event.get("query", ""), now["every"]
         if event["type"] == "Snapshot":
-            self.order("Configure", hang_ms=60_000, start_wait_ms=60_000, batch_stages=True)
+            self.order("Configure", start_wait_ms=60_000, batch_stages=True)
             for known in event["queries"]:
                 self.submitted(known, now)
         elif event["type"] == "QuerySubmitted":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from integration.streaming.driver import Driver, driver, policies_of
 from integration.streaming.files import Inbox
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.native_threads import LARGE_STACKS, no_thread_more
+from integration.streaming.stand_ins import program
 from integration.streaming.test_savepoints import Asking, session
 from integration.streaming.test_savepoints import start as start_with
 from integration.streaming.waiting import eventually
@@ -180,7 +182,12 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
     assert [found for found in said.lines("") if "is started again" not in found] == [line]
 
 
-def test_who_asks_a_policy_process_that_nobody_keeps_hears_so_at_once(classes: Path) -> None:
+def test_who_asks_a_policy_process_that_nobody_keeps_hears_so_at_once(classes: Path, tmp_path: Path) -> None:
+    # The first one can't run, so the keeper says it when the next one does: that is where it fails.
+    tried = shlex.quote(str(tmp_path / "tried"))
+    once = f"[ -e {tried} ] || {{ touch {tried}; exit 5; }}"
+    begin = ["/bin/sh", "-c", f'{once}; exec "$0" "$@"', sys.executable]
+    python = program(tmp_path / "python", begin, pass_arguments=True)
     with bare_jvm(class_path=[classes]) as jvm:
         shim = jvm.org.apache.spark.elastic
         requests = shim.Requests()
@@ -189,12 +196,12 @@ def test_who_asks_a_policy_process_that_nobody_keeps_hears_so_at_once(classes: P
         )
         gateway.start()
         ends = jvm.java.util.concurrent.LinkedBlockingQueue()
-        hang_ms = jvm.Failing.untilItBreaks(60_000)
-        off = jvm.Failing.adding(ends)
-        process = shim.PolicyProcess(sys.executable, gateway, __version__, hang_ms, 1_000, off, None)
+        off, on = jvm.Failing.adding(ends), jvm.Failing.untilItBreaks()
+        process = shim.PolicyProcess(python, gateway, __version__, 100, off, on)
         process.start()
         try:
             eventually(requests.isServed, "the policy process answers requests")
+            assert ends.poll().startswith("the policy process cannot run")
             jvm.Failing.breakDown()
             eventually(lambda: ends.size() == 1, "the keeper has ended")
             assert ends.peek() == f"nobody keeps the policy process any more: {NO_MEMORY}"

@@ -66,7 +66,6 @@ class Configure(Action):
     """
 
     warm_up_ms: int
-    hang_ms: int
     start_wait_ms: int
     decision_wait_ms: int
     restarts: bool

@@ -21,8 +21,7 @@ class CoreSettings:
     """All that a user can decide about the core; `core/keys/` says what each value means.
 
     `mode` is never off for the application: a policy that is off has no core. `decision_wait_ms` 0 means that
-    nobody asks about batch stages. A policy process that is silent for `hang_ms` hangs; that is no key, since
-    nobody has a reason to choose another.
+    nobody asks about batch stages.
 
     `queries` has settings by the name of a query, or a pattern of names, and by the name of the setting, as
     text. `texts` are the application's own values of those that a query can have, without what was left at
@@ -33,7 +32,6 @@ class CoreSettings:
     mode: Mode = of(rescaling.MODE)
 
     warm_up_ms: int = of(rescaling.WARM_UP_MS)
-    hang_ms: int = 10_000
     start_wait_ms: int = of(rescaling.START_WAIT_MS)
     decision_wait_ms: int = of(batch.DECISION_WAIT_MS)
     advise_only: bool = of(records.ADVISE_ONLY)

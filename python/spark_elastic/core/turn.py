@@ -73,7 +73,6 @@ class Turn:
                 id=self.next_action(),
                 cause=self.cause,
                 warm_up_ms=0 if settings.advise_only else settings.warm_up_ms,
-                hang_ms=settings.hang_ms,
                 start_wait_ms=settings.start_wait_ms,
                 decision_wait_ms=settings.decision_wait_ms,
                 restarts=restarts,

@@ -319,14 +319,14 @@ def test_replay_ends_with_0_when_all_is_the_same(journal: Path) -> None:
 
 
 def test_replay_ends_with_1_and_shows_the_difference(journal: Path) -> None:
-    journal.write_text(journal.read_text().replace('"hang_ms":10000', '"hang_ms":5'))
+    journal.write_text(journal.read_text().replace('"start_wait_ms":10000', '"start_wait_ms":5'))
     result = run("replay", journal)
     assert result.exit_code == 1
     first, event, recorded, replayed = result.output.splitlines()
     assert first == f"different at {journal}:2"
     assert '"Snapshot"' in event
-    assert '"hang_ms": 5' in recorded
-    assert '"hang_ms": 10000' in replayed
+    assert '"start_wait_ms": 5' in recorded
+    assert '"start_wait_ms": 10000' in replayed
 
 
 def test_replay_ends_with_2_when_there_is_no_journal(tmp_path: Path) -> None:

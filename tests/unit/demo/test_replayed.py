@@ -20,7 +20,7 @@ def test_a_journal_that_comes_to_the_same_decisions_holds(journal: Path) -> None
 
 
 def test_another_decision_is_named_with_its_place(journal: Path) -> None:
-    journal.write_text(journal.read_text().replace('"hang_ms":10000', '"hang_ms":5'))
+    journal.write_text(journal.read_text().replace('"start_wait_ms":10000', '"start_wait_ms":5'))
     found = check_replay(journal)
     assert (found.ok, found.found) == (False, f"different at {journal}:2")
 

@@ -34,7 +34,7 @@ class CountingPolicy:
                 limits = self.settings
                 return (
                     Configure(
-                        id=self._next(), cause=event.id, warm_up_ms=0, hang_ms=limits.hang_ms,
+                        id=self._next(), cause=event.id, warm_up_ms=0,
                         start_wait_ms=limits.start_wait_ms, decision_wait_ms=0, restarts=False,
                         batch_stages=False,
                     ),
@@ -54,14 +54,14 @@ class CountingPolicy:
         return ()
 
     def save(self) -> dict[str, Any]:
-        hang_ms = self.settings.hang_ms
-        return {"executors": self.executors, "actions": self._actions, "hang_ms": hang_ms}
+        start_wait_ms = self.settings.start_wait_ms
+        return {"executors": self.executors, "actions": self._actions, "start_wait_ms": start_wait_ms}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> CountingPolicy:
         if "executors" not in state:
             raise NotRestorable("nobody has counted")
-        policy = cls(CoreSettings(hang_ms=state["hang_ms"]))
+        policy = cls(CoreSettings(start_wait_ms=state["start_wait_ms"]))
         policy.executors, policy._actions = state["executors"], state["actions"]
         return policy
 

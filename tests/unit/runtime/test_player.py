@@ -37,7 +37,7 @@ def header(part: int = 0, settings: Mapping[str, str] | None = None) -> Header:
 
 
 def state(**saved: Any) -> StateEntry:
-    return StateEntry(state={"actions": 0, "hang_ms": 1, **saved}, own_events=0, last_event="s1")
+    return StateEntry(state={"actions": 0, "start_wait_ms": 1, **saved}, own_events=0, last_event="s1")
 
 
 def event(number: int) -> EventEntry:

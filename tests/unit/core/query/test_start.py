@@ -26,7 +26,7 @@ PLAIN = evolve(STATEFUL, provider="hdfs", checkpoint_format=1)
 
 
 def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
-    limits = {"warm_up_ms": 2000, "hang_ms": 7000, "start_wait_ms": 9000}
+    limits = {"warm_up_ms": 2000, "start_wait_ms": 9000}
     scene = stage(**limits, decision_wait_ms=300, restart=FixedDelay())
     (action,) = scene.start(2)
     assert action == Configure(

@@ -187,7 +187,6 @@ private[spark] sealed trait Action {
 private[spark] case class Configure(
     id: String,
     warmUpMs: Long,
-    hangMs: Long,
     startWaitMs: Long,
     decisionWaitMs: Long,
     restarts: Boolean,

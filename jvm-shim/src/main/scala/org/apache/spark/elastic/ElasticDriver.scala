@@ -64,13 +64,11 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val policyMetrics = new PolicyMetrics
     private val gateway =
       new PolicyGateway(events, requests, policyMetrics, Shim.version, act, what => policy.complain(what))
-    @volatile private var hangMs = 10000L
     private lazy val policy: PolicyProcess =
       new PolicyProcess(
         Shim.python(sc.conf),
         gateway,
         Shim.version,
-        () => hangMs,
         Shim.retryMs(sc.conf),
         turnOff,
         () => turnOn())
@@ -183,7 +181,6 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
     private def act(action: Action): Unit = action match {
       case c: Configure =>
-        hangMs = c.hangMs
         queries.configure(c)
         advice.configure(c.decisionWaitMs)
         batch.turn(c.batchStages)

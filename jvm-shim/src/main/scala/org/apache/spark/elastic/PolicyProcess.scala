@@ -22,7 +22,6 @@ private[spark] final class PolicyProcess(
     python: String,
     gateway: PolicyGateway,
     version: String,
-    hangMs: () => Long,
     retryMs: Long,
     off: String => Unit,
     on: () => Unit)
@@ -136,14 +135,14 @@ private[spark] final class PolicyProcess(
     while (!started.waitFor(CheckMs, TimeUnit.MILLISECONDS)) {
       val now = System.nanoTime()
       // While this whole JVM stood still, nobody could listen: what was said meanwhile is yet to be heard.
-      if (now - looked > hangMs() * 1000000L / 2) gateway.forgiveSilence()
+      if (now - looked > HangMs * 1000000L / 2) gateway.forgiveSilence()
       looked = now
       if (isOff && gateway.isGreeted) {
         isOff = false
         on()
       }
       val silent = gateway.silentMs
-      if (silent > hangMs()) {
+      if (silent > HangMs) {
         val hangs = s"it did not answer for $silent ms"
         complaint = Some(hangs)
         // One that cannot even be killed now is left to its fate.
@@ -187,6 +186,7 @@ private[spark] object PolicyProcess {
   private val LongestRetryMs = 3600000L
   private val FirstPauseMs = 500L
   private val CheckMs = 250L
+  private val HangMs = 10000L // silent for longer, it hangs: no setting, since nobody has a reason to choose another
   private val StopMs = 2000L
   // One that is still there after that cannot be killed: it waits for a disk.
   private val KillMs = 500L

@@ -182,7 +182,7 @@ class World:
             self._after(60 * _SECOND, partial(self._unexclude, executor))
             self._after(self._pause(self.size.executor_life_ms), partial(self._end_of_executor, executor))
         elif way < 0.4:
-            yield ev.ExecutorDecommissioning(**self._stamp(), executor=executor, reason="spot")
+            yield ev.ExecutorDecommissioning(**self._stamp(), executor=executor)
             self._after(60 * _SECOND, partial(self._lose, executor))
         else:
             yield from self._lose(executor)

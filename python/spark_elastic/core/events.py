@@ -170,12 +170,7 @@ class ExecutorUnexcluded(ExecutorEvent):
 
 @frozen(kw_only=True)
 class ExecutorDecommissioning(ExecutorEvent):
-    """An executor finishes what it runs and takes nothing new.
-
-    `reason` is for whoever reads the journal: Spark does not say who wanted that, so nothing goes by it.
-    """
-
-    reason: str = ""
+    """An executor finishes what it runs and takes nothing new; Spark does not say who wanted that."""
 
 
 @frozen(kw_only=True)

@@ -213,7 +213,7 @@ class Driver:
         self._executors_changed()
 
     def _leaving(self, executor: str) -> None:
-        self.tell(ev.ExecutorDecommissioning, executor=executor, reason="decommissioned")
+        self.tell(ev.ExecutorDecommissioning, executor=executor)
         self._executors_changed()
 
     def _gone(self, executor: str, lost: bool) -> None:

@@ -32,7 +32,7 @@ def test_each_change_is_told_once() -> None:
     read(event(ev.ExecutorUnexcluded, executor="0"), to=recorded)
     assert narrator.lines(look.take())[0] == "executor 0 is no longer excluded; slots: 4"
 
-    read(event(ev.ExecutorDecommissioning, executor="0", reason="spot"), to=recorded)
+    read(event(ev.ExecutorDecommissioning, executor="0"), to=recorded)
     assert narrator.lines(look.take())[0] == "executor 0 takes no new tasks; slots: 2"
     read(event(ev.ExecutorRemoved, executor="0", reason="gone"), to=recorded)
     assert narrator.lines(look.take()) == ["executor 0 is gone; slots: 2"]

@@ -226,7 +226,7 @@ def test_an_executor_that_is_about_to_go_is_replaced_before_it_is_gone() -> None
     before = world.executors
     slots = world.scene.query("q").share.slots
     going = next(iter(world.scene.scheduler.slots.executors))
-    world.take(world.scene.send(ev.ExecutorDecommissioning, executor=going, reason="spot"))
+    world.take(world.scene.send(ev.ExecutorDecommissioning, executor=going))
     assert world.scene.query("q").share.slots == slots - 1, "its next tasks would wait for it"
     assert world.target == before + 1
     world.run(25)
@@ -247,7 +247,7 @@ def test_where_there_is_no_successor_a_query_goes_down_before_the_executor_is_go
     world.run(300)
     assert world.scene.query("q").partitions == 4
     world.most = 3
-    world.take(world.scene.send(ev.ExecutorDecommissioning, executor="0", reason="spot"))
+    world.take(world.scene.send(ev.ExecutorDecommissioning, executor="0"))
     assert world.scene.query("q").share.slots == 3
     world.run(60)
     assert "0" in world.scene.scheduler.slots.executors, "it is still there"

@@ -60,7 +60,7 @@ class TestInPlace:
     def test_an_executor_without_new_tasks_counts_as_lost(self, scene: Scene, kind: Any) -> None:
         scene.start(2, 2)
         scene.running(4, STATELESS)
-        assert only(scene.send(kind, executor="1", reason="?"), Rescale).partitions == 2
+        assert only(scene.send(kind, executor="1"), Rescale).partitions == 2
 
     def test_an_executor_that_is_given_another_chance_counts_again(self, scene: Scene) -> None:
         scene.start(2, 2)

@@ -36,7 +36,7 @@ private[spark] final class ClusterListener(
       !e.decommissioning && sc.taskScheduler.getExecutorDecommissionState(e.executor).isDefined
     }
     leaving.foreach { e =>
-      events.record(ExecutorDecommissioning(e.executor, "decommissioning; Spark does not say for whom")) {
+      events.record(ExecutorDecommissioning(e.executor)) {
         book.updateWith(e.executor)(_.map(_.copy(decommissioning = true)))
       }
     }

@@ -80,7 +80,7 @@ private[spark] case class ExecutorUsage(executor: String, cachedBytes: Long, shu
 /** An executor that has joined, and when the first task of a query was launched on it (epoch ms). */
 private[spark] case class NewExecutor(executor: String, joined: Long, launched: Long, warmUpMs: Option[Long])
 private[spark] case class ExecutorsUsed(query: String, executors: Seq[NewExecutor]) extends Event
-private[spark] case class ExecutorDecommissioning(executor: String, reason: String) extends Event
+private[spark] case class ExecutorDecommissioning(executor: String) extends Event
 
 private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event
 

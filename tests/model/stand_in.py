@@ -201,7 +201,7 @@ class StandIn(RuleBasedStateMachine):
             ev.QueryInfo(
                 facts=self.facts[query],
                 run=f"r{query}",
-                phase=phase,  # type: ignore[arg-type]
+                run_state=phase,  # type: ignore[arg-type]
                 partitions=self.partitions.get(query),
                 failure=self.failures.get(query) if phase == "failed" else None,
             )

@@ -18,7 +18,7 @@ from spark_elastic.core.source_read import FullestPartition, SourceRead
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
-Phase = Literal["held", "running", "failed"]
+RunState = Literal["held", "running", "failed"]
 
 
 @frozen(kw_only=True)
@@ -105,7 +105,7 @@ class QueryInfo:
 
     facts: QueryFacts
     run: str
-    phase: Phase
+    run_state: RunState
     partitions: int | None = None
     failure: Failure | None = None
 

@@ -287,7 +287,7 @@ class Scheduler:
             if machine.record.run == event.run:
                 return self._tell(event.query, event, turn)
             self._tell(event.query, inner.Superseded(), turn)
-        self._take_up([ev.QueryInfo(facts=event.facts, run=event.run, phase="held")], turn, found=False)
+        self._take_up([ev.QueryInfo(facts=event.facts, run=event.run, run_state="held")], turn, found=False)
 
     def _take_up(self, infos: Sequence[ev.QueryInfo], turn: Turn, *, found: bool) -> None:
         for info in infos:

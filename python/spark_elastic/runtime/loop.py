@@ -35,7 +35,7 @@ _TURN_OFF_ID = "a0"
 _MAX_TIMERS_PER_ROUND = 1_000
 
 
-class Policy(Protocol):
+class Decider(Protocol):
     """What decides: the scheduler."""
 
     def handle(self, event: Event) -> tuple[Action, ...]:
@@ -54,7 +54,7 @@ class Resumed:
     last right.
     """
 
-    policy: Policy
+    policy: Decider
     own_events: int
     last_event: str
     last_at: int
@@ -74,7 +74,7 @@ class Loop:
         self,
         gateway: Gateway,
         clock: Clock,
-        make_policy: Callable[[CoreSettings], Policy],
+        make_policy: Callable[[CoreSettings], Decider],
         open_journal: Callable[[Settings, Snapshot], Journal],
         board: Board | None = None,
         resume: Callable[[Settings, Snapshot], Resumed | None] = lambda _settings, _snapshot: None,
@@ -88,7 +88,7 @@ class Loop:
         self._board = board
         self._custom = Host() if custom is None else custom
         self._timers = Timers()
-        self._policy: Policy | None = None
+        self._policy: Decider | None = None
         self._journal: Journal | None = None
         self._outgoing: list[JsonObject] = []
         self._off = False
@@ -200,7 +200,7 @@ class Loop:
         self._journal.event(encode_event(event))
         self._decide(event, self._policy, self._journal)
 
-    def _decide(self, event: Event, policy: Policy, journal: Journal) -> None:
+    def _decide(self, event: Event, policy: Decider, journal: Journal) -> None:
         actions = policy.handle(event)
         self._last_event = event.id
         written = [encode_action(action) for action in actions]

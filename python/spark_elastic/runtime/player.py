@@ -20,14 +20,14 @@ from spark_elastic.runtime.entries import (
     StateEntry,
     Unreadable,
 )
-from spark_elastic.runtime.loop import Policy
+from spark_elastic.runtime.loop import Decider
 from spark_elastic.settings import Settings, SettingsError, load
 
-Made = TypeVar("Made", bound=Policy, covariant=True)
-Played = TypeVar("Played", bound=Policy)
+Made = TypeVar("Made", bound=Decider, covariant=True)
+Played = TypeVar("Played", bound=Decider)
 
 
-class PolicyClass(Protocol[Made]):
+class DeciderClass(Protocol[Made]):
     """A kind of policies."""
 
     def __call__(self, settings: CoreSettings) -> Made:
@@ -121,7 +121,7 @@ class Player(Generic[Played]):
     `policy` is None where that is gone.
     """
 
-    def __init__(self, make_policy: PolicyClass[Played]) -> None:
+    def __init__(self, make_policy: DeciderClass[Played]) -> None:
         self.policy: Played | None = None
         self.header: Header | None = None
         self._make_policy = make_policy

@@ -13,16 +13,16 @@ from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.entries import Entry, StageEntry, Unreadable
-from spark_elastic.runtime.loop import Policy
+from spark_elastic.runtime.loop import Decider
 from spark_elastic.runtime.player import (
     Answered,
+    DeciderClass,
     Failed,
     Handled,
     LeftOut,
     Outcome,
     PartsMissing,
     Player,
-    PolicyClass,
     RunBegun,
     StateRefused,
     StateRestored,
@@ -117,7 +117,7 @@ class _Comparison:
         self.stages += 1
 
 
-def replay(entries: Iterable[tuple[str, Entry]], make_policy: PolicyClass[Policy]) -> Replay:
+def replay(entries: Iterable[tuple[str, Entry]], make_policy: DeciderClass[Decider]) -> Replay:
     """Feed the events of (place, entry) pairs to policies and compare their actions with the recorded ones.
 
     The actions of a run's very last event may be missing, since a process can be killed between the two.

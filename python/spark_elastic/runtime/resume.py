@@ -19,7 +19,7 @@ from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import Entry, Header, Unreadable, parse_line
 from spark_elastic.runtime.journal_file import read
 from spark_elastic.runtime.journal_place import journal_place
-from spark_elastic.runtime.loop import Policy, Resumed
+from spark_elastic.runtime.loop import Decider, Resumed
 from spark_elastic.runtime.player import Failed, Handled, Player, StateRefused, StateRestored
 from spark_elastic.settings import Settings
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def resume(
-    settings: Settings, snapshot: Snapshot, watch: Callable[[Scheduler], Policy] = lambda policy: policy
+    settings: Settings, snapshot: Snapshot, watch: Callable[[Scheduler], Decider] = lambda policy: policy
 ) -> Resumed | None:
     """Return what a process before this one has left, None if there is nothing or it cannot be used.
 
@@ -115,7 +115,7 @@ def _read(
     settings: Settings,
     snapshot: Snapshot,
     deadline: float,
-    watch: Callable[[Scheduler], Policy],
+    watch: Callable[[Scheduler], Decider],
 ) -> tuple[Resumed, int]:
     header = _parse(lines[0])
     assert isinstance(header, Header)

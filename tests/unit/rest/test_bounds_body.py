@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.bounds.declared import Declared, Refused, declare
+from spark_elastic.core.bounds.declared import Accepted, Refused, declare
 from spark_elastic.rest.bounds_body import read_body, write_body
 from tests.unit.core.bounds.asked import codes, message, pair
 
@@ -21,7 +21,7 @@ def test_what_was_put_is_what_is_got() -> None:
     wanted = read_body(body())
     assert wanted == {"shuffle": pair(1, 8)}
     declared = declare({"shuffle": 10}, {"shuffle": pair(1, 8)})
-    assert isinstance(declared, Declared)
+    assert isinstance(declared, Accepted)
     assert write_body(declared.vertices) == body()
 
 

@@ -70,7 +70,7 @@ def test_one_is_taken_at_a_time(api: World, outcome: str) -> None:
 
 def test_one_whose_outcome_may_have_got_lost_is_waited_for_no_longer(api: World) -> None:
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
-    running = ev.QueryInfo(facts=COUNTS, run="r1", phase="running", partitions=4)
+    running = ev.QueryInfo(facts=COUNTS, run="r1", run_state="running", partitions=4)
     executors = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in (1, 2)]
     api.send(ev.Snapshot, **{**snapshot(executors), "conf": ALLOWED, "queries": (running,)})
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202

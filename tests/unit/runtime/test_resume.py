@@ -63,7 +63,9 @@ class Application:
 
     def goes_on(self, at: int, cores: int = 2) -> ev.Event:
         """Show the query as it runs."""
-        return self.snapshot(at, cores, ev.QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=2))
+        return self.snapshot(
+            at, cores, ev.QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
+        )
 
     def grows(self, at: int) -> ev.Event:
         return self.event(ev.ExecutorAdded, at, executor="1", host="h", cores=2)

@@ -199,7 +199,7 @@ class _Case:
 
     def _enter_without_a_run(self) -> None:
         record = self.scene.scheduler._machines["counts"].record
-        record.gate = "held"
+        record.run_state = "held"
         try:
             record.validate()
         except AssertionError as error:

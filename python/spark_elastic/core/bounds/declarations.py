@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from attrs import define, field
 
 from spark_elastic.core.bounds import adaptive, reactive
-from spark_elastic.core.bounds.declared import Declared, Refused, WantedBounds, declare_some, unknown_vertex
+from spark_elastic.core.bounds.declared import Accepted, Refused, WantedBounds, declare_some, unknown_vertex
 from spark_elastic.core.bounds.kept import Requested, read
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
 from spark_elastic.core.bounds.sharing import WantedSharing, sharing_by_name
@@ -113,7 +113,7 @@ class Declarations:
                 match declare_some(adaptive.max_parallelism(facts, settings), wanted, kept):
                     case Refused(problems=found):
                         problems += (problem.message for problem in found)
-                    case Declared(vertices=accepted):
+                    case Accepted(vertices=accepted):
                         bounds = accepted
         return adaptive.requirements(facts, settings, bounds, sharing), tuple(problems)
 

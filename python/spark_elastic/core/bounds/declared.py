@@ -52,7 +52,7 @@ class Problem:
 
 
 @frozen(kw_only=True)
-class Declared:
+class Accepted:
     """Bounds that can be stored and applied, by vertex id."""
 
     vertices: Mapping[str, Bounds]
@@ -65,7 +65,7 @@ class Refused:
     problems: tuple[Problem, ...]
 
 
-def declare(known: Mapping[str, int], wanted: Mapping[str, WantedBounds]) -> Declared | Refused:
+def declare(known: Mapping[str, int], wanted: Mapping[str, WantedBounds]) -> Accepted | Refused:
     """Check bounds for all vertices of a query; `known` has the max parallelism of each of its vertices."""
     vertices: dict[str, Bounds] = {}
     problems: list[Problem] = []
@@ -80,12 +80,12 @@ def declare(known: Mapping[str, int], wanted: Mapping[str, WantedBounds]) -> Dec
         if not wrong:
             vertices[vertex] = Bounds(lower=lower, upper=upper)
     problems += (_missing(vertex) for vertex in known if vertex not in wanted)
-    return Refused(problems=tuple(problems)) if problems else Declared(vertices=vertices)
+    return Refused(problems=tuple(problems)) if problems else Accepted(vertices=vertices)
 
 
 def declare_some(
     known: Mapping[str, int], wanted: Mapping[str, WantedBounds], kept: Mapping[str, Bounds]
-) -> Declared | Refused:
+) -> Accepted | Refused:
     """Check bounds for some vertices of a query; the others keep those of `kept`.
 
     This is for the policy file. A body has to name every vertex, as in Flink.

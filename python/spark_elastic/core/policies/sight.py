@@ -25,7 +25,7 @@ def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         limited=memory.limits,
         slots=record.known_share.slots,
         partitions=record.partitions,
-        held=record.gate == "held",
+        held=record.run_state == "held",
         idle=record.pace.idle,
         moving=any(order.kind == "rescale" for order in record.orders.values()),
         movable=is_movable(record.facts, record.provider, record.checkpoint_format, own),

@@ -25,7 +25,7 @@ class Created(State):
 
     def enter(self, step: Step) -> None:
         """Go where the query is: one that runs is adopted as it is, any other one waits for its start."""
-        if step.record.gate == "running":
+        if step.record.run_state == "running":
             step.report("adopted", before=step.record.partitions)
             step.execute()
         elif self.failure is not None:

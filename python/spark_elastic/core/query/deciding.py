@@ -92,7 +92,7 @@ class Deciding(Hearing):
             settings=self.settings,
             rescale_cost_ms=RESCALE_COST_MS if record.rescale_cost_ms is None else record.rescale_cost_ms,
             rescales=sum(at > since for at in record.rescales) if record.rescales else 0,
-            pending=record.facts.pending and record.gate == "held",
+            pending=record.facts.pending and record.run_state == "held",
             recovering=record.recovering,
             failed_target=record.failed_target,
             overdue=overdue,
@@ -148,7 +148,7 @@ class Deciding(Hearing):
         """Note the failure of a run, say what is to become of the query, and publish that."""
         record = self.record
         judgement = judge(failure, at=self.now, strategy=record.strategy, poison=record.poison)
-        record.gate = "failed"
+        record.run_state = "failed"
         record.recovering = True
         record.target = None
         self.give_up("start", "rescale", "end")  # a copy continues beside the failed run

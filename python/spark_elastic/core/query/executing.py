@@ -313,7 +313,7 @@ class Executing(State):
         if self.queued is not None:
             assert self.overdue_at is None
             assert record.history.open_record is not None
-        assert record.gate == "running"
+        assert record.run_state == "running"
         assert record.target is None or not record.facts.stateful
 
     reactions: ClassVar[Reactions] = {

@@ -26,7 +26,7 @@ class Hearing(Ordering):
             record.note_rescalable()
         record.becomes_rescalable = False
         record.run = event.run
-        record.gate = "running"
+        record.run_state = "running"
         record.recovering = False
         before = record.partitions
         record.partitions = event.partitions or before or record.facts.session_partitions
@@ -117,7 +117,7 @@ class Hearing(Ordering):
         record.provider = info.facts.provider
         record.checkpoint_format = info.facts.checkpoint_format
         moved = info.partitions not in (None, record.partitions)
-        if record.facts.stateful and record.gate == "running" and info.partitions is not None and moved:
+        if record.facts.stateful and record.run_state == "running" and info.partitions is not None and moved:
             self.rescaled(info.partitions, took_ms=None)
 
     def set_orders_lost(self, partitions: int | None) -> None:
@@ -126,7 +126,7 @@ class Hearing(Ordering):
         if record.facts.stateful:
             return
         lost = self.give_up("rescale")
-        if not lost and partitions is not None and record.gate == "running":
+        if not lost and partitions is not None and record.run_state == "running":
             record.partitions = partitions  # whoever knew another count had not heard of a change in place
         for order in lost:
             if record.target == order.target:
@@ -138,17 +138,17 @@ class Hearing(Ordering):
     def missed(self, info: ev.QueryInfo) -> ev.Event | None:
         """Return the event of which nobody has heard, None if there need not have been any."""
         record, query, cause = self.record, info.facts.query, self.turn.cause
-        if info.phase == "failed" and info.failure is not None:
+        if info.run_state == "failed" and info.failure is not None:
             if record.state.looks_at_failures_later:
                 return None
             # The same failure again can be another one: better one attempt too many than one too few.
             known = [exception.failure for exception in record.exceptions[:1]]
-            if record.gate == "failed" and info.failure in known:
+            if record.run_state == "failed" and info.failure in known:
                 return None
             return ev.QueryFailed(id=cause, at=self.now, query=query, run=info.run, failure=info.failure)
-        if info.phase == record.gate:
+        if info.run_state == record.run_state:
             return None
-        if info.phase == "running":
+        if info.run_state == "running":
             count = info.partitions or 0
             return ev.QueryStarted(id=cause, at=self.now, query=query, run=info.run, partitions=count)
         return ev.QuerySubmitted(id=cause, at=self.now, facts=info.facts, run=info.run)

@@ -40,7 +40,7 @@ class QueryMachine:
         partitions = info.partitions
         if partitions is None and facts.stateful:
             partitions = facts.checkpoint_partitions
-        if partitions is None and info.phase == "running":
+        if partitions is None and info.run_state == "running":
             partitions = facts.session_partitions
         record = QueryRecord(
             facts=facts,
@@ -48,10 +48,10 @@ class QueryMachine:
             state=Created(entered=at, failure=info.failure),
             requirements=requirements,
             declared=requirements,
-            gate=info.phase,
-            recovering=info.phase == "failed",
+            run_state=info.run_state,
+            recovering=info.run_state == "failed",
             # Nobody knows when the state of one that runs was moved.
-            moved=facts.stateful and info.phase != "held",
+            moved=facts.stateful and info.run_state != "held",
             partitions=partitions,
             provider=facts.provider,
             checkpoint_format=facts.checkpoint_format,

@@ -49,7 +49,9 @@ class Ordering(Reporting):
 
     def _makes_rescalable(self) -> bool:
         record, settings = self.record, self.settings
-        return record.gate == "held" and not settings.hands_off and makes_rescalable(record.facts, settings)
+        return (
+            record.run_state == "held" and not settings.hands_off and makes_rescalable(record.facts, settings)
+        )
 
     @property
     def is_to_move(self) -> bool:
@@ -64,7 +66,11 @@ class Ordering(Reporting):
         choice = Choice(way="nothing", reason=reason, before=record.partitions, numbers=numbers)
         said = record.last_decision
         self.report_hold(choice, until=until)
-        if record.gate != "running" and record.last_decision is not None and record.last_decision is not said:
+        if (
+            record.run_state != "running"
+            and record.last_decision is not None
+            and record.last_decision is not said
+        ):
             self.turn.emit(
                 HoldQuery(
                     id=self.turn.next_action(),
@@ -79,7 +85,7 @@ class Ordering(Reporting):
     def rescale(self, target: int) -> None:
         """Order another count, with the state that is moved for it."""
         record = self.record
-        assert record.gate == "running"
+        assert record.run_state == "running"
         record.target = target
         for order in record.orders.values():
             if order.kind == "rescale":

@@ -13,7 +13,7 @@ from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.reading import Reading, ShuffleWatch
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share, Standing
-from spark_elastic.core.events import Failure, Phase, Provider, QueryFacts, QueryProgress
+from spark_elastic.core.events import Failure, Provider, QueryFacts, QueryProgress, RunState
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 from spark_elastic.core.load.pace import Pace
@@ -88,8 +88,8 @@ class QueryRecord:
     `settings` are its own, None: it has those of the application.
     `share` are the slots that it can use now, `known_share` those that its state was last told of;
     `lacks_since` is since when it could use more, None: it has all.
-    `gate` says whether it runs, or where it waits for an answer: held at its start, or failed. `restarted`
-    counts the starts after a failure, `rescaled` the rescales that moved its state.
+    `run_state` says whether it runs, or where it waits for an answer: held at its start, or failed.
+    `restarted` counts the starts after a failure, `rescaled` the rescales that moved its state.
     `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
     come when it failed, None if it continues elsewhere. `exceptions` has the newest failure first,
     `savepoints` the newest savepoint.
@@ -117,7 +117,7 @@ class QueryRecord:
     known_share: Share = field(factory=Share)
     lacks_since: int | None = None
     timer: Timer | None = None
-    gate: Phase
+    run_state: RunState
     partitions: int | None
     provider: Provider
     checkpoint_format: int
@@ -154,14 +154,14 @@ class QueryRecord:
     @property
     def standing(self) -> Standing | None:
         """What the query is to those who want slots as well, None: it wants none any more."""
-        state, gate = self.state, self.gate
+        state, run_state = self.state, self.run_state
         if state.final:
             return None
-        if gate == "running" or state.starting:
+        if run_state == "running" or state.starting:
             return "running"
         if state.ending:
             return None
-        return "recovering" if gate == "failed" else "waiting"
+        return "recovering" if run_state == "failed" else "waiting"
 
     @property
     def footing(self) -> Footing:

@@ -170,7 +170,7 @@ class Reporting:
     def open_rescale_for_bounds(self) -> None:
         """Open a record for a start under way that the bounds before had one for."""
         # A query that has not run yet is still to be scheduled for the first time.
-        self.open_rescale("initial_schedule" if self.record.gate == "held" else "update_requirement")
+        self.open_rescale("initial_schedule" if self.record.run_state == "held" else "update_requirement")
 
     def close_rescale(self, reason: TerminatedReason) -> None:
         """Close the open record of the history, if any."""

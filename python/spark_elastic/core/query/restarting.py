@@ -158,7 +158,7 @@ class Restarting(Moving):
     def validate(self, record: QueryRecord) -> None:
         """Check that it waits for one thing. Raises AssertionError."""
         assert (self.target is None) != (self.backoff_end is None)
-        assert record.gate == ("failed" if self.target is None else "running")
+        assert record.run_state == ("failed" if self.target is None else "running")
         assert record.target == self.target
         assert self.moving_until is None or self.target is not None
 

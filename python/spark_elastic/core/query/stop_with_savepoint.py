@@ -45,7 +45,7 @@ class StopWithSavepoint(State):
     def order_again(self, event: inner.Recovered, step: Step) -> None:
         """Order again what is not known to have come about: the savepoint, or the end."""
         if event.info is not None and event.info.failure is not None:
-            step.record.gate = "failed"
+            step.record.run_state = "failed"
             self.failure = event.info.failure
         if self.path is None:
             numbers = {"target": self.target}
@@ -63,7 +63,7 @@ class StopWithSavepoint(State):
         """Keep the failure until the savepoint is through."""
         if self.failure is not None:
             return
-        step.record.gate = "failed"
+        step.record.run_state = "failed"
         self.failure = event.failure
         if self.path is None:
             self._hold(step)

@@ -112,7 +112,7 @@ class Queries(Mapping[str, QueryView]):
             pace=record.pace,
             points=tuple(record.measurements.points),
             provider=record.provider,
-            held=record.gate == "held",
+            held=record.run_state == "held",
             last_decision=record.last_decision,
             restarted=record.restarted,
             rescaled=record.rescaled,

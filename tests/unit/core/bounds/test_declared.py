@@ -1,4 +1,4 @@
-"""Declared bounds: what is accepted, what is refused and how, and what a query has by them."""
+"""Accepted bounds: what is accepted, what is refused and how, and what a query has by them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark_elastic.core.bounds.adaptive import max_parallelism, requirements, wanted_by_file
 from spark_elastic.core.bounds.declared import (
-    Declared,
+    Accepted,
     Refused,
     WantedBounds,
     declare,
@@ -35,7 +35,7 @@ def test_bounds_defend_themselves() -> None:
 
 def test_no_bound_is_expanded_before_it_is_kept() -> None:
     declared = declare(QUERY, {"source-0": pair(), "shuffle": pair(upper=8)})
-    assert declared == Declared(
+    assert declared == Accepted(
         vertices={"source-0": Bounds(lower=1, upper=16), "shuffle": Bounds(lower=1, upper=8)}
     )
 
@@ -98,7 +98,7 @@ def test_a_part_keeps_the_bounds_of_the_other_vertices() -> None:
         "shuffle": Bounds(lower=4, upper=5),
         "gone": Bounds(upper=9),
     }
-    assert declare_some(QUERY, {"shuffle": pair(upper=6)}, kept) == Declared(
+    assert declare_some(QUERY, {"shuffle": pair(upper=6)}, kept) == Accepted(
         vertices={"source-0": Bounds(lower=2, upper=3), "shuffle": Bounds(lower=1, upper=6)}
     )
     assert codes(declare_some(QUERY, {"sort": pair()}, kept)) == [("unknown_vertex", "sort")]

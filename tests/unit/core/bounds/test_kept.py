@@ -187,7 +187,7 @@ class TestPolicyFile:
     def test_the_file_is_read_after_the_snapshot(self, adaptive: Callable[..., Scene]) -> None:
         for said, found in ((FILE_SAYS, (1, 5)), ({}, (2, 3))):
             scene = adaptive()
-            scene.start(8, queries=[ev.QueryInfo(facts=KEPT, run="r1", phase="running", partitions=3)])
+            scene.start(8, queries=[ev.QueryInfo(facts=KEPT, run="r1", run_state="running", partitions=3)])
             assert shuffle(scene) == (2, 3)
             change_file(scene, **said)
             assert shuffle(scene) == found
@@ -196,7 +196,7 @@ class TestPolicyFile:
 class TestAPolicyProcessThatIsReplaced:
     def shown(self, kept: str | None) -> ev.QueryInfo:
         facts = evolve(STATEFUL, kept_bounds=kept)
-        return ev.QueryInfo(facts=facts, run="r1", phase="running", partitions=8)
+        return ev.QueryInfo(facts=facts, run="r1", run_state="running", partitions=8)
 
     def test_keeps_again_what_may_not_have_been_kept(self, scene: Scene) -> None:
         scene.running(8)

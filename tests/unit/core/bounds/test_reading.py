@@ -185,5 +185,5 @@ def test_a_policy_process_that_is_replaced_orders_it_again(scene: Scene) -> None
     begin(scene, FILES)
     scene.done(only(batches(scene), Rescale))
     facts = evolve(FACTS, sources=(FILES,))
-    info = ev.QueryInfo(facts=facts, run="r1", phase="running", partitions=2)
+    info = ev.QueryInfo(facts=facts, run="r1", run_state="running", partitions=2)
     assert only(scene.start(2, queries=[info]), BoundSources).sources[0].wanted == 2

@@ -147,7 +147,7 @@ class TestOrders:
         scene = adaptive(source_bounds={"counts": {"source-0": pair(upper=4)}})
         scene.start(4)
         scene.running(4, FACTS)
-        info = ev.QueryInfo(facts=FACTS, run="r1", phase="running", partitions=4)
+        info = ev.QueryInfo(facts=FACTS, run="r1", run_state="running", partitions=4)
         actions = scene.start(4, queries=[info])
         assert only(actions, BoundSources).sources[0] == SourceBounds(least=1, most=4)
         assert "source_bounds" not in reasons(actions)
@@ -158,7 +158,7 @@ class TestOrders:
         if not anew:
             scene.start(4)
             scene.running(4, FACTS)
-        info = ev.QueryInfo(facts=FACTS, run="r1", phase="running", partitions=4)
+        info = ev.QueryInfo(facts=FACTS, run="r1", run_state="running", partitions=4)
         actions = scene.start(4, queries=[info])
         assert only(actions, BoundSources).sources == (OPEN, OPEN)
         assert "source_bounds" not in reasons(actions)
@@ -167,7 +167,7 @@ class TestOrders:
     def test_where_nothing_may_be_ordered_nothing_is_lifted(
         self, stage: Callable[..., Scene], settings: dict[str, Any]
     ) -> None:
-        info = ev.QueryInfo(facts=FACTS, run="r1", phase="running", partitions=4)
+        info = ev.QueryInfo(facts=FACTS, run="r1", run_state="running", partitions=4)
         actions = stage(**settings).start(4, queries=[info])
         assert not [action for action in actions if isinstance(action, BoundSources)]
 

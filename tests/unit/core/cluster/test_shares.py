@@ -153,8 +153,8 @@ class TestLowerBounds:
         scene = world(stage, a=(2, 2), b=(2, 2))
         held, running = (evolve(STATELESS, query=name, name=name) for name in ("a", "b"))
         queries = [
-            ev.QueryInfo(facts=held, run="r1", phase="held"),
-            ev.QueryInfo(facts=running, run="r1", phase="running", partitions=2),
+            ev.QueryInfo(facts=held, run="r1", run_state="held"),
+            ev.QueryInfo(facts=running, run="r1", run_state="running", partitions=2),
         ]
         scene.start(2, queries=queries)
         assert states(scene) == {"a": "WaitingForResources", "b": "Executing"}

@@ -214,7 +214,7 @@ def test_a_failing_query_takes_no_other_one_with_it() -> None:
 def test_a_new_policy_process_decides_about_what_failed_meanwhile(strategy: RestartPolicy) -> None:
     world = scene(strategy)
     info = ev.QueryInfo(
-        facts=STATEFUL, run="r1", phase="failed", partitions=2, failure=ev.Failure(error="disk full")
+        facts=STATEFUL, run="r1", run_state="failed", partitions=2, failure=ev.Failure(error="disk full")
     )
     actions = world.start(2, queries=[info])
     if isinstance(strategy, NoRestart):
@@ -230,7 +230,7 @@ def test_a_snapshot_does_not_shorten_a_backoff() -> None:
     world.run_fails()
     world.advance(2_000)
     info = ev.QueryInfo(
-        facts=STATEFUL, run="r1", phase="failed", partitions=2, failure=ev.Failure(error="disk full")
+        facts=STATEFUL, run="r1", run_state="failed", partitions=2, failure=ev.Failure(error="disk full")
     )
     assert not [a for a in world.start(2, queries=[info]) if isinstance(a, ac.FailQuery)]
     assert orders(world.advance(2_999)) == []

@@ -135,7 +135,7 @@ def test_after_a_snapshot_it_is_limited_anew() -> None:
     world, source = run()
     before, source.limit = len(orders(world)), None
     view = world.scene.query("q")
-    info = ev.QueryInfo(facts=KAFKA, run=view.run, phase="running", partitions=view.partitions)
+    info = ev.QueryInfo(facts=KAFKA, run=view.run, run_state="running", partitions=view.partitions)
     world.take(world.scene.start(*[1] * world.executors, queries=[info]))
     world.run(30)
     assert len(orders(world)) > before

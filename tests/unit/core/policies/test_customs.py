@@ -284,7 +284,7 @@ def test_what_was_asked_before_a_snapshot_is_asked_again(scene: Asked) -> None:
     before = scene.questions()[-1]
     assert scene.waits()
     scene.now += 2_000
-    scene.start(4, 4, queries=(QueryInfo(facts=STATELESS, run="r1", phase="running", partitions=8),))
+    scene.start(4, 4, queries=(QueryInfo(facts=STATELESS, run="r1", run_state="running", partitions=8),))
     assert scene.questions()[-1].id != before.id
     scene.answer(3)
     assert scene.granted == 3
@@ -326,7 +326,7 @@ def test_in_any_order_its_rules_hold_and_the_same_events_decide_the_same(
             case "second" | "minute":
                 scene.advance(1_000 if step == "second" else 60_000)
             case "snapshot":
-                running = QueryInfo(facts=STATELESS, run="r1", phase="running", partitions=8)
+                running = QueryInfo(facts=STATELESS, run="r1", run_state="running", partitions=8)
                 scene.timers.clear()
                 scene.start(4, 4, queries=(running,))
             case "saved":

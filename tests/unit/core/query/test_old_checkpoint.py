@@ -114,7 +114,7 @@ class TestRestartedPolicy:
     """A policy process that starts anew reads the world from the snapshot."""
 
     def test_running_queries_go_on_untouched(self, scene: Scene) -> None:
-        info = QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=2)
+        info = QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
         actions = scene.start(2, queries=[info])
         assert orders(actions)[1:] == []
         assert reasons(actions) == ["adopted"]
@@ -122,7 +122,7 @@ class TestRestartedPolicy:
 
     def test_a_running_query_is_rescaled_as_before(self, scene: Scene) -> None:
         facts = evolve(STATEFUL, pending=True)
-        scene.start(2, queries=[QueryInfo(facts=facts, run="r1", phase="running", partitions=2)])
+        scene.start(2, queries=[QueryInfo(facts=facts, run="r1", run_state="running", partitions=2)])
         scene.batch(300, 2)
         scene.executor("1", cores=2)
         scene.advance(40_000)
@@ -130,11 +130,11 @@ class TestRestartedPolicy:
         assert scene.query().state == "Restarting"
 
     def test_held_queries_get_an_answer(self, scene: Scene) -> None:
-        actions = scene.start(2, queries=[QueryInfo(facts=STATEFUL, run="r1", phase="held")])
+        actions = scene.start(2, queries=[QueryInfo(facts=STATEFUL, run="r1", run_state="held")])
         assert only(actions, StartQuery).partitions == 2
         # The question itself may still be under way.
         assert orders(scene.submit()) == []
 
     def test_a_running_query_without_a_known_count(self, scene: Scene) -> None:
-        scene.start(2, queries=[QueryInfo(facts=STATELESS, run="r1", phase="running")])
+        scene.start(2, queries=[QueryInfo(facts=STATELESS, run="r1", run_state="running")])
         assert scene.query("enrich").target == 2

@@ -242,7 +242,7 @@ def test_mode_and_state_store_of_a_query_that_runs_stay_until_it_starts_again(pl
 
 def test_the_first_reading_of_the_file_counts_for_what_was_found_as_well(play: Play) -> None:
     scene = play({})
-    scene.start(2, queries=[ev.QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=200)])
+    scene.start(2, queries=[ev.QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=200)])
     file(scene, counts={MODE: "off"})
     assert scene.query().settings.mode == "off"
     settle(scene)

@@ -22,7 +22,7 @@ DISK_FULL = ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOExce
 
 def goes_on(
     scene: Scene,
-    phase: ev.Phase,
+    run_state: ev.RunState,
     partitions: int | None = None,
     failure: ev.Failure | None = None,
     facts: ev.QueryFacts = STATEFUL,
@@ -32,7 +32,7 @@ def goes_on(
     scene.scheduler = Scheduler.restore(json.loads(json.dumps(scene.scheduler.save())))
     scene.timers.clear()
     scene.now += gap_ms
-    info = ev.QueryInfo(facts=facts, run="r1", phase=phase, partitions=partitions, failure=failure)
+    info = ev.QueryInfo(facts=facts, run="r1", run_state=run_state, partitions=partitions, failure=failure)
     executors = [info.cores for info in scene.scheduler.slots.executors.values()]
     return orders(scene.start(*executors, queries=[info]))[1:]
 
@@ -75,7 +75,7 @@ OTHER = evolve(DISK_FULL, error="no route to host")
 
 
 @pytest.mark.parametrize(
-    ("story", "phase", "partitions", "failure", "state", "ordered"),
+    ("story", "run_state", "partitions", "failure", "state", "ordered"),
     [
         (waiting, "held", None, None, "WaitingForResources", ["HoldQuery"]),
         (waiting, "running", 200, None, "Executing", []),
@@ -105,7 +105,7 @@ OTHER = evolve(DISK_FULL, error="no route to host")
 def test_what_a_snapshot_shows_is_followed(
     stage: Stage,
     story: Callable[[Scene], None],
-    phase: ev.Phase,
+    run_state: ev.RunState,
     partitions: int | None,
     failure: ev.Failure | None,
     state: str,
@@ -114,7 +114,7 @@ def test_what_a_snapshot_shows_is_followed(
     scene = stage(restart=FixedDelay(attempts=3, delay_ms=1_000), rescale_policy="always")
     story(scene)
     history = scene.query().history
-    found = goes_on(scene, phase, partitions, failure)
+    found = goes_on(scene, run_state, partitions, failure)
     assert scene.query().state == state
     assert [type(order).__name__ for order in found] == ordered
     assert [record.number for record in scene.query().history][-len(history) :] == [
@@ -248,7 +248,7 @@ def test_a_query_that_was_moved_and_then_failed_starts_with_the_count_that_it_ha
 def test_a_query_that_a_new_process_finds_failed_is_never_moved_by_its_start(stage: Stage) -> None:
     scene = stage(rescale_policy="always", restart=FixedDelay(attempts=3, delay_ms=1_000))
     facts = evolve(STATEFUL, checkpoint_partitions=200)
-    info = ev.QueryInfo(facts=facts, run="r1", phase="failed", partitions=200)
+    info = ev.QueryInfo(facts=facts, run="r1", run_state="failed", partitions=200)
     assert only(scene.start(2, queries=[info]), ac.StartQuery).partitions == 200
 
 
@@ -306,7 +306,7 @@ def test_another_run_is_another_query(stage: Stage) -> None:
     scene = stage()
     executing(scene)
     scene.scheduler = Scheduler.restore(scene.scheduler.save())
-    info = ev.QueryInfo(facts=STATEFUL, run="r2", phase="running", partitions=2)
+    info = ev.QueryInfo(facts=STATEFUL, run="r2", run_state="running", partitions=2)
     assert "superseded" in reasons(scene.start(2, queries=[info]))
     assert scene.query().run == "r2"
 

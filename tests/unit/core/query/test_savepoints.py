@@ -227,7 +227,7 @@ def test_a_query_that_has_not_started_has_nothing_to_save() -> None:
     scene.check()
 
 
-RUNNING = ev.QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=2)
+RUNNING = ev.QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
 
 
 @pytest.mark.parametrize("carried_out", ["first", "second"])
@@ -272,7 +272,7 @@ def test_a_policy_that_goes_on_takes_the_savepoint_of_a_failed_query_again(scene
     request(scene, stop=True)
     scene.run_fails()
     failure = ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",))
-    shown = ev.QueryInfo(facts=STATEFUL, run="r1", phase="failed", partitions=2, failure=failure)
+    shown = ev.QueryInfo(facts=STATEFUL, run="r1", run_state="failed", partitions=2, failure=failure)
     # It is told to wait before the copy is ordered.
     _, hold, save = orders(scene.start(2, queries=[shown]))
     assert (type(hold), type(save)) == (ac.HoldQuery, ac.TakeSavepoint)

@@ -298,7 +298,7 @@ def test_a_second_snapshot_keeps_what_holds_and_drops_what_does_not(scene: Scene
     scene.start(2)
     scene.running(2)
     scene.running(2, STATELESS)
-    kept = QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=2)
+    kept = QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
     actions = scene.start(2, queries=[kept])
     assert reasons(actions) == ["superseded"]
     assert scene.query().state == "Executing"

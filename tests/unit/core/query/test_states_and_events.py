@@ -212,7 +212,7 @@ Step = Callable[[Scene], Any]
 
 
 def adopted(scene: Scene) -> None:
-    info = ev.QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=2)
+    info = ev.QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
     scene.start(2, queries=[info])
 
 
@@ -232,7 +232,7 @@ def found_failed(error: str) -> Step:
     failure = ev.Failure(error="disk full", causes=(error,))
 
     def found(scene: Scene) -> None:
-        info = ev.QueryInfo(facts=STATEFUL, run="r1", phase="failed", partitions=2, failure=failure)
+        info = ev.QueryInfo(facts=STATEFUL, run="r1", run_state="failed", partitions=2, failure=failure)
         scene.start(2, queries=[info])
 
     return found
@@ -253,7 +253,7 @@ def creating_in_bounds(scene: Scene) -> None:
 
 
 def start_is_lost_with_the_slots(scene: Scene) -> None:
-    scene.start(queries=[ev.QueryInfo(facts=STATEFUL, run="r1", phase="held")])
+    scene.start(queries=[ev.QueryInfo(facts=STATEFUL, run="r1", run_state="held")])
 
 
 def backoff_ends(scene: Scene) -> None:

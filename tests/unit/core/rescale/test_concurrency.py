@@ -345,7 +345,7 @@ class TestRecovered:
             QueryInfo(
                 facts=evolve(STATEFUL, query=query, name=query),
                 run="r1",
-                phase="running",
+                run_state="running",
                 partitions=partitions.get(query, 2),
             )
             for query in "abc"

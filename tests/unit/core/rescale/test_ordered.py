@@ -190,7 +190,7 @@ class TestOneBatchBetween:
         scene.start(2)
         scene.running(2)
         scene.executor("1", cores=2)
-        info = QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=4)
+        info = QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=4)
         assert "rescaled_unheard" in reasons(scene.start(2, 2, queries=[info]))
         assert scene.query().state == "Executing"
         assert orders(scene.executor("2", cores=2)) == []
@@ -198,7 +198,7 @@ class TestOneBatchBetween:
 
     def test_and_one_that_a_new_process_finds_running_since_nobody_knows(self, stage: Stage) -> None:
         scene = self.at_once(stage)
-        info = QueryInfo(facts=STATEFUL, run="r1", phase="running", partitions=2)
+        info = QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
         assert "adopted" in reasons(scene.start(4, queries=[info]))
         assert not any(isinstance(action, Rescale) for action in scene.actions)
         assert only(scene.batches(300, partitions=2), Rescale).partitions == 4

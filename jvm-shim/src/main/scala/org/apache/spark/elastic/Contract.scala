@@ -57,7 +57,7 @@ private[spark] case class Failure(error: String, errorClass: Option[String], cau
 private[spark] case class QueryInfo(
     facts: QueryFacts,
     run: String,
-    phase: String,
+    runState: String,
     partitions: Option[Int],
     failure: Option[Failure])
 

@@ -24,7 +24,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   private val (query, run) = (execution.id.toString, execution.runId.toString)
   private val mailbox = new LinkedBlockingQueue[QueryOrder]
   @volatile private var facts: Option[QueryFacts] = None
-  @volatile private var phase: Phase = Held
+  @volatile private var runState: RunState = Held
   @volatile private var failure: Option[Failure] = None
   @volatile private var count: Option[Int] = None
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
@@ -83,7 +83,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   def askAboutFailure(e: Failure): Option[QueryOrder] = {
     failure = Some(e)
-    phase = Failed
+    runState = Failed
     ask(QueryFailed(query, run, e), untilHeld = false)
   }
 
@@ -122,7 +122,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** It runs from now on, with the answer to this order. */
   def started(order: Option[QueryOrder], tookMs: Long, problem: Option[String] = None): Unit = {
-    phase = Running
+    runState = Running
     failure = None
     order.foreach(o => problem.fold(done(o, tookMs))(failed(o, _)))
     order.foreach { case start: StartQuery => stages = start.stages; case _ => }
@@ -145,7 +145,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** Carries an order out, or leaves it to the stream thread. */
   def order(order: QueryOrder): Unit = order match {
-    case _: Rescale if phase != Running => throw new IllegalStateException(s"query $query does not run")
+    case _: Rescale if runState != Running => throw new IllegalStateException(s"query $query does not run")
     case _: Rescale if !hasBoundary => throw new IllegalStateException(s"query $query is left to plain Spark")
     case r: Rescale if !stateful =>
       use(r.partitions)
@@ -160,7 +160,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       done(l, 0L)
     case c: CancelQuery => beside(c)(execution.stop())
     case s: TakeSavepoint if !hasBoundary => copyBeside(s)
-    case _: StartQuery | _: HoldQuery | _: FailQuery if phase == Running =>
+    case _: StartQuery | _: HoldQuery | _: FailQuery if runState == Running =>
       throw new IllegalStateException(s"query $query runs, it waits for no answer")
     case other => mailbox.put(other)
   }
@@ -211,7 +211,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   // ---- for others
 
-  def isRunning: Boolean = phase == Running
+  def isRunning: Boolean = runState == Running
 
   /** Whether it was told to end. */
   def isStopped: Boolean = StreamExecutionAccess.isTerminated(execution)
@@ -230,7 +230,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** A help, no more: what cannot be told to Spark costs some waiting. */
   def leaveLost(left: Seq[ExecutorInfo]): Unit =
-    if (stateful && phase == Running && Linkage.has(Part.LostState)) {
+    if (stateful && runState == Running && Linkage.has(Part.LostState)) {
       try StateLocations.leaveLost(execution, left)
       catch { case Harmless(e) => logInfo(s"spark-elastic: query $query may wait for executors that are lost: $e") }
     }
@@ -245,14 +245,14 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def view: Option[QueryInfo] =
     facts
       .map(_.copy(keptBounds = keptBounds.kept, keptBatches = keptBatches.kept))
-      .map(QueryInfo(_, run, phase.name, Some(partitions).filter(_ => phase != Held), failure))
+      .map(QueryInfo(_, run, runState.name, Some(partitions).filter(_ => runState != Held), failure))
 }
 
 private[elastic] object QueryRun {
   private val PollMs = 100L
 
-  sealed private abstract class Phase(val name: String)
-  private case object Held extends Phase("held")
-  private case object Running extends Phase("running")
-  private case object Failed extends Phase("failed")
+  sealed private abstract class RunState(val name: String)
+  private case object Held extends RunState("held")
+  private case object Running extends RunState("running")
+  private case object Failed extends RunState("failed")
 }

@@ -191,7 +191,8 @@ class Scheduler:
         """Hand over to the machine of a query; one that is not known concerns nobody."""
         machine = self._machines.get(query)
         if machine is not None:
-            turn.touch(query, machine.record.footing)
+            if not isinstance(event, TaskEvent):  # of what tasks have told nothing follows by itself
+                turn.touch(query, machine.record.footing)
             machine.handle(event, turn)
             self._planner.told(machine.record, event, turn.now, surplus=self._supply.has_surplus)
 
@@ -203,7 +204,7 @@ class Scheduler:
         for query in turn.touched:
             if self._machines[query].is_finished:
                 self._planner.forget(query)
-        while True:
+        while turn.touched:
             if any(self._machines[query].record.footing != shared for query, shared in turn.touched.items()):
                 self._share_out(turn, {})
             untold = {query for query in turn.touched if self._machines[query].record.has_other_slots}
@@ -217,7 +218,7 @@ class Scheduler:
         """Set the timers of the queries that were told something; those that are long over are let go of."""
         for query in turn.touched:
             self._machines[query].keep_timer(turn)
-        ended = any(self._machines[query].is_finished for query in turn.touched)
+        ended = turn.touched and any(self._machines[query].is_finished for query in turn.touched)
         for over in machines.oldest_finished(self._machines, _FINISHED_KEPT) if ended else ():
             del self._machines[over]
             self._declarations.forget(over)
@@ -242,8 +243,7 @@ class Scheduler:
                 turn.touch(query, None)
                 record.give(share, self._now)
                 self._divisions += 1
-        for query in changed:
-            turn.touch(query, None)
+        turn.touched.update(dict.fromkeys(changed))
         for query in turn.touched:
             footing = self._machines[query].record.footing
             turn.touched[query] = footing._replace(requirements=changed.get(query, footing.requirements))

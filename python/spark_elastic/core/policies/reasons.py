@@ -12,8 +12,8 @@ _BEHIND = "{piled_up} rows have piled up, and are to be gone within {within_ms:m
 POLICY_REASONS: Mapping[str, Reason] = {
     "autoscale_measuring": Reason(
         "held",
-        "Is to have {after:slot} until its micro-batches have told a rate: what it needs is not "
-        "known before.",
+        "Is to have {after:slot} for now: what it needs is not known before its micro-batches have told a "
+        "rate.",
     ),
     "rows_not_limited": Reason("failed", "Its micro-batches read all that there is: {error}", once=True),
     "batches_recalled": Reason(

@@ -65,13 +65,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private val gateway =
       new PolicyGateway(events, requests, policyMetrics, Shim.version, act, what => policy.complain(what))
     private lazy val policy: PolicyProcess =
-      new PolicyProcess(
-        Shim.python(sc.conf),
-        gateway,
-        Shim.version,
-        Shim.retryMs(sc.conf),
-        turnOff,
-        () => turnOn())
+      new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, Shim.retryMs(sc.conf), turnOff, () => turnOn())
     private val ticker = Executors.newSingleThreadScheduledExecutor(threads("elastic-tick"))
     private var ticks = 0L
     private val failing = mutable.Set.empty[String] // of what the ticker does

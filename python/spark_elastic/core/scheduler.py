@@ -197,9 +197,9 @@ class Scheduler:
             self._planner.told(machine.record, event, turn.now, surplus=self._supply.has_surplus)
 
     def _settle(self, turn: Turn) -> None:
-        """Share the slots out until nobody stands otherwise than they are shared by, and each knows of his.
+        """Share the slots out until the shares fit how each query stands, and each query knows its own.
 
-        What is told leads to starts and rescales only, and a query starts once: that comes to an end.
+        What queries are told leads to starts and rescales only, and a query starts once: so this ends.
         """
         for query in turn.touched:
             if self._machines[query].is_finished:

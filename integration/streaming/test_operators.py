@@ -138,9 +138,11 @@ def memories(rows: DataFrame) -> DataFrame:
     )
 
 
-# With the output mode.
 # One for each way in which Spark keeps state; the others take too long for every run.
 FIRST = ("aggregation", "deduplication", "inner_join", "transform_with_state")
+#: Spark has no state of other operators in Avro.
+OF_AVRO = ("transform_with_state",)
+# With the output mode.
 OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "aggregation": (lambda rows: totals(rows.groupBy("key")), "update"),
     "aggregation_complete": (lambda rows: totals(rows.groupBy("key")), "complete"),
@@ -206,11 +208,7 @@ def expected(
         return {name: outputs(spark, Inbox(folder / name), name, lambda *_: None) for name in names}
 
 
-@pytest.fixture(
-    scope="module",
-    params=[{}, *(pytest.param(conf, marks=pytest.mark.slow) for conf in (CHANGELOG, AVRO))],
-    ids=["snapshots", "changelog", "avro"],
-)
+@pytest.fixture(scope="module")
 def rescaled(
     jvm: Driver,
     expected: dict[str, list[Row]],
@@ -223,7 +221,19 @@ def rescaled(
 
 
 @pytest.mark.parametrize(
-    "operator", [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in OPERATORS]
+    ("rescaled", "operator"),
+    [
+        *(
+            pytest.param({}, name, id=name, marks=() if name in FIRST else pytest.mark.slow)
+            for name in OPERATORS
+        ),
+        *(
+            pytest.param(CHANGELOG, name, id=f"changelog-{name}", marks=pytest.mark.slow)
+            for name in OPERATORS
+        ),
+        *(pytest.param(AVRO, name, id=f"avro-{name}", marks=pytest.mark.slow) for name in OF_AVRO),
+    ],
+    indirect=["rescaled"],
 )
 def test_its_output_is_that_of_plain_spark(
     expected: dict[str, list[Row]],

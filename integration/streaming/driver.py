@@ -84,9 +84,14 @@ class Driver:
 
     def living(self, name: str) -> int:
         """Count the objects of a class that are in reach; the JVM collects its garbage for that."""
-        histogram = tool_output(JCMD, str(self.pid), "GC.class_histogram")
-        lines = (line.split() for line in histogram.splitlines())
-        return sum(int(words[1]) for words in lines if len(words) > 3 and words[3] == name)
+        return sum(int(words[1]) for words in self._histogram() if len(words) > 3 and words[3] == name)
+
+    def living_bytes(self) -> int:
+        """Return the size of all objects that are in reach; the JVM collects its garbage for that."""
+        return next(int(words[2]) for words in self._histogram() if words[:1] == ["Total"])
+
+    def _histogram(self) -> Iterator[list[str]]:
+        return map(str.split, tool_output(JCMD, str(self.pid), "GC.class_histogram").splitlines())
 
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -22,7 +21,7 @@ FEW = 8
 
 WARM = 50
 MANY = 550
-# What comes and goes by itself: pools of Spark's, files of the JVM's, soft references.
+# Spark keeps some 11 kB for each: loggers of stores by their names, which stores were uploaded last.
 THREADS, FILES, HEAP = 5, 10, 8 << 20
 # Of what Spark keeps for its UI until there are a thousand of each: nothing that grows while this measures.
 KEEP_FEW = {
@@ -41,17 +40,23 @@ class Held:
     heap: int
 
 
-def held(world: World) -> Held:
-    jvm: Any = world.driver.jvm
-    for _ in range(3):
-        jvm.java.lang.System.gc()
-    memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+def held(world: World, query: StreamingQuery) -> Held:
+    """Look while it is rescaled some times more: the least is what stays, the rest comes and goes."""
     bus = world.spark._jsparkSession.sparkContext().listenerBus()
+    threads, files = list[int](), list[int]()
+    until = world.policy.rescales(query.id) + FEW
+
+    def look() -> bool:
+        threads.append(len(world.driver.threads()))
+        files.append(psutil.Process(world.driver.pid).num_fds())
+        return world.policy.rescales(query.id) >= until
+
+    eventually(look, "some more rescales", timeout_s=120.0, every_s=0.1)
     return Held(
-        threads=len(world.driver.threads()),
-        files=psutil.Process(world.driver.pid).num_fds(),
+        threads=min(threads),
+        files=min(files),
         listeners=int(bus.listeners().size()) + len(world.spark._jsparkSession.streams().listListeners()),
-        heap=int(memory.getHeapMemoryUsage().getUsed()),
+        heap=world.driver.living_bytes(),
     )
 
 
@@ -63,13 +68,14 @@ def rescaled(world: World) -> StreamingQuery:
     return counts.writeStream.format("noop").outputMode("update").start()
 
 
-def test_no_batch_before_a_rescale_is_kept(world: World) -> None:
-    query = rescaled(world)
-    eventually(lambda: world.policy.rescales(query.id) >= FEW, "some rescales")
-    # The latest one, and the one that is made from it.
-    assert 1 <= world.driver.living(f"{SHIM}.ResumedBatch") <= 2
-    assert query.isActive
-    query.stop()
+def test_no_batch_before_a_rescale_is_kept(jvm: Driver, tmp_path: Path) -> None:
+    with own_world(jvm, tmp_path) as world:
+        query = rescaled(world)
+        eventually(lambda: world.policy.rescales(query.id) >= FEW, "some rescales")
+        # The latest one, and the one that is made from it.
+        assert 1 <= world.driver.living(f"{SHIM}.ResumedBatch") <= 2
+        assert query.isActive
+        query.stop()
 
 
 @pytest.mark.slow
@@ -78,9 +84,9 @@ def test_five_hundred_rescales_leave_the_driver_as_it_was(jvm: Driver, tmp_path:
         query = rescaled(world)
         patience = {"timeout_s": 1500.0, "every_s": 0.5}
         eventually(lambda: world.policy.rescales(query.id) >= WARM, "it is warm", **patience)
-        before = held(world)
+        before = held(world, query)
         eventually(lambda: world.policy.rescales(query.id) >= MANY, "many rescales", **patience)
-        after = held(world)
+        after = held(world, query)
         print(f"after {WARM} rescales: {before}\nafter {MANY}: {after}")
         assert query.isActive
         query.stop()

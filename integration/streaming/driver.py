@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,9 +87,10 @@ class Driver:
         """Count the objects of a class that are in reach; the JVM collects its garbage for that."""
         return sum(int(words[1]) for words in self._histogram() if len(words) > 3 and words[3] == name)
 
-    def living_bytes(self) -> int:
-        """Return the size of all objects that are in reach; the JVM collects its garbage for that."""
-        return next(int(words[2]) for words in self._histogram() if words[:1] == ["Total"])
+    def living_by_class(self) -> Counter[str]:
+        """Return the bytes of all objects that are in reach, by class; the JVM collects its garbage first."""
+        lines = (words for words in self._histogram() if len(words) > 3 and words[0].endswith(":"))
+        return Counter({words[3]: int(words[2]) for words in lines})
 
     def _histogram(self) -> Iterator[list[str]]:
         return map(str.split, tool_output(JCMD, str(self.pid), "GC.class_histogram").splitlines())

@@ -95,6 +95,8 @@ class BatchMemory:
     @property
     def until(self) -> int | None:
         """When less may be wanted though nothing happens (epoch ms), None: never."""
+        if not (self.wanted or self.stages):
+            return None  # as in each application without batch stages, and each event asks
         times = [at for at, executors in self.wanted if executors == self.executors > 0]
         ends = [self.at + _SILENT_MS] if self.stages else []
         if times and not (self.stages and self.wanted[-1][1] == self.executors):

@@ -46,6 +46,8 @@ class Customs:
     @property
     def retry_at(self) -> int | None:
         """When the next one is asked again that has failed (epoch ms), None: none has."""
+        if not self._named:
+            return None  # as nearly always, and each event asks
         times = (custom.retry_at for custom in self._named.values())
         return min((at for at in times if at is not None), default=None)
 

@@ -25,8 +25,9 @@ FEW = 8
 
 WARM = 50
 MANY = 550
-# Spark keeps some 11 kB for each: loggers of stores by their names, which stores were uploaded last.
-THREADS, FILES, HEAP = 5, 10, 8 << 20
+# Spark keeps some 11 kB for each: loggers of stores by their names, which stores were uploaded last. Each
+# store that it has open has four threads, and one more or less may be; jcmd's look at the JVM is a thread.
+THREADS, FILES, HEAP = 10, 10, 8 << 20
 MOST = 8
 # Of what Spark keeps for its UI until there are a thousand of each: nothing that grows while this measures.
 KEEP_FEW = {

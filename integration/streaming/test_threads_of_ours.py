@@ -171,6 +171,7 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
         inbox.put()
         query.processAllAvailable()
         assert sink.now == inbox.totals()
+        spark.conf.set("spark.sql.shuffle.partitions", "2")  # nobody chooses a number any more
         other = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
         later = other.groupBy((F.col("value") % 3).alias("key")).count().writeStream.format("noop")
         second = later.outputMode("update").start()

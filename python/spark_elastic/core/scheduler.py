@@ -205,10 +205,8 @@ class Scheduler:
             if self._machines[query].is_finished:
                 self._planner.forget(query)
         while turn.touched:
-            for query, shared in turn.touched.items():
-                if self._machines[query].record.footing != shared:
-                    self._share_out(turn, {})
-                    break
+            if any(self._machines[query].record.footing != shared for query, shared in turn.touched.items()):
+                self._share_out(turn, {})
             untold = {query for query in turn.touched if self._machines[query].record.has_other_slots}
             if not untold:
                 return

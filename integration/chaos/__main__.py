@@ -1,8 +1,10 @@
 """Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
 
-usage: python -m integration.chaos --faults N --seed S [--kinds KIND,...] [--no-restarts] [--no-rerun]
-                                   [--folder DIR] [--after DIR]...
-       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--no-rerun] [--folder DIR]
+usage: python -m integration.chaos --faults N --seed S [--kinds KIND,...] [--no-restarts] [--plain]
+                                   [--no-rerun] [--folder DIR] [--after DIR]...
+       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain] [--no-rerun]
+                                   [--folder DIR]
+With `--plain` the application is one of plain Spark: what it does not survive without us, we need not either.
 If anything is broken, the same script is done three times more, and shrunk if that breaks again.
 The last line printed is one JSON object; the exit code is 1 if anything is broken.
 """
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.chaos.network import why_not
-from integration.chaos.plan import FAULTS, Plan, Step, read_steps, write_steps
+from integration.chaos.plan import FAULTS, Plan, Step, of_plain_spark, read_steps, write_steps
 from integration.chaos.report import HAPPENED, broken, read_happened, write_result
 from integration.chaos.run import chosen, run
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
@@ -38,17 +40,19 @@ def main() -> int:
     no_links = why_not()
     if no_links:
         print(f"no link is cut or slow, all is on loopback: {no_links}", file=sys.stderr, flush=True)
-    restarts = not arguments.no_restarts
+    restarts, plugin = not arguments.no_restarts, not arguments.plain
     try:
-        plan = Plan(arguments.seed, arguments.kinds, restarts=restarts, links=no_links is None)
+        plan = Plan(arguments.seed, arguments.kinds, restarts=restarts, links=no_links is None, plugin=plugin)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     for earlier in arguments.after:
         plan.met(pair for happened in read_happened(earlier) for pair in happened.pairs)
-    if arguments.shrink:
-        return _shrink(list(read_steps(arguments.script)), folder, plan)
     steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
+    if arguments.plain:
+        steps = of_plain_spark(steps)
+    if arguments.shrink:
+        return _shrink(list(steps), folder, plan)
     result = run(folder, plan, steps)
     if broken(result) and not arguments.no_rerun:
         result["again"] = _again(result, folder, plan)
@@ -108,6 +112,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--no-restarts", action="store_true", help="batches that fail are not tried again: fewer faults"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="without the plugin, and so without its faults and restarts"
     )
     parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
     parser.add_argument(

@@ -62,6 +62,7 @@ class IdleAtUi(_Idles):
 
 class IdleAtGateway(_Idles):
     name = "idle_at_gateway"
+    needs_plugin = True
 
     def address(self, world: World) -> tuple[str, int] | None:
         with suppress(psutil.NoSuchProcess):

@@ -31,7 +31,8 @@ class Fault(ABC):
     `repeats` says that batches may be done again, `fails` that they may fail, `loses_policy` that the policy
     process may be replaced, `ends_driver` that the driver ends and the application is started again,
     `ends_queries` that a query which is not restarted ends. `needs_links` says that it needs a network, which
-    not every machine allows. It lasts from `shortest` to `longest` seconds.
+    not every machine allows, `needs_plugin` that plain Spark has nothing to strike. It lasts from `shortest`
+    to `longest` seconds.
     """
 
     name: ClassVar[str]
@@ -41,6 +42,7 @@ class Fault(ABC):
     ends_driver: ClassVar[bool] = False
     ends_queries: ClassVar[bool] = False
     needs_links: ClassVar[bool] = False
+    needs_plugin: ClassVar[bool] = False
     shortest: ClassVar[float] = 0.0
     longest: ClassVar[float] = 0.0
 
@@ -181,6 +183,7 @@ class SetBounds(Fault):
     """Somebody declares bounds that can be had."""
 
     name = "bounds_set"
+    needs_plugin = True
     shortest, longest = 0.0, 3.0
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
@@ -193,6 +196,7 @@ class SetWrongBounds(Fault):
     """Somebody declares what no bounds are: it is refused, and nothing has changed."""
 
     name = "bounds_refused"
+    needs_plugin = True
     _BODIES: ClassVar[tuple[dict[str, object], ...]] = (
         {"shuffle": {"parallelism": {"lowerBound": 0, "upperBound": 2}}},
         {"shuffle": {"parallelism": {"lowerBound": 3, "upperBound": 2}}},
@@ -218,6 +222,7 @@ class TakeSavepoint(Fault):
     """Somebody wants a savepoint; it comes, unless the query is in no state to be saved."""
 
     name = "savepoint"
+    needs_plugin = True
     _wanted: tuple[str, int] | None = None
     _driver: int | None = None
     _OUTCOMES = ("savepoint_taken", "savepoint_failed", "savepoint_refused")

@@ -131,15 +131,17 @@ def _behind(world: World, before: dict[str, int]) -> Iterator[str]:
 
 
 def _wrong(world: World) -> Iterator[str]:
+    living = len(world.executors())
+    if living != len(world.workers):
+        yield f"{MISSING}: {living} for {len(world.workers)} workers of one core each"
+    if not world.plugin:
+        return
     if len(world.policies()) != 1:
         yield f"there are {len(world.policies())} policy processes"
     try:
         slots = world.api.get("/overview")["slots"]["now"]
-        living = len(world.executors())
         if slots != living:
             yield f"slots are {slots}, executors that live {living}"
-        if living != len(world.workers):
-            yield f"{MISSING}: {living} for {len(world.workers)} workers of one core each"
         for name, query in world.queries().items():
             if query["state"] != "Executing":
                 yield f"{name} is {query['state']}"

@@ -43,8 +43,10 @@ def phase_of(query: Json) -> str:
 def bring_about(world: World, name: str, phase: str) -> str:
     """Bring a query into a phase, as far as that can be had, and name the one that it is in then.
 
-    What was changed for it is undone by `World.calm`.
+    What was changed for it is undone by `World.calm`. A query of plain Spark has no phases: it runs.
     """
+    if not world.plugin:
+        return RUNNING
     before = None
     try:
         before = _provoke(world, name, phase)

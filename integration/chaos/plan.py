@@ -21,7 +21,7 @@ from integration.chaos import (
     storage_faults,
 )
 from integration.chaos.faults import Fault
-from integration.chaos.phases import ILL, PHASES
+from integration.chaos.phases import ILL, PHASES, RUNNING
 from integration.chaos.rows import STATEFUL
 
 FAULTS: dict[str, type[Fault]] = {
@@ -83,26 +83,37 @@ class Plan:
     """Chooses steps; what has been hit is told to it.
 
     Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
-    needs a network. Raises ValueError if no kind is left.
+    needs a network, without `plugin` nothing that plain Spark does not have. Raises ValueError if no kind is
+    left.
     """
 
     def __init__(
-        self, seed: int, kinds: Iterable[str] = (), *, restarts: bool = True, links: bool = True
+        self,
+        seed: int,
+        kinds: Iterable[str] = (),
+        *,
+        restarts: bool = True,
+        links: bool = True,
+        plugin: bool = True,
     ) -> None:
         self.seed = seed
-        self.restarts = restarts
+        # Plain Spark restarts no query.
+        self.restarts = restarts and plugin
         self.links = links
+        self.plugin = plugin
         self._chance = random.Random(seed)
         self._names = [
             name
             for name, fault in FAULTS.items()
             if (not kinds or name in set(kinds))
-            and (restarts or not fault.ends_queries)
+            and (self.restarts or not fault.ends_queries)
             and (links or not fault.needs_links)
+            and (plugin or not fault.needs_plugin)
         ]
         if not self._names:
             raise ValueError("no fault of these kinds can be chosen")
-        self._phases = [phase for phase in PHASES if restarts or phase not in ILL]
+        phases = PHASES if plugin else (RUNNING,)
+        self._phases = [phase for phase in phases if self.restarts or phase not in ILL]
         self._lost: deque[float] = deque(maxlen=_POLICIES)
         self._tried: Counter[tuple[str, str]] = Counter()
         self.hit: Counter[tuple[str, str]] = Counter()
@@ -165,6 +176,14 @@ def read_steps(path: Path) -> Iterator[Step]:
     """Read a script: a step a line."""
     for line in path.read_text().splitlines():
         yield as_step(json.loads(line))
+
+
+def of_plain_spark(steps: Iterable[Step]) -> Iterator[Step]:
+    """Leave out of a script what plain Spark does not have."""
+    for step in steps:
+        names = tuple(name for name in step.faults if not FAULTS[name].needs_plugin)
+        if names:
+            yield attrs.evolve(step, faults=names, phase=RUNNING)
 
 
 def as_step(value: Mapping[str, Any]) -> Step:

@@ -21,6 +21,7 @@ _TAKEN_S = 10.0
 
 class KillPolicy(Fault):
     name = "policy_killed"
+    needs_plugin = True
     loses_policy = True
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
@@ -35,6 +36,7 @@ class FreezePolicy(Freezes):
     """Shorter than the silence of 10 s after which the process is replaced."""
 
     name = "policy_frozen"
+    needs_plugin = True
     shortest, longest = 1.0, 7.0
 
     def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
@@ -51,6 +53,8 @@ class HangPolicy(FreezePolicy):
 
 class _Odd(Fault):
     """The policy process behaves oddly, see odd_policy.py."""
+
+    needs_plugin = True
 
     def order(self, world: World, kind: str, detail: str = "") -> str:
         """Let the process that is there behave oddly. Raises Missed."""
@@ -135,6 +139,7 @@ class FillJournal(Fault):
     """The journal cannot be written any more. It stays so until another process begins a new one."""
 
     name = "journal_full"
+    needs_plugin = True
     loses_policy = True
     shortest, longest = 1.0, 3.0
 

@@ -22,6 +22,7 @@ from integration.jdk_tools import compile_java
 from integration.streaming.driver import policies_of
 from integration.streaming.launch import WITH_PLUGIN, submitted
 from integration.streaming.stand_ins import program
+from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import eventually
 from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
@@ -42,9 +43,8 @@ _SCHEDULER = "spark.elastic.adaptiveScheduler"
 #: Queues of Spark's listener bus: the plugin's listeners are in the first, those of queries in the second,
 #: Spark's own account of executors in the third. Each holds ten events, and has one of the application, too.
 QUEUES = ("shared", "streams", "executorManagement")
+_SLOW_LISTENERS = "SlowListeners"
 CONF = {
-    **WITH_PLUGIN,
-    "spark.plugins": f"{WITH_PLUGIN['spark.plugins']},SlowListeners",
     "spark.executor.cores": "1",
     "spark.executor.memory": "640m",
     "spark.decommission.enabled": "true",
@@ -52,6 +52,10 @@ CONF = {
     "spark.ui.enabled": "true",
     "spark.ui.port": "0",
     "spark.ui.showConsoleProgress": "false",
+}
+WITH_US = {
+    **WITH_PLUGIN,
+    "spark.plugins": f"{WITH_PLUGIN['spark.plugins']},{_SLOW_LISTENERS}",
     "spark.elastic.schedulerMode": "adaptive",
     f"{_SCHEDULER}.rescalePolicy": "always",
     f"{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
@@ -59,6 +63,12 @@ CONF = {
     f"{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
     # Bounds of one are not to take slots from the others.
     **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
+}
+#: The twin: the same application, with what its user would set without us for state and partitions.
+PLAIN = {
+    **REPARTITIONABLE,
+    "spark.plugins": _SLOW_LISTENERS,
+    "spark.sql.shuffle.partitions": str(MOST),
 }
 #: Without them a query ends with the first batch that fails, as in plain Spark.
 RESTARTS = {
@@ -94,6 +104,8 @@ class World:
     network: Network | None
     #: Starts the application, whose output goes to a new folder of this name.
     start: Callable[[str], LoggedProcess]
+    #: None of what is ours is there without it: no policy, no API, no phases.
+    plugin: bool = True
     process: LoggedProcess = field(init=False)
     api: Driver = field(init=False)
     logs: list[Path] = field(factory=list)
@@ -248,7 +260,8 @@ class World:
             self.cluster.remove_worker(self.workers.pop(0))
         if self._ended:
             self.run_application()
-        eventually(self._open_bounds, "bounds can be set again", timeout_s=_CALM_S, every_s=0.2)
+        if self.plugin:
+            eventually(self._open_bounds, "bounds can be set again", timeout_s=_CALM_S, every_s=0.2)
 
     def _open_bounds(self) -> bool:
         try:
@@ -264,11 +277,11 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, *, restarts: bool = True, links: bool = True) -> Iterator[World]:
+def world(folder: Path, *, restarts: bool = True, links: bool = True, plugin: bool = True) -> Iterator[World]:
     """Run the application on a cluster of its own; all of it ends with the block.
 
-    With `restarts` batches that fail are tried again, with `links` each worker has a network namespace.
-    Raises NotAllowed.
+    With `restarts` batches that fail are tried again, with `links` each worker has a network namespace,
+    without `plugin` it is one of plain Spark. Raises NotAllowed.
     """
     output = folder / "output"
     output.mkdir(parents=True)
@@ -285,6 +298,7 @@ def world(folder: Path, *, restarts: bool = True, links: bool = True) -> Iterato
         closing.callback(feeder.stop)
         conf = {
             **CONF,
+            **(WITH_US if plugin else PLAIN),
             **(RESTARTS if restarts else {}),
             **storage.conf(f"-Dslow={folder / 'slow'} -Dqueues={','.join(QUEUES)}"),
             "spark.driver.host": host,
@@ -304,7 +318,9 @@ def world(folder: Path, *, restarts: bool = True, links: bool = True) -> Iterato
             return closing.enter_context(started)
 
         tail = Tail(output, storage.folder(INTO_FILES))
-        made = World(folder, cluster, storage, feeder, odd_policy, tail, joined, start, workers=workers)
+        made = World(
+            folder, cluster, storage, feeder, odd_policy, tail, joined, start, plugin, workers=workers
+        )
         feeder.start()
         made.run_application()
         yield made

@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from integration.chaos import table
-from integration.chaos.phases import ILL, PHASES
-from integration.chaos.plan import FAULTS, Plan, Step
+from integration.chaos.phases import ILL, PHASES, RUNNING
+from integration.chaos.plan import FAULTS, Plan, Step, of_plain_spark
 from integration.chaos.report import Happened, Report, broken, read_happened
 from integration.chaos.rows import Feeder, Tail, differences
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
@@ -80,6 +80,17 @@ def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> 
     kinds = {name for step in steps for name in step.faults}
     assert kinds == {name for name in FAULTS if not name.startswith("storage_") or name == "storage_slow"}
     assert {step.phase for step in steps} == set(PHASES) - set(ILL)
+
+
+def test_the_plain_twin_meets_what_plain_spark_has_while_its_queries_run() -> None:
+    steps = [Plan(1, plugin=False).next(number * 10_000.0) for number in range(1000)]
+    kinds = {name for step in steps for name in step.faults}
+    assert not any(FAULTS[name].needs_plugin or FAULTS[name].ends_queries for name in kinds)
+    assert {step.phase for step in steps} == {RUNNING}
+    of_both = Step(faults=("savepoint", "master_killed"), query="pairs", phase="held", seconds=1.0, seed=1)
+    of_one = attrs.evolve(of_both, faults=("savepoint",))
+    (left,) = of_plain_spark([of_both, of_one])
+    assert left == attrs.evolve(of_both, faults=("master_killed",), phase=RUNNING)
 
 
 def test_without_links_none_is_cut_or_slow() -> None:

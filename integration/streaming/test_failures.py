@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,11 +17,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from integration.streaming.driver import PLUGIN, Driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
+from spark_elastic.core.failures.poison import MOST_TRIES
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -121,7 +125,9 @@ def test_what_an_exception_has_of_credentials_is_kept_and_shown_nowhere(
         "a login": f"no route to s3a://AKIA:{secret}@bucket/x",
         "a name": f"rejected: password={secret}",
         "a secret of the application's own": f"rejected: CARD-{secret}",
-        "half a login": "x " * 990 + f"s3a://AKIA:{secret}{'x' * 100}@bucket/x",
+        "half a login": "x " * 490 + f"s3a://AKIA:{secret}{'x' * 100}@bucket/x" + " x" * 1000,
+        "another half": "x " * 1000 + f"s3a://AKIA:{secret}{'x' * 100}@bucket/x" + " x" * 430,
+        "a long text": "x " * 1500 + "is what it was",
     }
     left = list(texts.values())
 
@@ -149,6 +155,8 @@ def test_what_an_exception_has_of_credentials_is_kept_and_shown_nowhere(
     (journal,) = (tmp_path / "journal").iterdir()
     ours = [line for line in jvm.said()[since:] if "spark-elastic" in line]
     assert "no route to s3a://***@bucket/x" in shown[0]
+    errors = [failed["error"] for failed in json.loads(shown[0])["exceptions"]]
+    assert [error for error in errors if "x … x" in error and error.endswith("x is what it was\n")]
     for text in (journal.read_text(), *shown, *ours):
         assert secret not in text
 
@@ -196,6 +204,50 @@ def test_a_poison_batch_ends_the_query_and_no_other_one(jvm: Driver, inbox: Inbo
         assert healthy.result() == other.totals()
         assert well.isActive
         well.stop()
+
+
+def into_a_sink(rows: DataFrame, port: int) -> DataStreamWriter:
+    """Write from the driver to a server at this port."""
+
+    def write(batch: DataFrame, number: int) -> None:
+        socket.create_connection(("127.0.0.1", port)).close()
+
+    return rows.writeStream.foreachBatch(write)
+
+
+def by_a_function(rows: DataFrame, port: int) -> DataStreamWriter:
+    """Ask a server at this port from an executor."""
+
+    @F.udf("long", useArrow=False)
+    def ask(value: int) -> int:
+        socket.create_connection(("127.0.0.1", port)).close()
+        return value
+
+    return rows.select(ask("value")).writeStream.format("noop")
+
+
+@pytest.mark.parametrize("asked", [into_a_sink, by_a_function])
+def test_an_outage_is_no_poison(
+    jvm: Driver, inbox: Inbox, asked: Callable[[DataFrame, int], DataStreamWriter]
+) -> None:
+    conf = {"spark.ui.enabled": "true", f"{PREFIX}.fixedDelay.attempts": "100"}
+    with socket.socket() as server, session(jvm, "fixed-delay", **conf) as spark:
+        server.bind(("127.0.0.1", 0))  # nobody listens: connections are refused
+        inbox.put(1)
+        rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+        query = asked(rows, server.getsockname()[1]).start()
+        client = Client(spark.sparkContext.uiWebUrl or "", "/elastic/api/v1")
+
+        def failures() -> list[Any]:
+            answer = client.get(f"/queries/{query.id}/exceptions")
+            return list(answer.json["exceptions"]) if answer.status == 200 else []
+
+        found = eventually(lambda: failures()[MOST_TRIES:], "it has failed more often than poison may")
+        assert all("ConnectionRefusedError: [Errno 111]" in failed["error"] for failed in found)
+        server.listen()
+        query.processAllAvailable()
+        assert query.exception() is None
+        query.stop()
 
 
 def test_what_a_start_cannot_repair_is_not_tried(jvm: Driver, inbox: Inbox) -> None:

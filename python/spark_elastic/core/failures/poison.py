@@ -17,7 +17,8 @@ _CHANGING = re.compile(
     re.IGNORECASE,
 )
 
-# A service did not answer, or could not be reached: another time it may, and the batch is not to blame.
+# A service did not answer, or could not be reached: another time it may, and the batch is not to blame. From
+# Java the classes of the causes say so, from Python the lines that end each part of its traceback.
 _OUTAGES = frozenset(
     f"java.net.{name}"
     for name in (
@@ -26,6 +27,15 @@ _OUTAGES = frozenset(
         "SocketTimeoutException",
         "UnknownHostException",
     )
+)
+
+_PYTHON_OUTAGE = re.compile(
+    r"^(?:\w+\.)*(?:"
+    r"Connection(?:Refused|Reset|Aborted)?Error|BrokenPipeError|TimeoutError|gaierror"  # Python's own
+    # Those of urllib3, requests, httpx and botocore.
+    r"|(?:Endpoint|New)ConnectionError|(?:Connect|Read)Timeout(?:Error)?"
+    r")\b",
+    re.MULTILINE,
 )
 
 _Kind = tuple[tuple[str, ...], str, str]
@@ -46,8 +56,7 @@ class PoisonWatch:
         kind = (failure.causes, _CHANGING.sub("#", failure.error), failure.offsets)
         self.times = self.times + 1 if kind == self.last else 1
         self.last = kind
-        blamed = is_planned(failure.offsets) and _OUTAGES.isdisjoint(failure.causes)
-        return blamed and self.times >= MOST_TRIES
+        return self.times >= MOST_TRIES and is_planned(failure.offsets) and not _is_outage(failure)
 
     def progressed(self) -> None:
         """Forget everything: a batch was committed."""
@@ -58,6 +67,10 @@ class PoisonWatch:
         """Check that there is a failure if and only if one was counted. Raises AssertionError."""
         assert self.times >= 0
         assert (self.times == 0) == (self.last is None)
+
+
+def _is_outage(failure: Failure) -> bool:
+    return not _OUTAGES.isdisjoint(failure.causes) or _PYTHON_OUTAGE.search(failure.error) is not None
 
 
 def is_planned(offsets: str) -> bool:

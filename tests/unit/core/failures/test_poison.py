@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from spark_elastic.core.events import Failure
@@ -52,6 +53,26 @@ def test_an_outage_is_nobodys_poison() -> None:
     )
     assert noted(*[outage] * 5) == [False] * 5
     assert noted(FAILURE, FAILURE, outage, FAILURE, FAILURE, FAILURE) == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "TimeoutError: timed out",
+        "socket.gaierror: [Errno -2] Name or service not known",
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='sink', port=80): Max retries exceeded",
+        "requests.exceptions.ReadTimeout: HTTPConnectionPool(host='sink', port=80): Read timed out.",
+        "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL",
+    ],
+)
+def test_an_outage_that_python_tells_of_is_nobodys_poison(last: str) -> None:
+    causes = ("org.apache.spark.SparkException", "org.apache.spark.api.python.PythonException")
+    trace = 'Traceback (most recent call last):\n  File "sink.py", line 7, in write\n    post(rows)\n'
+    assert noted(*[evolve(FAILURE, error=trace + last, causes=causes)] * 5) == [False] * 5
+    # What is said on the way to it is nothing to go by.
+    other = evolve(FAILURE, error=f"{trace}    # {last}\nKeyError: 'ConnectionError: '", causes=causes)
+    assert noted(*[other] * 3)[-1]
 
 
 def test_progress_begins_anew() -> None:

@@ -26,12 +26,15 @@ private[elastic] object FailureFacts {
   }
 
   /**
-   * Without what the application wants nobody to see (`spark.redaction.string.regex`). What is too long ends with a whole
-   * word: of half a URL nobody could tell that it has a password in it.
+   * Without what the application wants nobody to see (`spark.redaction.string.regex`). Of what is too long there are the
+   * begin and the end, where Python says what it was. Both have whole words: of half a URL nobody could tell that it has
+   * a password in it.
    */
   def text(e: Throwable): String = {
     val said = Utils.redact(SQLConf.get.stringRedactionPattern, String.valueOf(e.getMessage))
-    if (said.length <= MaxText) said else said.take(MaxText).replaceFirst(raw"\S*$$", "…")
+    if (said.length <= MaxText) said
+    else
+      said.take(MaxText / 2).replaceFirst(raw"\S*$$", "…") + said.takeRight(MaxText / 2).replaceFirst(raw"^\S*", "")
   }
 
   /** Spark's name for what has ended a query. */

@@ -17,6 +17,7 @@ from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic.cli import checks
+from spark_elastic.installation import installed_spark
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -97,7 +98,7 @@ def test_the_log_says_once_what_one_that_we_began_needs_in_plain_spark(
             partitions = totals.run(spark)
     (tip,) = filter(None, map(TIP.search, jvm.said()[said:]))
     # `spark-elastic doctor` says the same.
-    assert checks.checkpoints({}).found.endswith(f" {tip[1]}={tip[2]}")
+    assert checks.checkpoints({}, installed_spark()).found.endswith(f" {tip[1]}={tip[2]}")
     inbox.put()
     with jvm.session({tip[1]: tip[2]}) as spark:
         assert totals.run(spark) == partitions

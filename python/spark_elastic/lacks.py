@@ -28,6 +28,8 @@ class Lack:
         return f"{self.what}: {self.why}; {self.instead}"
 
 
+_REPARTITIONING = "rescales of state"
+
 LACKS = (
     Lack(
         since="4.2",
@@ -35,7 +37,7 @@ LACKS = (
         why="Spark re-partitions state only since 4.2",
         instead="a new stateful query keeps its count, and so begins with up to four times as many "
         "partitions as slots",
-        part="rescales of state",
+        part=_REPARTITIONING,
     ),
     Lack(
         since="4.1",
@@ -50,6 +52,11 @@ LACKS = (
         instead="such files are read as in plain Spark",
     ),
 )
+
+
+def repartitions(spark: Spark) -> bool:
+    """Say whether this Spark can move state to another partition count; of an unknown version that it can."""
+    return all(lack.part != _REPARTITIONING for lack in lacks_of(spark))
 
 
 def lacks_of(spark: Spark, *, off: Collection[str] = ()) -> tuple[Lack, ...]:

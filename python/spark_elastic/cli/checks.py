@@ -25,7 +25,7 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.demo.prerequisites import java_problem, java_version, oldest_java
 from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, jar_path
-from spark_elastic.lacks import Lack
+from spark_elastic.lacks import Lack, repartitions
 from spark_elastic.policy_file import PolicyFileError, load_policy
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
@@ -236,8 +236,10 @@ def dynamic_allocation(conf: Mapping[str, str]) -> Check:
     return Check.ok("conflicts", "none")
 
 
-def checkpoints(conf: Mapping[str, str]) -> Check:
+def checkpoints(conf: Mapping[str, str], spark: Spark | None) -> Check:
     """Say what a query needs that is started without the plugin from a checkpoint that began with it."""
+    if spark is not None and not repartitions(spark):
+        return Check.ok("checkpoints", "in the format of this Spark, which needs nothing without the plugin")
     try:
         unchanged = load(conf)[STATE_STORE] == "unchanged"
     except SettingsError:

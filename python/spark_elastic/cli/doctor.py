@@ -77,12 +77,13 @@ def _settings(file: Path | None) -> list[checks.Check]:
                 "settings", f"{file} cannot be read ({error})", "name another --properties-file"
             )
         ]
+    spark = installed_spark()
     return [
         *checks.settings(conf, file),
         *checks.policy_file(conf),
         checks.plugin(conf, file),
-        *checks.class_path(conf, installed_spark(), spark_home()),
+        *checks.class_path(conf, spark, spark_home()),
         checks.dynamic_allocation(conf),
-        checks.checkpoints(conf),
+        checks.checkpoints(conf, spark),
         checks.policy_python(conf, os.environ),
     ]

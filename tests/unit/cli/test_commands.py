@@ -229,6 +229,12 @@ def test_doctor_says_what_checkpoints_need_without_the_plugin(
     assert "checkpoints" in line
 
 
+@pytest.mark.parametrize(("version", "words"), [("4.1.2", "needs nothing"), ("4.2.0", "need spark.sql")])
+def test_before_spark_re_partitions_state_no_checkpoint_needs_anything(version: str, words: str) -> None:
+    assert words in checks.checkpoints({}, Spark(version, "2.13")).found
+    assert "need spark.sql" in checks.checkpoints({}, None).found
+
+
 def test_doctor_finds_a_plugin_without_a_jar(tmp_path: Path, installation: Path) -> None:
     file = properties(tmp_path, **{PLUGINS: PLUGIN, "spark.elastic.python": sys.executable})
     code, states, said = doctor("--properties-file", file)

@@ -52,10 +52,11 @@ class Happened:
 
 @define
 class Report:
-    """Everything about one run; `folder` has all that was written."""
+    """Everything about one run, `plain` without the plugin; `folder` has all that was written."""
 
     seed: int
     folder: Path
+    plain: bool = False
     happened: list[Happened] = field(factory=list)
     failures: list[dict[str, object]] = field(factory=list)
     found: dict[str, object] = field(factory=dict)
@@ -77,7 +78,7 @@ class Report:
             failure["stacks"] = str(file)
         self.failures.append(failure)
 
-    def script(self) -> Path:
+    def write(self) -> Path:
         """Write the steps so far as a script that `--script` takes, and what came of them beside it."""
         path = self.folder / "steps.jsonl"
         write_steps(path, (happened.step for happened in self.happened))
@@ -93,6 +94,7 @@ class Report:
             by_fault.setdefault(name, {})[phase] = times
         result = {
             "seed": self.seed,
+            "plain": self.plain,
             "steps": len(self.happened),
             "faults": pairs.total(),
             "missed": sum(len(happened.step.faults) for happened in self.happened) - pairs.total(),
@@ -104,7 +106,7 @@ class Report:
             **self.found,
             "left_over": list(left),
             "failures": self.failures,
-            "script": str(self.script()),
+            "script": str(self.write()),
         }
         write_result(self.folder, result)
         return result

@@ -83,7 +83,7 @@ class Chaos:
         self._note(broken + found.broken + self._uncaused(step, faults, policies, struck))
         if self.world.plugin and any(MISSING in what for what in found.broken):
             self._get_executors()
-        self.report.script()
+        self.report.write()
         if len(self.report.happened) == _WARM_STEPS:
             self.first_size = size_of(self.world)
         return happened
@@ -156,7 +156,7 @@ class Chaos:
 
 def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
     """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
-    report = Report(plan.seed, folder)
+    report = Report(plan.seed, folder, plain=not plan.plugin)
     with world(folder, restarts=plan.restarts, links=plan.links, plugin=plan.plugin) as made:
         chaos = Chaos(made, report)
         if chaos.settle():

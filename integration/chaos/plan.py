@@ -18,6 +18,7 @@ from integration.chaos import (
     faults,
     network_faults,
     policy_faults,
+    reset_faults,
     storage_faults,
 )
 from integration.chaos.faults import Fault
@@ -51,6 +52,8 @@ FAULTS: dict[str, type[Fault]] = {
         storage_faults.StorageSlow,
         network_faults.CutLink,
         network_faults.SlowLink,
+        reset_faults.ResetGateway,
+        reset_faults.ResetWorker,
         application_faults.FreezeDriver,
         application_faults.KillDriver,
         application_faults.EndDriver,

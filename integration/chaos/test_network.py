@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import psutil
 import pytest
 
 from integration.chaos.network import Network, network, why_not
+from integration.chaos.reset_faults import reset
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.usefixtures("allowed")]
 
@@ -102,6 +105,44 @@ def test_a_link_is_slow_and_mended(apart: Network) -> None:
         fast = seconds_for([], host, size=50_000)
         assert fast is not None
         assert fast < slow / 2
+
+
+@contextmanager
+def connected(family: socket.AddressFamily) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Give both ends of a connection of this process with itself; the second has an address of `family`."""
+    both = family == socket.AF_INET6
+    with (
+        socket.create_server(("", 0), family=family, dualstack_ipv6=both) as server,
+        socket.create_connection(("127.0.0.1", server.getsockname()[1])) as client,
+        server.accept()[0] as accepted,
+    ):
+        yield client, accepted
+
+
+@pytest.fixture(scope="module")
+def resets() -> None:
+    with connected(socket.AF_INET) as (client, _):
+        port = client.getsockname()[1]
+        subprocess.run(["ss", "-K", "-t", "sport", "=", f":{port}"], capture_output=True, check=True)
+        try:
+            client.sendall(b"x")
+        except ConnectionError:
+            return
+    pytest.skip("this kernel resets no connections: it is built without CONFIG_INET_DIAG_DESTROY")
+
+
+@pytest.mark.usefixtures("resets")
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_connections_are_reset(family: socket.AddressFamily) -> None:
+    # One end may have an address of either kind, as those of a JVM do.
+    with connected(family) as (client, accepted):
+        assert reset(psutil.Process(), "127.0.0.2") == 0
+        client.sendall(b"x")
+        assert accepted.recv(1) == b"x"
+        assert reset(psutil.Process(), "127.0.0.1") >= 2
+        for end in (client, accepted):
+            with pytest.raises(ConnectionError):
+                end.sendall(b"x")
 
 
 def test_nothing_of_a_network_is_left() -> None:

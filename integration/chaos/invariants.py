@@ -50,6 +50,8 @@ KNOWN_ERRORS = (
     r"DataWritingSparkTask: ",
     r"CheckpointFileManager: ",
     r"FileFormatWriter: Aborting job ",
+    # A query that is stopped is interrupted wherever it is.
+    r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",
     # A context that ends still gets messages.
     r"TransportRequestHandler: Error while invoking RpcHandler#receive\(\)",
     # A slow listener at a short queue.

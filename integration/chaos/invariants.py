@@ -40,8 +40,8 @@ KNOWN_ERRORS = (
     r"TaskSchedulerImpl: Lost executor ",
     r"TaskSetManager: (\[.*\] )?Task \d+ in stage \S+ failed \d+ times",
     r"Inbox: Ignoring error",
-    r"TransportResponseHandler: Still have \d+ requests? outstanding",
-    r"TransportClient: Failed to send RPC",
+    # Its network of connections that break.
+    r"(Transport\w+|RetryingBlockTransferor|OneForOneBlockFetcher|ShuffleBlockFetcherIterator): ",
     r"StandaloneSchedulerBackend: ",
     r"Utils: Aborting task",
     r"WriteToDataSourceV2Exec: ",
@@ -52,8 +52,6 @@ KNOWN_ERRORS = (
     r"FileFormatWriter: Aborting job ",
     # A query that is stopped is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",
-    # A context that ends still gets messages.
-    r"TransportRequestHandler: Error while invoking RpcHandler#receive\(\)",
     # A slow listener at a short queue.
     rf"AsyncEventQueue: Dropping event from queue ({'|'.join(QUEUES)})\.",
     # Spark's own listener was not told of its end, and finds that out when its heartbeats are missing.

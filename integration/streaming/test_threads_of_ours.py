@@ -150,7 +150,8 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
     jvm: Driver, inbox: Inbox
 ) -> None:
     said, sink = Said(jvm), Totals()
-    with jvm.session(WITH_PLUGIN) as spark:
+    # What of Spark itself has found no thread answers nobody at its stop.
+    with jvm.session({**WITH_PLUGIN, "spark.rpc.askTimeout": "5s"}) as spark:
         inbox.put()
         rows = totals(spark, inbox)
         query = rows.writeStream.outputMode("update").foreachBatch(sink).start()

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from integration.chaos.faults import Fault, Missed
+from integration.chaos.sockets import established
 from integration.chaos.world import World
 
 _CONNECT_S = 5.0
@@ -67,7 +68,6 @@ class IdleAtGateway(_Idles):
     def address(self, world: World) -> tuple[str, int] | None:
         with suppress(psutil.NoSuchProcess):
             for policy in world.policies():
-                for connection in policy.net_connections("tcp"):
-                    if connection.raddr and connection.status == psutil.CONN_ESTABLISHED:
-                        return connection.raddr.ip, connection.raddr.port
+                for _, there in established(policy):
+                    return there.ip, there.port
         return None

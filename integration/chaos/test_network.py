@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from integration.chaos.network import Network, network, why_not
-from integration.chaos.reset_faults import reset
+from integration.chaos.sockets import reset
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.usefixtures("allowed")]
 

@@ -85,15 +85,16 @@ class Driver:
 
     def living(self, name: str) -> int:
         """Count the objects of a class that are in reach; the JVM collects its garbage for that."""
-        return sum(int(words[1]) for words in self._histogram() if len(words) > 3 and words[3] == name)
+        return sum(int(words[1]) for words in self._histogram() if words[3] == name)
 
     def living_by_class(self) -> Counter[str]:
         """Return the bytes of all objects that are in reach, by class; the JVM collects its garbage first."""
-        lines = (words for words in self._histogram() if len(words) > 3 and words[0].endswith(":"))
-        return Counter({words[3]: int(words[2]) for words in lines})
+        return Counter({words[3]: int(words[2]) for words in self._histogram()})
 
     def _histogram(self) -> Iterator[list[str]]:
-        return map(str.split, tool_output(JCMD, str(self.pid), "GC.class_histogram").splitlines())
+        """Give number, instances, bytes and name of each class."""
+        lines = map(str.split, tool_output(JCMD, str(self.pid), "GC.class_histogram").splitlines())
+        return (words for words in lines if words and words[0].endswith(":") and len(words) > 3)
 
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:

@@ -12,7 +12,7 @@ import click
 
 from spark_elastic.cli import checks, live_checks
 from spark_elastic.cli.driver import DriverCommand, Where, asks_driver
-from spark_elastic.installation import installed_spark, spark_home
+from spark_elastic.installation import Spark, installed_spark, spark_home
 from spark_elastic.lacks import lacks_of
 from spark_elastic.live.draw import shown
 from spark_elastic.spark_conf import default_properties_file, read_properties
@@ -63,10 +63,11 @@ def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:
         checks.jar(spark),
         *(checks.lacks(spark, lacks_of(spark)) if spark is not None else ()),
     ]
-    return results + _settings(properties_file or default_properties_file(os.environ, spark_home()))
+    file = properties_file or default_properties_file(os.environ, spark_home())
+    return results + _settings(file, spark)
 
 
-def _settings(file: Path | None) -> list[checks.Check]:
+def _settings(file: Path | None, spark: Spark | None) -> list[checks.Check]:
     if file is None:
         return [checks.no_properties_file(), checks.policy_python({}, os.environ)]
     try:
@@ -77,7 +78,6 @@ def _settings(file: Path | None) -> list[checks.Check]:
                 "settings", f"{file} cannot be read ({error})", "name another --properties-file"
             )
         ]
-    spark = installed_spark()
     return [
         *checks.settings(conf, file),
         *checks.policy_file(conf),

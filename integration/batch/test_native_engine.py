@@ -1,6 +1,7 @@
 """What native engines (Comet, RAPIDS, Gluten) look for in a plan is where they look for it.
 
-A rule of our own stands in for one: it matches as theirs do. None of them is published for this Spark.
+Rules of our own stand in for one: they match as theirs do. None of them is published for this Spark;
+`test_comet.py` has Comet itself on others.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from integration.batch.plans import advised, final_plan, rows
+from integration.batch.plans import advised, final_plan, rows, written
 from integration.jdk_tools import compile_java
 from integration.streaming.driver import Driver, driver
 
@@ -24,6 +25,14 @@ def jvm(tmp_path: Path) -> Iterator[Driver]:
     compile_java(Path(__file__).parent / "NativeEngine.java", tmp_path / "classes")
     with driver(tmp_path / "driver", [tmp_path / "classes"]) as started:
         yield started
+
+
+def test_exchanges_have_their_numbers_before_an_engine_takes_them_over(jvm: Driver, tmp_path: Path) -> None:
+    with advised(jvm, tmp_path / "journal", {"spark.sql.extensions": "NativeEngine"}) as spark:
+        jvm.jvm.NativeEngine.NUMBERS.clear()
+        totals = spark.range(0, 2_000, 1, 3).groupBy((F.col("id") % 50).alias("k")).agg(F.sum("id"))
+        assert len(rows(totals)) == 50
+        assert list(jvm.jvm.NativeEngine.NUMBERS) == written(final_plan(totals))
 
 
 def test_reads_that_were_decided_are_sparks_own(jvm: Driver, tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ WHOLE = (
     "integration/streaming/test_rest.py",
     "integration/streaming/test_sources.py",
     "integration/batch/test_stages.py",
+    "integration/batch/test_native_engine.py",
+    "integration/batch/test_comet.py",
     "integration/browser/test_page.py",
     "integration/jar",
     "integration/streaming/test_another_build.py",

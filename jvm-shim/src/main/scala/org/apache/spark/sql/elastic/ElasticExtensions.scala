@@ -29,12 +29,15 @@ private[spark] final class ElasticExtensions extends (SparkSessionExtensions => 
 private[spark] object ElasticExtensions {
   @volatile private var installed: Option[(SparkContext, QueryControl, StageAdvice)] = None
 
-  /** From now on the sessions of `sc` get our listener and rules. Other extensions are kept. */
+  /**
+   * From now on the sessions of `sc` get our listener and rules. Other extensions are kept, and come after ours: a native
+   * engine takes exchanges over as it finds them, so they need their numbers by then.
+   */
   def enable(sc: SparkContext, control: QueryControl, advice: StageAdvice): Unit = {
     installed = Some((sc, control, advice))
     val ours = classOf[ElasticExtensions].getName
     val others = sc.conf.get(StaticSQLConf.SPARK_SESSION_EXTENSIONS).getOrElse(Nil).filterNot(_ == ours)
-    sc.conf.set(StaticSQLConf.SPARK_SESSION_EXTENSIONS, others :+ ours)
+    sc.conf.set(StaticSQLConf.SPARK_SESSION_EXTENSIONS, ours +: others)
   }
 
   def disable(sc: SparkContext): Unit = if (controlOf(sc).isDefined) installed = None

@@ -52,6 +52,8 @@ KNOWN_ERRORS = (
     r"FileFormatWriter: Aborting job ",
     # A query that is stopped is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",
+    # Its purge of old batches, where the storage fails to delete.
+    r"ErrorNotifier: A fatal error has occurred",
     # A slow listener at a short queue.
     rf"AsyncEventQueue: Dropping event from queue ({'|'.join(QUEUES)})\.",
     # Spark's own listener was not told of its end, and finds that out when its heartbeats are missing.
@@ -99,7 +101,7 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
     """Wait until all is well again, as it must be in time."""
     began = time.monotonic()
     before = dict(world.tail.counts())
-    slots_said = False
+    slots_said = looked_for_lost = False
     result = Recovery()
     while True:
         passed = time.monotonic() - began
@@ -113,6 +115,10 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
         if not world.process.running:
             result.broken.append(f"the application has ended with code {world.process.exit_code}")
             return result
+        if passed > SLOTS_S and not looked_for_lost and any(MISSING in what for what in wrong):
+            looked_for_lost = True
+            # An error of Spark's own, which is counted: there is nothing that the application could do.
+            world.replace_lost_workers()
         if passed > SLOTS_S and not slots_said and any(what.startswith("slots") for what in wrong):
             slots_said = True
             result.broken.append(f"after {SLOTS_S:g} s {next(w for w in wrong if w.startswith('slots'))}")

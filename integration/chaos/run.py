@@ -148,6 +148,7 @@ class Chaos:
             "rescales": {"moved": found.moves, "in_place": found.in_place},
             "rows_compared": found.rows,
             "batch_jobs": found.jobs,
+            "workers_lost_by_master": self.world.lost_by_master,
             "unknown_errors": unknown_errors(
                 "\n".join(log.read_text(errors="replace") for log in self.world.logs)
             ),

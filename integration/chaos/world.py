@@ -13,6 +13,7 @@ from urllib.parse import quote
 import psutil
 from attrs import define, field
 
+from integration.chaos.master import without_executor
 from integration.chaos.network import Network, network
 from integration.chaos.odd_policy import OddPolicy
 from integration.chaos.rows import INTO_FILES, QUERIES, Feeder, Tail
@@ -111,6 +112,8 @@ class World:
     logs: list[Path] = field(factory=list)
     workers: list[Worker] = field(factory=list)
     most: int = MOST
+    #: Workers to which the master has given no executor any more, and that were replaced.
+    lost_by_master: int = 0
     _ids: dict[str, str] = field(factory=dict)
     _ills: int = 0
     _ended: bool = False
@@ -241,6 +244,14 @@ class World:
         """Start a worker."""
         self.workers.append(_start_worker(self.cluster, self.network))
         return self.workers[-1]
+
+    def replace_lost_workers(self) -> None:
+        """Replace the workers that the master will give no executor any more. Raises OSError."""
+        for worker in without_executor(self.cluster.master_ui, self.workers):
+            self.lost_by_master += 1
+            self.workers.remove(worker)
+            self.cluster.remove_worker(worker)
+            self.say(f"the master has lost {worker.name}, {self.add_worker().name} is there instead")
 
     def forget_dead_workers(self) -> None:
         """Leave out the workers that have ended."""

@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos clean
+.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,13 +55,16 @@ release-check: jars ## build wheel, source distribution and Maven repository, an
 sign: ## sign what release-check has built, with GnuPG and KEY=FINGERPRINT
 	$(BIN)/python .ci/sign_release.py $(KEY)
 
-test: jar ## run all tests but the slow ones
+class-archives: jar
+	@$(BIN)/python -m integration.make_class_archive
+
+test: class-archives ## run all tests but the slow ones
 	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist loadfile
 
 test-unit: venv ## run the tests that need no Java, in less than a minute
 	$(BIN)/pytest tests -m "not slow and not integration" -n $(WORKERS) --dist loadfile
 
-test-integration: jar ## run all tests on real clusters, the slow ones too
+test-integration: class-archives ## run all tests on real clusters, the slow ones too
 	$(BIN)/pytest integration
 
 test-matrix: venv machine ## run the core tests on the other Spark versions (SPARKS="4.0 3.5_2.13": these, SPARK is the one in .venv; QUICK=1: few tests)

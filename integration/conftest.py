@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
+from integration.class_archive import environment
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables, generate
 from spark_elastic.demo.feed import Feed
+
+
+def pytest_configure() -> None:
+    """Let Spark's processes start faster, where the archives for that are there."""
+    os.environ.update(environment())
 
 
 @pytest.fixture

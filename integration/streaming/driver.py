@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from integration.class_archive import of_drivers
 from integration.jdk_tools import JCMD, tool_output
 from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.jar import jar_path
@@ -128,13 +129,12 @@ class Driver:
         conf = self.folder / "conf"
         conf.mkdir()
         (conf / "log4j2.properties").write_text(LOG4J.format(log=self.log))
-        options = f"{SMALL_JVM} -Djava.io.tmpdir={self.temporary}"
-        options = f"{options} {self._options}".strip()
+        options = f"{SMALL_JVM} {of_drivers()} -Djava.io.tmpdir={self.temporary} {self._options}"
         class_path = os.pathsep.join(map(str, self._class_path))
         arguments = ["--driver-class-path", class_path, "--driver-java-options", f"'{options}'"]
-        kept = dict(os.environ)
+        kept, isolated = dict(os.environ), isolated_environment(conf, self.folder / "local")
         os.environ.clear()
-        os.environ.update(isolated_environment(conf, self.folder / "local"))
+        os.environ.update(isolated)
         os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "--driver-memory 1g", "pyspark-shell"])
         try:
             with self.output.open("wb") as output:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from integration.class_archive import of_drivers
 from integration.streaming.driver import PLUGIN
 from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.demo.processes import LoggedProcess
@@ -72,7 +73,7 @@ def _flags(conf: Mapping[str, str], master: str) -> list[str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.driver.extraClassPath": str(jar_path()),
-        "spark.driver.extraJavaOptions": SMALL_JVM,
+        "spark.driver.extraJavaOptions": f"{SMALL_JVM} {of_drivers()}".strip(),
         **conf,
     }
     flags = ["--master", master]

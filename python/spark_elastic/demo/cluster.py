@@ -23,6 +23,8 @@ _END_TIMEOUT_S = 5.0
 _RECOVERY_S = 10
 # Spark's default, PWR, exists on Linux only; URG is free in a JVM everywhere.
 _DECOMMISSION_SIGNAL = "PWR" if hasattr(signal, "SIGPWR") else "URG"
+# There is no such folder in Spark's home.
+_NO_CONF = "no-conf"
 SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Options of a JVM that starts fast on few cores: a small collector and the quick compiler.
 
@@ -239,18 +241,27 @@ class Cluster:
 
 
 def isolated_environment(conf: Path, local: Path) -> dict[str, str]:
-    """Return our environment without the user's Spark: settings are in `conf`, scratch in `local`."""
+    """Return our environment without the user's Spark: settings are in `conf`, scratch in `local`.
+
+    A property names those of Log4j. Where there are no others, `conf` is not on the class path: JVMs whose
+    class paths are alike can share an archive of classes.
+    """
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
     }
     # A JVM that is killed leaves its temporary files, such as native libraries.
     temporary = local / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
+    options = [inherited.get("JDK_JAVA_OPTIONS", ""), f'"-Djava.io.tmpdir={temporary}"']
+    log4j = conf / "log4j2.properties"
+    if log4j.exists():
+        options.append(f'"-Dlog4j2.configurationFile={log4j.as_uri()}"')
+    others = conf.exists() and any(file != log4j for file in conf.iterdir())
     return {
         **inherited,
-        "JDK_JAVA_OPTIONS": f'"-Djava.io.tmpdir={temporary}"',
+        "JDK_JAVA_OPTIONS": " ".join(options).strip(),
         "SPARK_HOME": str(spark_home()),
-        "SPARK_CONF_DIR": str(conf),
+        "SPARK_CONF_DIR": str(conf if others else spark_home() / _NO_CONF),
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_LOCAL_DIRS": str(local),
         "PYSPARK_PYTHON": sys.executable,

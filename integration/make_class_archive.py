@@ -1,0 +1,100 @@
+"""Make the archives of classes that tests use: see class_archive.py.
+
+usage: python -m integration.make_class_archive
+
+They are kept until the jar, Spark or Java are others. Where Java makes none, tests run without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from integration.class_archive import DRIVERS, FOLDER, OTHERS
+from integration.cluster.application import executors
+from integration.jdk_tools import JCMD, run_tool
+from integration.streaming.driver import driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import SMALL_JVM, Cluster
+from spark_elastic.jar import jar_path
+from spark_elastic.maven.jdk import find_java
+
+_RECORD = "-XX:+RecordDynamicDumpInfo"
+_BATCHES = 3
+
+
+def main() -> int:
+    """Make the archives if they are not there for what is installed."""
+    stamp, wanted = FOLDER / "made-for", _made_for()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return 0
+    print("spark-elastic: noting which classes Spark loads, half a minute", file=sys.stderr, flush=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="classes-") as folder:
+        try:
+            _make(Path(folder))
+        except subprocess.CalledProcessError as error:
+            print(
+                f"spark-elastic: none is noted: {error.stderr or error.stdout}", file=sys.stderr, flush=True
+            )
+    stamp.write_text(wanted)
+    return 0
+
+
+def _made_for() -> str:
+    jar, java = jar_path(), Path(find_java()).resolve()
+    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    return f"{jar} {digest} {jar.stat().st_mtime_ns} {pyspark.__file__} {pyspark.__version__} {java}\n"
+
+
+def _make(folder: Path) -> None:
+    """Let an application do some of everything, and dump what its driver and its executor have loaded."""
+    with Cluster(folder / "cluster") as cluster, driver(folder / "driver", options=_RECORD) as jvm:
+        worker = cluster.add_worker()
+        conf = {
+            **WITH_PLUGIN,
+            "spark.master": cluster.master_url,
+            "spark.ui.enabled": "true",
+            "spark.executor.memory": "640m",
+            "spark.executor.extraJavaOptions": f"{SMALL_JVM} {_RECORD}",
+            "spark.elastic.journal.dir": str(folder / "journal"),
+        }
+        with jvm.session(conf) as spark:
+            _work(spark, folder)
+            (executor,) = executors(worker).values()
+            run_tool(JCMD, str(executor.pid), "VM.cds", "dynamic_dump", OTHERS)
+        run_tool(JCMD, str(jvm.pid), "VM.cds", "dynamic_dump", DRIVERS)
+
+
+def _work(spark: SparkSession, folder: Path) -> None:
+    inbox = Inbox(folder / "inbox")
+    rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.write.parquet(str(folder / "out" / str(number)))
+
+    totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    writer = totals.writeStream.outputMode("update").foreachBatch(write)
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    for _ in range(_BATCHES):
+        inbox.put()
+        query.processAllAvailable()
+    query.stop()
+    found = spark.read.schema(SCHEMA).json(str(inbox.folder))
+    joined = found.join(found.groupBy("key").count(), "key").orderBy("key", "value")
+    eventually(lambda: joined.collect(), "a batch query has rows")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
 
-usage: python -m integration.chaos --faults N --seed S [--kinds KIND,...] [--no-restarts] [--plain]
-                                   [--no-rerun] [--folder DIR] [--after DIR]...
+usage: python -m integration.chaos --faults N --seed S [--minutes M] [--kinds KIND,...] [--no-restarts]
+                                   [--plain] [--no-rerun] [--folder DIR] [--after DIR]...
        python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain] [--no-rerun]
                                    [--folder DIR]
 With `--plain` the application is one of plain Spark: what it does not survive without us, we need not either.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import signal
 import sys
 import tempfile
@@ -48,7 +49,10 @@ def main() -> int:
         return 2
     for earlier in arguments.after:
         plan.met(pair for happened in read_happened(earlier) for pair in happened.pairs)
-    steps = read_steps(arguments.script) if arguments.script else chosen(plan, arguments.faults)
+    if arguments.script:
+        steps = read_steps(arguments.script)
+    else:
+        steps = chosen(plan, arguments.faults, arguments.minutes)
     if arguments.plain:
         steps = of_plain_spark(steps)
     if arguments.shrink:
@@ -106,6 +110,9 @@ def _arguments() -> argparse.Namespace:
         description="Let one thing after another go wrong on a real cluster.",
     )
     parser.add_argument("--faults", type=int, default=20, help="so many faults (default 20)")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="no fault begins later than that; else all are done"
+    )
     parser.add_argument("--seed", type=int, default=1, help="chooses them and their targets (default 1)")
     parser.add_argument(
         "--kinds", type=_kinds, default=(), help="faults of these kinds (a,b,...); else of all"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -172,10 +173,10 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
     return report.close([*made.cluster.left_over(), *(f"policy process {policy.pid}" for policy in living)])
 
 
-def chosen(plan: Plan, faults: int) -> Iterator[Step]:
-    """Let a plan choose steps until there are so many faults."""
-    done = 0
-    while done < faults:
+def chosen(plan: Plan, faults: int, minutes: float = math.inf) -> Iterator[Step]:
+    """Let a plan choose steps until there are so many faults; none is begun after so many minutes."""
+    done, end = 0, time.monotonic() + 60 * minutes
+    while done < faults and time.monotonic() < end:
         step = plan.next(time.monotonic())
         done += len(step.faults)
         yield step

@@ -14,6 +14,7 @@ from integration.chaos.phases import ILL, PHASES, RUNNING
 from integration.chaos.plan import FAULTS, Plan, Step, of_plain_spark
 from integration.chaos.report import Happened, Report, broken, read_happened
 from integration.chaos.rows import Feeder, Tail, differences
+from integration.chaos.run import chosen
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
 
 STEP = Step(faults=("executor_killed", "savepoint"), query="totals", phase="moving", seconds=1.0, seed=7)
@@ -69,6 +70,12 @@ def test_only_the_kinds_that_are_named_are_chosen() -> None:
     kinds = {"driver_killed", "query_stopped"}
     plan = Plan(1, kinds)
     assert {name for number in range(50) for name in plan.next(float(number)).faults} == kinds
+
+
+def test_steps_are_chosen_until_there_are_enough_faults_or_time_is_up() -> None:
+    steps = list(chosen(Plan(1), 20))
+    assert 20 <= sum(len(step.faults) for step in steps) <= 21
+    assert not list(chosen(Plan(1), 20, minutes=0.0))
 
 
 def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> None:

@@ -18,6 +18,8 @@ from spark_elastic.demo.processes import LoggedProcess
 
 RESULT, HAPPENED = "result.json", "happened.jsonl"
 _TAIL_LINES = 60
+# A kind of fault that has missed so often, and never hit, is one that cannot.
+_TRIES = 5
 
 
 @frozen(kw_only=True)
@@ -77,6 +79,16 @@ class Report:
             file.write_text(tool_output(JSTACK, str(log.pid)))
             failure["stacks"] = str(file)
         self.failures.append(failure)
+
+    def never_hit(self) -> list[str]:
+        """Say which kinds of faults have hit nothing, however often they were tried."""
+        tried = Counter(name for happened in self.happened for name in happened.step.faults)
+        struck = {name for happened in self.happened for name in happened.struck_by}
+        return [
+            f"{name} has hit nothing in {times} tries"
+            for name, times in sorted(tried.items())
+            if times >= _TRIES and name not in struck
+        ]
 
     def write(self) -> Path:
         """Write the steps so far as a script that `--script` takes, and what came of them beside it."""

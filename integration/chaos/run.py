@@ -143,7 +143,7 @@ class Chaos:
     def finish(self) -> None:
         """End it all, and note what is found then."""
         found = final(self.world, self.windows, self.first_size)
-        for what in found.broken:
+        for what in (*found.broken, *self.report.never_hit()):
             self.report.failed(what, len(self.report.happened), self.world.process, stacks=False)
         self.report.found = {
             "rescales": {"moved": found.moves, "in_place": found.in_place},

@@ -315,6 +315,8 @@ def world(folder: Path, *, restarts: bool = True, links: bool = True, plugin: bo
             "spark.driver.host": host,
             "spark.driver.bindAddress": host,
             "spark.elastic.journal.dir": str(folder / "journal"),
+            "spark.elastic.savepointDir": storage.place("savepoints"),
+            "spark.elastic.savepoint.keep": "3",
             "spark.elastic.python": program(folder / "odd" / "python", command, pass_arguments=True),
         }
         places = [str(folder / "incoming"), storage.place("checkpoints"), str(output)]

@@ -1,4 +1,4 @@
-"""Archives of the classes that Spark's processes load: with one, a JVM starts in half of the processor time.
+"""Archives of the classes that Spark's processes load: with one, a JVM starts in two thirds of the time.
 
 `make_class_archive.py` makes them. A JVM whose class path, jars or Java are not those of its archive does
 without, and says nothing: who has changed the jar only waits longer.
@@ -21,7 +21,7 @@ def environment() -> Mapping[str, str]:
         return {}
     own = os.environ.get("JDK_JAVA_OPTIONS", "")
     quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-    return {"JDK_JAVA_OPTIONS": f"{own} {quiet} -XX:SharedArchiveFile={OTHERS}".strip()}
+    return {"JDK_JAVA_OPTIONS": f'{own} {quiet} "-XX:SharedArchiveFile={OTHERS}"'.strip()}
 
 
 def of_drivers() -> str:

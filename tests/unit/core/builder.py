@@ -173,7 +173,8 @@ class Scene:
     def run_fails(
         self, error: str = "disk full", query: str = "counts", offsets: str = "[7]", **fields: Any
     ) -> tuple[Action, ...]:
-        failure = ev.Failure(error=error, offsets=offsets, **{"causes": ("java.io.IOException",), **fields})
+        causes = ("org.apache.spark.SparkException", "java.io.IOException")
+        failure = ev.Failure(error=error, offsets=offsets, **{"causes": causes, **fields})
         return self.send(ev.QueryFailed, query=query, run="r1", failure=failure)
 
     def running(self, partitions: int, facts: ev.QueryFacts = STATEFUL, **change: Any) -> None:

@@ -38,6 +38,12 @@ _PYTHON_OUTAGE = re.compile(
     re.MULTILINE,
 )
 
+# The driver itself reads and writes the checkpoint and lists files, whatever is in them: what fails there is
+# the storage. What a task has failed with has this class above it.
+_OF_A_JOB = "org.apache.spark.SparkException"
+# Tasks say of the checkpoint's storage with it that they could not write state.
+_NO_STATE_WRITTEN = "CANNOT_WRITE_STATE_STORE"
+
 _Kind = tuple[tuple[str, ...], str, str]
 
 
@@ -70,7 +76,20 @@ class PoisonWatch:
 
 
 def _is_outage(failure: Failure) -> bool:
-    return not _OUTAGES.isdisjoint(failure.causes) or _PYTHON_OUTAGE.search(failure.error) is not None
+    return (
+        not _OUTAGES.isdisjoint(failure.causes)
+        or _PYTHON_OUTAGE.search(failure.error) is not None
+        or _is_of_storage(failure)
+    )
+
+
+def _is_of_storage(failure: Failure) -> bool:
+    *above, root = failure.causes or ("",)
+    return (
+        (root.endswith("IOException") and _OF_A_JOB not in above)
+        or (failure.error_class or "").startswith(_NO_STATE_WRITTEN)
+        or f"[{_NO_STATE_WRITTEN}" in failure.error
+    )
 
 
 def is_planned(offsets: str) -> bool:

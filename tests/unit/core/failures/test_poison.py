@@ -75,6 +75,28 @@ def test_an_outage_that_python_tells_of_is_nobodys_poison(last: str) -> None:
     assert noted(*[other] * 3)[-1]
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        evolve(FAILURE, error="the storage fails to rename", causes=("java.io.IOException",)),
+        evolve(
+            FAILURE, causes=("java.io.UncheckedIOException", "org.apache.hadoop.fs.s3a.AWSClientIOException")
+        ),
+        evolve(FAILURE, error_class="CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT"),
+        evolve(
+            FAILURE, error="Error: [CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files"
+        ),
+    ],
+)
+def test_storage_that_fails_is_nobodys_poison(failure: Failure) -> None:
+    assert noted(*[failure] * 5) == [False] * 5
+
+
+def test_a_file_that_no_task_can_read_is_poison() -> None:
+    causes = ("org.apache.spark.SparkException", "java.io.IOException")
+    assert noted(*[evolve(FAILURE, error="Not an Avro data file", causes=causes)] * 3)[-1]
+
+
 def test_progress_begins_anew() -> None:
     watch = PoisonWatch()
     assert not watch.note(FAILURE)

@@ -17,7 +17,9 @@ from tests.unit.core.builder import STATEFUL, STATELESS, Scene, Stage, matches, 
 from tests.unit.core.query.reached import creating, executing, restarting, waiting
 
 QUERY = {"query": "counts", "run": "r1"}
-DISK_FULL = ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",))
+DISK_FULL = ev.Failure(
+    error="disk full", offsets="[7]", causes=("org.apache.spark.SparkException", "java.io.IOException")
+)
 
 
 def goes_on(

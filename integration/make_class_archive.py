@@ -24,7 +24,6 @@ from integration.jdk_tools import JCMD, run_tool
 from integration.streaming.driver import driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN
-from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import SMALL_JVM, Cluster
 from spark_elastic.jar import jar_path
 from spark_elastic.maven.jdk import find_java
@@ -92,8 +91,7 @@ def _work(spark: SparkSession, folder: Path) -> None:
         query.processAllAvailable()
     query.stop()
     found = spark.read.schema(SCHEMA).json(str(inbox.folder))
-    joined = found.join(found.groupBy("key").count(), "key").orderBy("key", "value")
-    eventually(lambda: joined.collect(), "a batch query has rows")
+    found.join(found.groupBy("key").count(), "key").orderBy("key", "value").collect()
 
 
 if __name__ == "__main__":

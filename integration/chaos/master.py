@@ -10,6 +10,7 @@ from urllib.request import urlopen
 import psutil
 
 from integration.cluster.application import executors
+from integration.streaming.driver import listening
 from spark_elastic.demo.cluster import Worker
 
 _READ_S = 5.0
@@ -29,11 +30,7 @@ def without_executor(master_ui: str, workers: Iterable[Worker]) -> list[Worker]:
     found = []
     for worker in workers:
         with suppress(psutil.NoSuchProcess):
-            if not executors(worker) and any((worker.host, port) in used for port in _listening(worker)):
+            ports = listening(worker.process.pid)
+            if not executors(worker) and any((worker.host, port) in used for port in ports):
                 found.append(worker)
     return found
-
-
-def _listening(worker: Worker) -> set[int]:
-    connections = psutil.Process(worker.process.pid).net_connections("tcp")
-    return {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}

@@ -42,6 +42,12 @@ def policies_of(jvm: int) -> list[psutil.Process]:
     return found
 
 
+def listening(pid: int) -> set[int]:
+    """Return the ports that a process listens on. Raises NoSuchProcess."""
+    connections = psutil.Process(pid).net_connections("tcp")
+    return {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+
+
 class Driver:
     """The JVM of a PySpark application; `conf` of a context is what its application would have been given.
 
@@ -77,8 +83,7 @@ class Driver:
 
     def ports(self) -> set[int]:
         """Return the ports that the JVM listens on."""
-        connections = psutil.Process(self.pid).net_connections(kind="tcp")
-        return {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+        return listening(self.pid)
 
     def threads(self) -> list[str]:
         """Name the JVM's threads."""

@@ -15,12 +15,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.jdk_tools import JSTACK, compile_java, tool_output
 from integration.streaming.driver import PLUGIN, Driver, driver
-from integration.streaming.files import Inbox
+from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.test_failures import Flaky, session
 from integration.streaming.test_failures import start as start_with
 from integration.streaming.waiting import eventually
 from integration.streaming.world import Totals, World, own_world, stream
+from spark_elastic.core.failures.poison import MOST_TRIES
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -28,6 +29,7 @@ HOUR_S = 3_600
 MINUTE_MS = 60_000
 TRIED = re.compile(r"tries its checkpoint again in \d+ ms, and for another (\d+) s: ")
 STORAGE = {"spark.hadoop.fs.away.impl": "AwayStorage"}
+MANY_ATTEMPTS = {"spark.elastic.restartStrategy.fixedDelay.attempts": "1000000"}
 
 
 class Storage:
@@ -187,8 +189,7 @@ def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(
     jvm: Driver, storage: Storage, inbox: Inbox
 ) -> None:
     sink = Flaky(failures=0)
-    more = {"spark.elastic.restartStrategy.fixedDelay.attempts": "1000000"}
-    with session(jvm, "fixed-delay", **STORAGE, **more) as spark:
+    with session(jvm, "fixed-delay", **STORAGE, **MANY_ATTEMPTS) as spark:
         inbox.put(2)
         query = start_with(spark, inbox, sink, checkpointLocation=storage.place("checkpoint"))
         query.processAllAvailable()
@@ -209,10 +210,7 @@ def test_a_query_with_a_restart_strategy_outlives_old_logs_that_could_not_be_rem
 ) -> None:
     """Spark removes them beside the stream thread, and what has failed there would fail each later batch."""
     sink, since = Flaky(failures=0), len(jvm.said())
-    more = {
-        "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",
-        "spark.sql.streaming.minBatchesToRetain": "1",
-    }
+    more = {**MANY_ATTEMPTS, "spark.sql.streaming.minBatchesToRetain": "1"}
 
     def failures() -> list[str]:
         return [line for line in jvm.said()[since:] if "is to start again" in line and "to delete" in line]
@@ -233,6 +231,29 @@ def test_a_query_with_a_restart_strategy_outlives_old_logs_that_could_not_be_rem
         assert len(failures()) == failed, "none fails any more"
         assert sink.result() == inbox.totals()
         assert query.runId == run
+        query.stop()
+
+
+def test_storage_to_which_tasks_cannot_write_is_no_poison(
+    jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
+) -> None:
+    since, out = len(jvm.said()), storage.place("out")
+
+    def failures() -> list[str]:
+        return [line for line in jvm.said()[since:] if "is to start again" in line and "to mkdirs" in line]
+
+    with session(jvm, "fixed-delay", **STORAGE, **MANY_ATTEMPTS) as spark:
+        inbox.put(1)
+        rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+        writer = rows.writeStream.format("json").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.start(out)
+        query.processAllAvailable()
+        with storage.failing("mkdirs"):
+            inbox.put(1)
+            eventually(lambda: failures()[MOST_TRIES:], "it has failed more often than poison may")
+        query.processAllAvailable()
+        assert spark.read.json(out).count() == spark.read.json(str(inbox.folder)).count()
+        assert query.exception() is None
         query.stop()
 
 

@@ -85,13 +85,14 @@ class Failure:
     """Describe why a run failed.
 
     `error` is the message of the innermost cause, `error_class` Spark's name of the condition if one of the
-    causes has one, `causes` their classes from the outermost on, `offsets` up to where its batch was to
-    read.
+    causes has one, `causes` their classes from the outermost on, `of_io` whether the innermost is an
+    IOException of any class, `offsets` up to where its batch was to read.
     """
 
     error: str
     error_class: str | None = None
     causes: tuple[str, ...] = ()
+    of_io: bool = False
     offsets: str = ""
 
 

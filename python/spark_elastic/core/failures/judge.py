@@ -27,7 +27,7 @@ def judge(failure: Failure, *, at: int, strategy: RestartStrategy, poison: Poiso
     verdict = classify(failure)
     if not verdict.retry:
         return Judgement(reason=verdict.reason)
-    if poison.note(failure):
+    if poison.note(failure, at):
         return Judgement(reason="failure_poison")
     strategy.notify_failure(at)
     if not strategy.can_restart(at):

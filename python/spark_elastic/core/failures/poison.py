@@ -11,6 +11,12 @@ from spark_elastic.core.events import Failure
 MOST_TRIES = 3
 """So many failures of the same kind at the same offsets in a row, and the batch is to blame."""
 
+IO_PATIENCE_MS = 600_000
+"""For so long an IOException of a task may be one of storage that is away, and not of a file that is broken.
+
+As long, at the least, the shim tries a checkpoint that cannot be reached (`Boundary.patienceMs`).
+"""
+
 # What differs between two failures of one kind: UUIDs, object identities, hashes; ids, ports, times.
 _CHANGING = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|@[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+",
@@ -49,20 +55,28 @@ _Kind = tuple[tuple[str, ...], str, str]
 
 @define(kw_only=True)
 class PoisonWatch:
-    """Count how often in a row one query failed in the same way at the same offsets."""
+    """Count how often in a row one query failed in the same way at the same offsets; `since` is epoch ms."""
 
     last: _Kind | None = None
     times: int = 0
+    since: int = 0
 
-    def note(self, failure: Failure) -> bool:
-        """Take in a failure and say whether its batch is poison.
+    def note(self, failure: Failure, at: int) -> bool:
+        """Take in a failure that was heard of at `at` (epoch ms), and say whether its batch is poison.
 
         Before the first batch is planned there is none to blame, and for an outage it is not.
         """
         kind = (failure.causes, _CHANGING.sub("#", failure.error), failure.offsets)
-        self.times = self.times + 1 if kind == self.last else 1
-        self.last = kind
-        return self.times >= MOST_TRIES and is_planned(failure.offsets) and not _is_outage(failure)
+        if kind != self.last:
+            self.last, self.times, self.since = kind, 0, at
+        self.times += 1
+        patience_ms = IO_PATIENCE_MS if failure.of_io else 0
+        return (
+            self.times >= MOST_TRIES
+            and at - self.since >= patience_ms
+            and is_planned(failure.offsets)
+            and not _is_outage(failure)
+        )
 
     def progressed(self) -> None:
         """Forget everything: a batch was committed."""
@@ -84,9 +98,8 @@ def _is_outage(failure: Failure) -> bool:
 
 
 def _is_of_storage(failure: Failure) -> bool:
-    *above, root = failure.causes or ("",)
     return (
-        (root.endswith("IOException") and _OF_A_JOB not in above)
+        (failure.of_io and _OF_A_JOB not in failure.causes)
         or (failure.error_class or "").startswith(_NO_STATE_WRITTEN)
         or f"[{_NO_STATE_WRITTEN}" in failure.error
     )

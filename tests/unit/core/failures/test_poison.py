@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.events import Failure
-from spark_elastic.core.failures.poison import MOST_TRIES, PoisonWatch
+from spark_elastic.core.failures.poison import IO_PATIENCE_MS, MOST_TRIES, PoisonWatch
 
 FAILURE = Failure(
     error="Task 0 in stage 3.0 failed 4 times (TID 17) (10.0.0.5 executor 1): Row@1fab of "
@@ -21,11 +21,11 @@ AGAIN = evolve(
 )
 
 
-def noted(*failures: Failure) -> list[bool]:
+def noted(*failures: Failure, every_ms: int = 0) -> list[bool]:
     watch = PoisonWatch()
     result = []
-    for failure in failures:
-        result.append(watch.note(failure))
+    for number, failure in enumerate(failures):
+        result.append(watch.note(failure, number * every_ms))
         watch.validate()
     return result
 
@@ -78,9 +78,12 @@ def test_an_outage_that_python_tells_of_is_nobodys_poison(last: str) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        evolve(FAILURE, error="the storage fails to rename", causes=("java.io.IOException",)),
+        evolve(FAILURE, error="the storage fails to rename", causes=("java.io.IOException",), of_io=True),
         evolve(
-            FAILURE, causes=("java.io.UncheckedIOException", "org.apache.hadoop.fs.s3a.AWSClientIOException")
+            FAILURE,
+            error="Name node is in safe mode",
+            causes=("java.io.UncheckedIOException", "org.apache.hadoop.ipc.RemoteException"),
+            of_io=True,
         ),
         evolve(FAILURE, error_class="CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT"),
         evolve(
@@ -89,21 +92,30 @@ def test_an_outage_that_python_tells_of_is_nobodys_poison(last: str) -> None:
     ],
 )
 def test_storage_that_fails_is_nobodys_poison(failure: Failure) -> None:
-    assert noted(*[failure] * 5) == [False] * 5
+    assert noted(*[failure] * 5, every_ms=IO_PATIENCE_MS) == [False] * 5
 
 
-def test_a_file_that_no_task_can_read_is_poison() -> None:
+def test_a_file_that_no_task_can_read_is_poison_once_it_can_be_no_storage_that_is_away() -> None:
     causes = ("org.apache.spark.SparkException", "java.io.IOException")
-    assert noted(*[evolve(FAILURE, error="Not an Avro data file", causes=causes)] * 3)[-1]
+    failure = evolve(FAILURE, error="Not an Avro data file", causes=causes, of_io=True)
+    assert noted(*[failure] * 5, every_ms=IO_PATIENCE_MS // 4) == [False] * 4 + [True]
+    assert noted(*[failure] * 3, every_ms=IO_PATIENCE_MS) == [False, False, True]
+    other = evolve(failure, error="Not a Parquet file")
+    assert noted(failure, other, other, failure, failure, every_ms=IO_PATIENCE_MS // 2) == [False] * 5
+
+
+def test_what_is_no_fault_of_storage_is_poison_under_the_driver_too() -> None:
+    failure = evolve(FAILURE, error="no such key", causes=("java.util.NoSuchElementException",))
+    assert noted(*[failure] * 3)[-1]
 
 
 def test_progress_begins_anew() -> None:
     watch = PoisonWatch()
-    assert not watch.note(FAILURE)
-    assert not watch.note(FAILURE)
+    assert not watch.note(FAILURE, 0)
+    assert not watch.note(FAILURE, 0)
     watch.progressed()
     watch.validate()
-    assert not watch.note(FAILURE)
+    assert not watch.note(FAILURE, 0)
     assert watch.times == 1
 
 

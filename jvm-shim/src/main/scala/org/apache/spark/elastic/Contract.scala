@@ -51,8 +51,16 @@ private[spark] case class QueryFacts(
     keptBounds: Option[String] = None,
     keptBatches: Option[String] = None)
 
-/** A run that failed: its exception with the class names of all its causes, and what its batch was to read up to. */
-private[spark] case class Failure(error: String, errorClass: Option[String], causes: Seq[String], offsets: String)
+/**
+ * A run that failed: its exception with the class names of all its causes, whether the innermost of them is an
+ * IOException of any class, and what its batch was to read up to.
+ */
+private[spark] case class Failure(
+    error: String,
+    errorClass: Option[String],
+    causes: Seq[String],
+    ofIo: Boolean,
+    offsets: String)
 
 private[spark] case class QueryInfo(
     facts: QueryFacts,

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.elastic
 
+import java.io.IOException
+
 import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.Failure
 import org.apache.spark.sql.internal.SQLConf
@@ -22,6 +24,7 @@ private[elastic] object FailureFacts {
       text(causes.last),
       conditions.filterNot(_.contains("UNCATEGORIZED")).lastOption.orElse(conditions.lastOption),
       causes.map(_.getClass.getName),
+      causes.last.isInstanceOf[IOException],
       offsets.take(MaxText))
   }
 

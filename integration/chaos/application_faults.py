@@ -10,6 +10,7 @@ import psutil
 from integration.chaos.faults import Fault, Freezes, Missed
 from integration.chaos.world import QUEUES, World
 from integration.streaming.waiting import eventually
+from spark_elastic.client.failures import Refused
 
 _STOPPED_S = 60.0
 _MS = (20, 300)
@@ -50,6 +51,17 @@ class EndDriver(_EndsDriver):
         return world.end_driver(signal.SIGTERM)
 
 
+class StopContext(_EndsDriver):
+    """The application itself ends, by `spark.stop()`, and is started again."""
+
+    name = "context_stopped"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        if not world.process.running:
+            raise Missed("no driver was there")
+        return world.stop_context()
+
+
 class StopQuery(Fault):
     """The application stops a query and starts it again, from the same checkpoint."""
 
@@ -67,6 +79,30 @@ class StopQuery(Fault):
         eventually(
             lambda: world.has_started(self._query), f"{self._query} is stopped and started", _STOPPED_S
         )
+
+
+class EndQuery(StopQuery):
+    """Somebody ends a query over the API, maybe with a savepoint, and the application starts it again."""
+
+    name = "query_ended"
+    needs_plugin = True
+    longest = 3.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        saved = chance.random() < 0.5
+        try:
+            if saved:
+                world.api.order(f"{world.path(query)}/savepoints", {"stop": True})
+            else:
+                world.api.order(f"{world.path(query)}/stop", {})
+        except Refused as refused:
+            raise Missed(f"{query}: {refused}") from refused
+        self._query = query
+        return f"{query}, {'with' if saved else 'without'} a savepoint"
+
+    def heal(self, world: World) -> None:
+        if self._query:
+            world.stop_and_start(self._query)
 
 
 class SlowListener(Fault):

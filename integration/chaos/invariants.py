@@ -14,8 +14,9 @@ from attrs import define, field, frozen
 
 from integration.chaos.journal import Moves, replayed
 from integration.chaos.rows import QUERIES, STATEFUL, differences, written
-from integration.chaos.world import QUEUES, World
-from integration.jdk_tools import JSTACK, tool_output
+from integration.chaos.world import QUEUES, SECRET, World
+from integration.jdk_tools import JCMD, JSTACK, tool_output
+from integration.streaming.driver import listening
 from integration.streaming.waiting import eventually
 from spark_elastic.client.failures import Failure
 
@@ -24,7 +25,7 @@ RECOVERED_S, SLOTS_S = 60.0, 30.0
 MISSING = "executors are missing"
 _POLL_S = 0.1
 # Spark's own threads and files come and go.
-MORE_THREADS, MORE_FILES = 40, 80
+MORE_THREADS, MORE_FILES, MORE_PORTS, MORE_MB = 40, 80, 4, 64
 _THREAD = re.compile(r'^"(.*?)" ', re.MULTILINE)
 # Pools of Spark's that are bounded, and whose threads stay for a minute.
 _POOLS = (
@@ -52,7 +53,7 @@ KNOWN_ERRORS = (
     r"FileFormatWriter: Aborting job ",
     # A query that is stopped is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",
-    # Its purge of old batches, where the storage fails to delete.
+    # What has failed beside a query's own thread: its purge of old batches where the storage fails.
     r"ErrorNotifier: A fatal error has occurred",
     # A slow listener at a short queue.
     rf"AsyncEventQueue: Dropping event from queue ({'|'.join(QUEUES)})\.",
@@ -65,10 +66,19 @@ KNOWN_ERRORS = (
 
 @frozen
 class Size:
-    """What the driver holds; its threads by name, without numbers."""
+    """What the driver holds, and its policy process; threads by name, without numbers."""
 
     threads: Counter[str]
     files: int
+    ports: int
+    heap_mb: int
+    policy_mb: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.threads.total()} threads, {self.files} files, {self.ports} ports, {self.heap_mb} MB of "
+            f"objects, {self.policy_mb} MB of the policy process"
+        )
 
     def more_than(self, other: Size) -> list[str]:
         """Say what there is more of, beyond what comes and goes."""
@@ -76,17 +86,30 @@ class Size:
         if self.threads.total() > other.threads.total() + MORE_THREADS:
             more = (self.threads - other.threads).most_common(8)
             said.append(f"{self.threads.total()} threads instead of {other.threads.total()}, more are {more}")
-        if self.files > other.files + MORE_FILES:
-            said.append(f"{self.files} files instead of {other.files}")
+        counts = (
+            ("files", self.files, other.files, MORE_FILES),
+            ("ports", self.ports, other.ports, MORE_PORTS),
+            ("MB of objects", self.heap_mb, other.heap_mb, MORE_MB),
+            ("MB of the policy process", self.policy_mb, other.policy_mb, MORE_MB),
+        )
+        said += [f"{now} {what} instead of {then}" for what, now, then, limit in counts if now > then + limit]
         return said
 
 
 def size_of(world: World) -> Size:
-    """Count the driver's threads and files."""
-    stacks = tool_output(JSTACK, str(world.process.pid))
+    """Count the driver's threads, files, ports and the objects that are in reach; the policy's memory."""
+    pid = world.process.pid
+    stacks = tool_output(JSTACK, str(pid))
     names = (name for name in _THREAD.findall(stacks) if not name.startswith(_POOLS))
     names = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "#", name) for name in names)
-    return Size(Counter(names), psutil.Process(world.process.pid).num_fds())
+    objects = tool_output(JCMD, str(pid), "GC.class_histogram").split()[-1]
+    return Size(
+        threads=Counter(names),
+        files=psutil.Process(pid).num_fds(),
+        ports=len(listening(pid)),
+        heap_mb=int(objects) >> 20,
+        policy_mb=sum(policy.memory_info().rss for policy in world.policies()) >> 20,
+    )
 
 
 @define
@@ -116,9 +139,10 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
             result.broken.append(f"the application has ended with code {world.process.exit_code}")
             return result
         if passed > SLOTS_S and not looked_for_lost and any(MISSING in what for what in wrong):
-            looked_for_lost = True
             # An error of Spark's own, which is counted: there is nothing that the application could do.
-            world.replace_lost_workers()
+            with suppress(OSError):
+                world.replace_lost_workers()
+                looked_for_lost = True
         if passed > SLOTS_S and not slots_said and any(what.startswith("slots") for what in wrong):
             slots_said = True
             result.broken.append(f"after {SLOTS_S:g} s {next(w for w in wrong if w.startswith('slots'))}")
@@ -180,6 +204,29 @@ def jobs(world: World, windows: list[tuple[int, int]]) -> tuple[int, list[str]]:
     return len(done), said
 
 
+def badly_restarted(world: World, windows: list[tuple[int, int]]) -> list[str]:
+    """Name who waits for a query that was stopped, and restarts that no fault has kept from working."""
+    file = world.output / "again.jsonl"
+    said = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    waiting = [
+        f"{line['waits']}: a waiter has not returned, at {line['at']}" for line in said if "waits" in line
+    ]
+    return waiting + [
+        f"a query could not be stopped and started, at {line['at']}: {line['error'][:300]}"
+        for line in said
+        if "error" in line and not any(start <= line["at"] <= end for start, end in windows)
+    ]
+
+
+def secrets_told(world: World) -> list[str]:
+    """Name the journals and logs in which something of ours has told the secret."""
+    said = [f"{path.name} has the secret" for path in world.journals() if SECRET in path.read_text()]
+    for log in world.logs:
+        lines = (line for line in log.read_text(errors="replace").splitlines() if "spark-elastic" in line)
+        said += [f"the log has the secret: {line[:300]}" for line in lines if SECRET in line]
+    return said
+
+
 def unknown_errors(log: str) -> dict[str, int]:
     """Count the lines of drivers' logs that are errors of no known cause."""
     found: dict[str, int] = {}
@@ -217,7 +264,7 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
         rows, different = differences(world.output, world.sink, world.folder / "incoming", name)
         result.rows += rows
         result.broken += different
-    result.broken += repeated(world, windows)
+    result.broken += repeated(world, windows) + badly_restarted(world, windows) + secrets_told(world)
     result.jobs, wrong = jobs(world, windows)
     result.broken += wrong
     for journal in world.journals():
@@ -237,3 +284,4 @@ def _check_size(world: World, first: Size, check: Callable[[str], None]) -> None
         )
     except AssertionError:
         check(f"the driver has grown: {size_of(world).more_than(first)}")
+    world.say(f"the driver has {size_of(world)}; after some steps it had {first}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -140,10 +140,10 @@ class Chaos:
         for what in broken:
             self.report.failed(what, len(self.report.happened), self.world.process)
 
-    def finish(self) -> None:
-        """End it all, and note what is found then."""
+    def finish(self, struck: Container[str]) -> None:
+        """End it all, and note what is found then; `struck` are the kinds of faults that have ever hit."""
         found = final(self.world, self.windows, self.first_size)
-        for what in (*found.broken, *self.report.never_hit()):
+        for what in (*found.broken, *self.report.never_hit(struck)):
             self.report.failed(what, len(self.report.happened), self.world.process, stacks=False)
         self.report.found = {
             "rescales": {"moved": found.moves, "in_place": found.in_place},
@@ -168,7 +168,7 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
                 if not made.process.running:
                     break
         policies = made.policies() if made.process.running else []
-        chaos.finish()
+        chaos.finish({name for name, _ in plan.hit})
     _, living = psutil.wait_procs(policies, timeout=_END_S)
     return report.close([*made.cluster.left_over(), *(f"policy process {policy.pid}" for policy in living)])
 

@@ -37,6 +37,7 @@ APP = _HERE / "apps" / "side_by_side.py"
 FEWEST, MOST = 2, 3
 _OPEN = 32_768
 _READ_S, _CALM_S = 3.0, 60.0
+_APART_S = 5.0
 _UI_S = 120.0
 # From the end of a driver to that of all that it started.
 _END_S = 20.0
@@ -45,7 +46,15 @@ _SCHEDULER = "spark.elastic.adaptiveScheduler"
 #: Spark's own account of executors in the third. Each holds ten events, and has one of the application, too.
 QUEUES = ("shared", "streams", "executorManagement")
 _SLOW_LISTENERS = "SlowListeners"
+#: In a setting, and in the URL of an exception: nothing that is ours may have it.
+SECRET = "planted-5f0d"
 CONF = {
+    "spark.hadoop.fs.away.secret.key": SECRET,
+    # What Spark keeps for its UI grows no more after some minutes.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "50",
     "spark.executor.cores": "1",
     "spark.executor.memory": "640m",
     "spark.decommission.enabled": "true",
@@ -151,6 +160,7 @@ class World:
         """Start the application, the first time or again, and wait for its UI. Raises AssertionError."""
         ui = self.output / "ui"
         ui.unlink(missing_ok=True)
+        (self.output / "_stop").unlink(missing_ok=True)
         self.process = self.start(f"driver-{len(self.logs) + 1}")
         self.logs.append(self.process.log)
         eventually(lambda: ui.exists() or not self.process.running, "the application runs", _UI_S)
@@ -160,10 +170,19 @@ class World:
 
     def end_driver(self, number: signal.Signals) -> str:
         """End the driver's JVM with a signal; what it has started ends by itself. Raises AssertionError."""
+        return self._end(lambda: self.process.send(number))
+
+    def stop_context(self) -> str:
+        """Let the application stop its context, with all queries running, and end. Raises AssertionError."""
+        said = self._end((self.output / "_stop").touch)
+        assert self.process.exit_code == 0, f"the application has ended with code {self.process.exit_code}"
+        return said
+
+    def _end(self, order: Callable[[], None]) -> str:
         policies, jvm = self.policies(), self.process.pid
         started = psutil.Process(jvm).children(recursive=True) if self.process.running else []
         self._ended = True
-        self.process.send(number)
+        order()
         # One that stands still takes no other signal than SIGKILL.
         self.process.send(signal.SIGCONT)
         assert self.process.wait(_END_S) is not None, f"the driver has not ended within {_END_S:g} s"
@@ -226,7 +245,7 @@ class World:
         self._ills += 1
         words = "very " * (self._ills % 7)
         hidden = self.output / f".ill-{name}"
-        hidden.write_text(f"the sink is {words}ill")
+        hidden.write_text(f"the sink at https://user:{SECRET}@sink is {words}ill")
         hidden.replace(self.output / f"ill-{name}")
 
     def make_well(self) -> None:
@@ -247,11 +266,15 @@ class World:
 
     def replace_lost_workers(self) -> None:
         """Replace the workers that the master will give no executor any more. Raises OSError."""
-        for worker in without_executor(self.cluster.master_ui, self.workers):
+        lost = without_executor(self.cluster.master_ui, self.workers)
+        time.sleep(_APART_S if lost else 0)  # an executor that is being replaced has another one by then
+        still = without_executor(self.cluster.master_ui, self.workers)
+        for worker in (worker for worker in lost if worker in still):
             self.lost_by_master += 1
             self.workers.remove(worker)
             self.cluster.remove_worker(worker)
-            self.say(f"the master has lost {worker.name}, {self.add_worker().name} is there instead")
+            new = self.add_worker()
+            self.say(f"the master has lost {worker.name}, {new.name} is there instead")
 
     def forget_dead_workers(self) -> None:
         """Leave out the workers that have ended."""

@@ -50,7 +50,7 @@ public class AwayStorage extends RawLocalFileSystem {
       if (!folder.isEmpty()) {
         Files.delete(away);
       }
-      throw new Unavailable("the storage is away");
+      throw new StoreIOException("the storage is away");
     }
     String odd = read(Paths.get(away + ".odd"));
     for (String line : odd == null ? new String[0] : odd.split("\n")) {
@@ -69,14 +69,14 @@ public class AwayStorage extends RawLocalFileSystem {
       throw new InterruptedIOException("interrupted while the storage was slow");
     }
     if (ThreadLocalRandom.current().nextInt(100) < percent) {
-      throw new Unavailable("the storage fails to " + operation);
+      throw new StoreIOException("the storage fails to " + operation);
     }
   }
 
-  /** As clients of object stores have them: by its name nobody could tell that it is an IOException. */
-  private static final class Unavailable extends IOException {
-    Unavailable(String why) {
-      super(why);
+  /** As clients of object stores have them: what has caused it is none. */
+  private static final class StoreIOException extends IOException {
+    StoreIOException(String why) {
+      super(why, new IllegalStateException(why));
     }
   }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -299,9 +300,17 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
 def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp_path: Path) -> None:
     since = len(jvm.said())
     nowhere = str(tmp_path / "no" / "python")
-    with jvm.session({**WITH_PLUGIN, "spark.elastic.python": nowhere}) as spark:
+    conf = {"spark.elastic.python": nowhere, "spark.elastic.policyRetryInterval": "1 s"}
+
+    def pauses() -> list[int]:
+        found = (re.search(r"tried again in (\d+) ms", line) for line in jvm.said()[since:])
+        return [int(pause[1]) for pause in found if pause]
+
+    with jvm.session({**WITH_PLUGIN, **conf}) as spark:
         eventually(lambda: errors(jvm, since), "the policy is given up")
         assert spark.range(10).count() == 10
+        eventually(lambda: len(pauses()) >= 3, "it is tried again, later each time")
+    assert pauses()[:3] == [1_000, 2_000, 4_000]
     (line,) = errors(jvm, since)
     assert nowhere in line
     assert "the policy engine needs Python 3.10 or later" in line

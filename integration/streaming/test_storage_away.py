@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from integration.jdk_tools import JSTACK, compile_java, tool_output
 from integration.streaming.driver import PLUGIN, Driver, driver
@@ -93,6 +94,11 @@ def storage(jvm: Driver, tmp_path: Path) -> Storage:
     (tmp_path / "storage").mkdir()
     jvm.jvm.java.lang.System.setProperty("away", str(tmp_path / "storage" / "away"))
     return Storage(tmp_path / "storage")
+
+
+def failures(jvm: Driver, since: int) -> list[str]:
+    """Return what the log says of batches that have failed."""
+    return [line for line in jvm.said()[since:] if "Failed and is to start again" in line]
 
 
 def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> StreamingQuery:
@@ -212,9 +218,6 @@ def test_a_query_with_a_restart_strategy_outlives_old_logs_that_could_not_be_rem
     sink, since = Flaky(failures=0), len(jvm.said())
     more = {**MANY_ATTEMPTS, "spark.sql.streaming.minBatchesToRetain": "1"}
 
-    def failures() -> list[str]:
-        return [line for line in jvm.said()[since:] if "is to start again" in line and "to delete" in line]
-
     with session(jvm, "fixed-delay", **STORAGE, **more) as spark:
         inbox.put(2)
         query = start_with(spark, inbox, sink, checkpointLocation=storage.place("checkpoint"))
@@ -222,37 +225,56 @@ def test_a_query_with_a_restart_strategy_outlives_old_logs_that_could_not_be_rem
         run = query.runId
         with storage.failing("delete"):
             inbox.put(3)
-            eventually(failures, "a micro-batch has failed for it")
+            eventually(lambda: failures(jvm, since), "a micro-batch has failed for it")
         inbox.put(2)
         query.processAllAvailable()
-        failed = len(failures())
+        failed = len(failures(jvm, since))
         inbox.put(2)
         query.processAllAvailable()
-        assert len(failures()) == failed, "none fails any more"
+        assert len(failures(jvm, since)) == failed, "none fails any more"
         assert sink.result() == inbox.totals()
         assert query.runId == run
         query.stop()
 
 
-def test_storage_to_which_tasks_cannot_write_is_no_poison(
-    jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
+def into_files(rows: DataFrame, out: str) -> DataStreamWriter:
+    return rows.writeStream.format("json").option("path", out)
+
+
+def into_files_of_each_batch(rows: DataFrame, out: str) -> DataStreamWriter:
+    return rows.writeStream.foreachBatch(lambda batch, number: batch.write.mode("overwrite").json(out))
+
+
+@pytest.mark.parametrize(
+    ("written", "operation", "fails_in"),
+    [
+        (into_files, "mkdirs", "Lost task"),
+        (into_files, "rename", "ManifestFileCommitProtocol.commitJob"),
+        (into_files_of_each_batch, "mkdirs", "raised by the Python Proxy"),
+    ],
+    ids=["task", "driver", "foreachBatch"],
+)
+def test_storage_that_fails_more_often_than_poison_may_ends_no_query(
+    jvm: Driver,
+    storage: Storage,
+    inbox: Inbox,
+    tmp_path: Path,
+    written: Callable[[DataFrame, str], DataStreamWriter],
+    operation: str,
+    fails_in: str,
 ) -> None:
-    since, out = len(jvm.said()), storage.place("out")
-
-    def failures() -> list[str]:
-        return [line for line in jvm.said()[since:] if "is to start again" in line and "to mkdirs" in line]
-
+    out, since = storage.place("out"), len(jvm.said())
     with session(jvm, "fixed-delay", **STORAGE, **MANY_ATTEMPTS) as spark:
         inbox.put(1)
-        rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
-        writer = rows.writeStream.format("json").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.start(out)
+        writer = written(spark.readStream.schema(SCHEMA).json(str(inbox.folder)), out)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         query.processAllAvailable()
-        with storage.failing("mkdirs"):
+        with storage.failing(operation):
             inbox.put(1)
-            eventually(lambda: failures()[MOST_TRIES:], "it has failed more often than poison may")
+            eventually(lambda: failures(jvm, since)[MOST_TRIES:], "it has failed that often")
         query.processAllAvailable()
-        assert spark.read.json(out).count() == spark.read.json(str(inbox.folder)).count()
+        assert any(fails_in in line for line in jvm.said()[since:])
+        assert spark.read.json(out).count() > 0
         assert query.exception() is None
         query.stop()
 

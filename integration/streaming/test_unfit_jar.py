@@ -10,10 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from integration.batch.plans import PATIENT
 from integration.jar.each_jar import INSTALLED, each_spark, jar_for
-from integration.streaming.driver import driver, policies_of
+from integration.streaming.driver import PLUGIN, driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN
+from integration.streaming.test_old_checkpoint import Totals
 from integration.streaming.waiting import eventually
 from spark_elastic.jar import jar_path
 from spark_versions import SparkVersion, supported
@@ -21,7 +23,7 @@ from spark_versions import SparkVersion, supported
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 PROPERTIES = "spark-elastic.properties"
-PACKAGE = "org/apache/spark/sql/elastic/"
+PACKAGE = "org/apache/spark/"
 
 
 def changed(to: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
@@ -51,8 +53,13 @@ def without(*classes: str) -> Callable[[str, bytes], bytes | None]:
     ("change", "said"),
     [
         (of_another_spark, "the jar is for Spark 9.9 with Scala"),
-        (without("QueryControl"), "could not start, the application continues as plain Spark"),
-        (without("CheckpointFacts$", "ProgressFacts$", "ExpectedBytes$"), "starts as in plain Spark"),
+        (without("sql/elastic/QueryControl"), "could not start, the application continues as plain Spark"),
+        (
+            without(
+                "sql/elastic/CheckpointFacts$", "sql/elastic/ProgressFacts$", "sql/elastic/ExpectedBytes$"
+            ),
+            "starts as in plain Spark",
+        ),
     ],
     ids=["of_another_spark", "cannot_start", "fails_later"],
 )
@@ -65,6 +72,21 @@ def test_the_application_runs_as_without_it(
         with jvm.session(conf) as spark:
             stream_and_batch_agree(spark, tmp_path)
         eventually(lambda: any(said in line for line in jvm.said()), "it is said")
+
+
+def test_a_checkpoint_that_we_began_is_read_where_nothing_else_of_ours_can_start(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "in")
+    totals = Totals(inbox, tmp_path / "checkpoint")
+    inbox.put()
+    with driver(tmp_path / "fit") as jvm, jvm.session({**PLUGIN, **PATIENT}) as spark:
+        partitions = totals.run(spark)
+    inbox.put()
+    jar = changed(tmp_path / "unfit.jar", without("elastic/PolicyGateway"))
+    with driver(tmp_path / "unfit", jar=jar) as jvm:
+        with jvm.session(PLUGIN) as spark:
+            assert totals.run(spark) == partitions
+        assert any("could not start, the application continues as plain Spark" in said for said in jvm.said())
+    assert totals.now == inbox.totals()
 
 
 # The jar for the default Spark meets each other one in the matrix: on 3.5 it is for another Scala, too.

@@ -4,9 +4,10 @@ Every batch of a query is a line of OUTPUT/QUERY.jsonl with its number, the time
 done again is a line again. The query `copies` writes into Spark's own file sink instead, in the folder SINK.
 While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
 there. If there is a file OUTPUT/again-QUERY, the query is stopped and started again; then the file is gone.
-What goes wrong at that is a line of OUTPUT/again.jsonl, and it is done once more.
+What goes wrong at that is a line of OUTPUT/again.jsonl, and it is done once more. So is a line there who
+waits for a query that was stopped, and does not return.
 The address of its UI is in OUTPUT/ui. It ends when there is a file OUTPUT/_done and the queries have read all
-that came before it.
+that came before it, or at once when there is a file OUTPUT/_stop.
 
 usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT SINK
 """
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-PAUSE_S, LOOK_S = 3.0, 0.05
+PAUSE_S, LOOK_S, RETURN_S = 3.0, 0.05, 30.0
 JOB_ROWS, JOB_KEYS = 26_000, 13
 
 
@@ -115,12 +117,18 @@ def writer(output: Path, name: str) -> Callable[[DataFrame, int], None]:
 
 def job(spark: SparkSession, output: Path) -> None:
     """Count in two stages what is known beforehand."""
-    counted = spark.range(0, JOB_ROWS, 1, 4).groupBy((F.col("id") % JOB_KEYS).alias("key")).count()
     try:
+        counted = spark.range(0, JOB_ROWS, 1, 4).groupBy((F.col("id") % JOB_KEYS).alias("key")).count()
         right = {row["count"] for row in counted.collect()} == {JOB_ROWS // JOB_KEYS}
         note(output / "jobs.jsonl", right=right)
     except Exception as error:
         note(output / "jobs.jsonl", error=str(error))
+
+
+def wait_for(query: StreamingQuery) -> None:
+    """Wait for the end of a query, whatever it ends with."""
+    with suppress(Exception):
+        query.awaitTermination()
 
 
 class Running:
@@ -130,6 +138,7 @@ class Running:
         self._spark, self._incoming, self._checkpoints = spark, incoming, checkpoints
         self._output, self._sink = output, sink
         self._queries: dict[str, StreamingQuery] = {}
+        self._waiters: dict[str, threading.Thread] = {}
         self._lock = threading.Lock()
         for name in QUERIES:
             self.start(name)
@@ -145,10 +154,12 @@ class Running:
         else:
             query = query.foreachBatch(writer(self._output, name))
         self._queries[name] = query.start()
+        self._waiters[name] = threading.Thread(target=wait_for, args=(self._queries[name],), daemon=True)
+        self._waiters[name].start()
 
     def obey(self) -> None:
-        """Stop and start queries as it is wanted, for ever."""
-        while True:
+        """Stop and start queries as it is wanted, until the whole application is to stop."""
+        while not (self._output / "_stop").exists():
             for wanted in self._output.glob("again-*"):
                 try:
                     with self._lock:
@@ -156,10 +167,14 @@ class Running:
                 except Exception as error:
                     note(self._output / "again.jsonl", error=str(error))
             time.sleep(LOOK_S)
+        self._spark.stop()
 
     def _again(self, wanted: Path) -> None:
         name = wanted.name.removeprefix("again-")
         self._queries[name].stop()
+        self._waiters[name].join(RETURN_S)
+        if self._waiters[name].is_alive():
+            note(self._output / "again.jsonl", waits=name)
         self.start(name)
         wanted.unlink()
 
@@ -176,11 +191,15 @@ def main(incoming: str, checkpoints: str, place: str, sink: str) -> None:
     output = Path(place)
     spark = SparkSession.builder.appName("side-by-side").getOrCreate()
     running = Running(spark, incoming, checkpoints, output, sink)
-    threading.Thread(target=running.obey, daemon=True).start()
+    obeying = threading.Thread(target=running.obey, daemon=True)
+    obeying.start()
     hidden = output / ".ui"
     hidden.write_text(str(spark.sparkContext.uiWebUrl))
     hidden.rename(output / "ui")
     while not (output / "_done").exists():
+        if (output / "_stop").exists():
+            obeying.join()
+            return
         job(spark, output)
         time.sleep(PAUSE_S)
     running.end()

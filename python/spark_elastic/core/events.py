@@ -85,8 +85,8 @@ class Failure:
     """Describe why a run failed.
 
     `error` is the message of the innermost cause, `error_class` Spark's name of the condition if one of the
-    causes has one, `causes` their classes from the outermost on, `of_io` whether the innermost is an
-    IOException of any class, `offsets` up to where its batch was to read.
+    causes has one, `causes` their classes from the outermost on, `of_io` whether one of them is an
+    IOException of whatever class, `offsets` up to where its batch was to read.
     """
 
     error: str

@@ -173,7 +173,7 @@ class Scene:
     def run_fails(
         self, error: str = "disk full", query: str = "counts", offsets: str = "[7]", **fields: Any
     ) -> tuple[Action, ...]:
-        causes = ("org.apache.spark.SparkException", "java.io.IOException")
+        causes = ("org.apache.spark.SparkException", "java.lang.IllegalStateException")
         failure = ev.Failure(error=error, offsets=offsets, **{"causes": causes, **fields})
         return self.send(ev.QueryFailed, query=query, run="r1", failure=failure)
 

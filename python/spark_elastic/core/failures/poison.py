@@ -12,7 +12,7 @@ MOST_TRIES = 3
 """So many failures of the same kind at the same offsets in a row, and the batch is to blame."""
 
 IO_PATIENCE_MS = 600_000
-"""For so long an IOException of a task may be one of storage that is away, and not of a file that is broken.
+"""For so long after the first failure an IOException may be one of storage that is away, not of broken data.
 
 As long, at the least, the shim tries a checkpoint that cannot be reached (`Boundary.patienceMs`).
 """
@@ -44,9 +44,15 @@ _PYTHON_OUTAGE = re.compile(
     re.MULTILINE,
 )
 
-# The driver itself reads and writes the checkpoint and lists files, whatever is in them: what fails there is
-# the storage. What a task has failed with has this class above it.
-_OF_A_JOB = "org.apache.spark.SparkException"
+# What Spark's driver itself reads and writes is the checkpoint, lists of files, logs of sinks: if that fails,
+# storage is to blame. What a task or a function of the application has failed with has one of these above it.
+_OF_OTHERS = frozenset(
+    {
+        "org.apache.spark.SparkException",
+        "org.apache.spark.sql.execution.streaming.sources.ForeachBatchUserFuncException",
+        "py4j.Py4JException",
+    }
+)
 # Tasks say of the checkpoint's storage with it that they could not write state.
 _NO_STATE_WRITTEN = "CANNOT_WRITE_STATE_STORE"
 
@@ -99,7 +105,7 @@ def _is_outage(failure: Failure) -> bool:
 
 def _is_of_storage(failure: Failure) -> bool:
     return (
-        (failure.of_io and _OF_A_JOB not in failure.causes)
+        (failure.of_io and _OF_OTHERS.isdisjoint(failure.causes))
         or (failure.error_class or "").startswith(_NO_STATE_WRITTEN)
         or f"[{_NO_STATE_WRITTEN}" in failure.error
     )

@@ -85,6 +85,11 @@ def test_an_outage_that_python_tells_of_is_nobodys_poison(last: str) -> None:
             causes=("java.io.UncheckedIOException", "org.apache.hadoop.ipc.RemoteException"),
             of_io=True,
         ),
+        evolve(
+            FAILURE,
+            causes=("org.apache.hadoop.fs.s3a.AWSClientIOException", "com.amazonaws.SdkClientException"),
+            of_io=True,
+        ),
         evolve(FAILURE, error_class="CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT"),
         evolve(
             FAILURE, error="Error: [CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files"
@@ -95,13 +100,30 @@ def test_storage_that_fails_is_nobodys_poison(failure: Failure) -> None:
     assert noted(*[failure] * 5, every_ms=IO_PATIENCE_MS) == [False] * 5
 
 
-def test_a_file_that_no_task_can_read_is_poison_once_it_can_be_no_storage_that_is_away() -> None:
-    causes = ("org.apache.spark.SparkException", "java.io.IOException")
+@pytest.mark.parametrize(
+    "causes",
+    [
+        ("org.apache.spark.SparkException", "java.io.IOException"),
+        ("py4j.Py4JException",),
+        (
+            "org.apache.spark.sql.execution.streaming.sources.ForeachBatchUserFuncException",
+            "com.fasterxml.jackson.core.JsonParseException",
+        ),
+    ],
+    ids=["task", "python", "scala"],
+)
+def test_data_that_cannot_be_read_is_poison_once_it_can_be_no_storage_that_is_away(
+    causes: tuple[str, ...],
+) -> None:
     failure = evolve(FAILURE, error="Not an Avro data file", causes=causes, of_io=True)
     assert noted(*[failure] * 5, every_ms=IO_PATIENCE_MS // 4) == [False] * 4 + [True]
     assert noted(*[failure] * 3, every_ms=IO_PATIENCE_MS) == [False, False, True]
+
+
+def test_the_time_for_storage_begins_with_the_first_failure_of_a_kind() -> None:
+    failure = evolve(FAILURE, of_io=True)
     other = evolve(failure, error="Not a Parquet file")
-    assert noted(failure, other, other, failure, failure, every_ms=IO_PATIENCE_MS // 2) == [False] * 5
+    assert noted(failure, other, other, other, every_ms=IO_PATIENCE_MS * 2 // 5) == [False] * 4
 
 
 def test_what_is_no_fault_of_storage_is_poison_under_the_driver_too() -> None:

@@ -11,6 +11,7 @@ from attrs import evolve
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
+from spark_elastic.core.failures.poison import IO_PATIENCE_MS
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.scheduler import Scheduler
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, Stage, matches, only, orders, reasons
@@ -18,7 +19,9 @@ from tests.unit.core.query.reached import creating, executing, restarting, waiti
 
 QUERY = {"query": "counts", "run": "r1"}
 DISK_FULL = ev.Failure(
-    error="disk full", offsets="[7]", causes=("org.apache.spark.SparkException", "java.io.IOException")
+    error="disk full",
+    offsets="[7]",
+    causes=("org.apache.spark.SparkException", "java.lang.IllegalStateException"),
 )
 
 
@@ -154,6 +157,20 @@ def test_a_batch_that_failed_twice_before_is_poison_the_next_time(stage: Stage) 
     scene.advance(1_000)
     scene.started(2)
     assert "failure_poison" in reasons(scene.run_fails())
+
+
+def test_for_how_long_storage_may_have_been_away_outlives_the_policy_process(stage: Stage) -> None:
+    scene = stage(restart=FixedDelay(attempts=9, delay_ms=1_000))
+    executing(scene)
+    scene.run_fails(of_io=True)
+    goes_on(scene, "failed", 2, evolve(DISK_FULL, of_io=True))
+    for wait_ms in (1_000, IO_PATIENCE_MS):
+        scene.advance(1_000)
+        scene.started(2)
+        assert reasons(scene.run_fails(of_io=True))[0] == "failure_restart"
+        scene.advance(wait_ms)
+    scene.started(2)
+    assert "failure_poison" in reasons(scene.run_fails(of_io=True))
 
 
 def test_a_rescale_that_is_not_in_force_is_ordered_again(stage: Stage) -> None:

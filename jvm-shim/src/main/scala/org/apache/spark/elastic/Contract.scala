@@ -52,8 +52,8 @@ private[spark] case class QueryFacts(
     keptBatches: Option[String] = None)
 
 /**
- * A run that failed: its exception with the class names of all its causes, whether the innermost of them is an
- * IOException of any class, and what its batch was to read up to.
+ * A run that failed: its exception with the class names of all its causes, whether any of them is an IOException, and
+ * what its batch was to read up to.
  */
 private[spark] case class Failure(
     error: String,

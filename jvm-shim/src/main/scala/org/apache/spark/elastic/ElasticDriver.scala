@@ -24,8 +24,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       if (Linkage.problem.nonEmpty) {
         logError(s"spark-elastic: off, the application continues as plain Spark: ${Linkage.problem.get}")
       } else if (isOff) {
-        readsCheckpoints = Some(sc)
-        ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
+        readCheckpoints(sc)
         logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")
       } else {
         val started = new Parts(sc)
@@ -35,18 +34,29 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     } catch {
       case Harmless(e) =>
         logError("spark-elastic: could not start, the application continues as plain Spark", e)
-        shutdown()
+        try {
+          shutdown()
+          readCheckpoints(sc)
+        } catch { case Harmless(e) => logWarning("spark-elastic: checkpoints are read as plain Spark reads them", e) }
     }
     Collections.emptyMap[String, String]()
   }
 
+  /** Those that we began have a format that Spark has to be told of, whatever else is on. */
+  private def readCheckpoints(sc: SparkContext): Unit = {
+    readsCheckpoints = Some(sc)
+    ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
+  }
+
   /** Called when the application has an id: now there is something that a policy can be told. */
   override def registerMetrics(appId: String, context: PluginContext): Unit =
-    parts.foreach(_.introduce(appId, context.metricRegistry))
+    try parts.foreach(_.introduce(appId, context.metricRegistry))
+    catch { case Harmless(e) => logWarning("spark-elastic: Spark's metrics have none of ours", e) }
 
   override def shutdown(): Unit = {
-    parts.foreach(_.stop())
+    val started = parts
     parts = None
+    started.foreach(_.stop())
     readsCheckpoints.foreach(ElasticExtensions.disable)
     readsCheckpoints = None
   }
@@ -163,8 +173,8 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     def introduce(appId: String, metrics: MetricRegistry): Unit = {
-      policyMetrics.show(metrics)
       events.snapshotFrom(() => snapshot(appId))
+      policyMetrics.show(metrics)
     }
 
     private def snapshot(appId: String): Snapshot = {

@@ -70,6 +70,7 @@ private[spark] final class PolicyProcess(
         if (!ending) {
           val now = System.nanoTime() / 1000000L
           failures = failures.filter(_ > now - FailureWindowMs) :+ now
+          if (!isOff && failures.size == 1) tries = 0 // it was well for as long as they are counted
           restarts += 1
           val cannotRun = process.exists(p => !p.isAlive && p.exitValue == CannotRun)
           if (isOff || cannotRun || failures.size >= MaxFailures) {

@@ -2,11 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.SparkThrowable
 
-/** How Spark names and wraps what has gone wrong. */
+/** How Spark names what has gone wrong. */
 private[elastic] object FailureKinds {
-
-  /** What the application is shown of it. */
-  def shown(e: Throwable): Throwable = e
-
   def condition(e: SparkThrowable): Option[String] = Option(e.getErrorClass)
 }

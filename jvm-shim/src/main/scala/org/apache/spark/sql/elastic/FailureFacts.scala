@@ -15,16 +15,19 @@ private[elastic] object FailureFacts {
   private val MaxText = 2000
   private val MaxCauses = 20
 
+  /** How Python tells of an exception that Java has thrown in a function of the application. */
+  private val OfIo =
+    raw"(?m)^(?:Caused by)?: (?:(?:java\.(?:io|net|nio)|org\.apache\.hadoop)\.[\w.$$]*|[\w.$$]*IO)Exception\b".r
+
   /** @param offsets what the micro-batch was to read up to, empty if that was not known yet */
   def apply(thrown: Throwable, offsets: String): Failure = {
-    val cause = FailureKinds.shown(thrown)
-    val causes = Iterator.iterate[Throwable](cause)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
+    val causes = Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
     val conditions = causes.collect { case t: SparkThrowable => t }.flatMap(FailureKinds.condition(_))
     Failure(
       text(causes.last),
       conditions.filterNot(_.contains("UNCATEGORIZED")).lastOption.orElse(conditions.lastOption),
       causes.map(_.getClass.getName),
-      causes.last.isInstanceOf[IOException],
+      causes.exists(e => e.isInstanceOf[IOException] || OfIo.findFirstIn(String.valueOf(e.getMessage)).isDefined),
       offsets.take(MaxText))
   }
 

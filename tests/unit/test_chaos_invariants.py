@@ -1,0 +1,141 @@
+"""Each invariant of the chaos run breaks when what it forbids has happened, and only then."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from attrs import evolve
+
+from integration.chaos import invariants
+from integration.chaos.journal import Moves
+from integration.chaos.world import SECRET, World
+from spark_elastic import wire
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from tests.unit.core.builder import STATEFUL, STATELESS
+
+WINDOWS = [(100, 200)]
+
+
+def lines(path: Path, *values: object) -> None:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Give what they look at: a folder of output, journals and logs."""
+    journal, log = tmp_path / "journal.jsonl", tmp_path / "driver.log"
+    journal.write_text("")
+    log.write_text("")
+    return cast(World, SimpleNamespace(output=tmp_path, journals=lambda: [journal], logs=[log]))
+
+
+def test_a_batch_that_is_written_twice_without_a_fault_is_named(world: World) -> None:
+    def batches(*written: tuple[int, int]) -> list[str]:
+        rows = ({"batch": number, "at": at, "rows": []} for number, at in written)
+        lines(world.output / "totals.jsonl", *rows)
+        return invariants.repeated(world, WINDOWS)
+
+    assert batches((1, 10), (2, 20)) == []
+    assert batches((1, 90), (1, 150)) == []
+    assert batches((1, 150), (1, 210)) == ["totals has written batch 1 at 150 and 210"]
+
+
+def test_a_batch_job_is_right_and_fails_for_a_fault_alone(world: World) -> None:
+    lines(world.output / "jobs.jsonl", {"at": 1, "right": True}, {"at": 150, "error": "executor lost"})
+    assert invariants.jobs(world, WINDOWS) == (2, [])
+    lines(world.output / "jobs.jsonl", {"at": 150, "right": False}, {"at": 250, "error": "lost"})
+    count, said = invariants.jobs(world, WINDOWS)
+    assert count == 2
+    assert [line.partition(":")[0] for line in said] == [
+        "a batch job that ended at 150 has counted wrongly",
+        "a batch job has failed at 250",
+    ]
+
+
+def test_a_restart_fails_for_a_fault_alone_and_no_waiter_stays(world: World) -> None:
+    lines(world.output / "again.jsonl", {"at": 150, "error": "the storage is away"})
+    assert invariants.badly_restarted(world, WINDOWS) == []
+    lines(world.output / "again.jsonl", {"at": 150, "waits": "totals"}, {"at": 250, "error": "away"})
+    assert invariants.badly_restarted(world, WINDOWS) == [
+        "totals: a waiter has not returned, at 150",
+        "a query could not be stopped and started, at 250: away",
+    ]
+
+
+def test_a_secret_is_found_in_journals_and_in_our_lines_of_the_log(world: World) -> None:
+    (log,), (journal,) = world.logs, world.journals()
+    log.write_text(f"12:00 INFO ElasticDriver: spark-elastic: failed\n12:00 WARN Spark: at {SECRET}\n")
+    assert invariants.secrets_told(world) == []
+    log.write_text(f"12:00 INFO ElasticDriver: spark-elastic: failed at {SECRET}\n")
+    journal.write_text(f"at {SECRET}\n")
+    assert [said.partition(":")[0] for said in invariants.secrets_told(world)] == [
+        "journal.jsonl has the secret",
+        "the log has the secret",
+    ]
+
+
+def test_only_errors_of_the_list_are_known() -> None:
+    log = (
+        "12:00:00.1 ERROR TaskSchedulerImpl: Lost executor 1 on host: gone\n"
+        "12:00:00.2 ERROR ElasticDriver: spark-elastic: could not start\n"
+        "12:00:00.3 WARN ElasticDriver: no error\n"
+    )
+    assert invariants.unknown_errors(log) == {"ElasticDriver: spark-elastic: could not start": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"threads": Counter({"elastic-#": invariants.MORE_THREADS + 4})}, "44 threads instead of 3"),
+        ({"files": 10 + invariants.MORE_FILES + 1}, "91 files instead of 10"),
+        ({"ports": 10 + invariants.MORE_PORTS + 1}, "15 ports instead of 10"),
+        ({"heap_mb": 10 + invariants.MORE_MB + 1}, "75 MB of objects instead of 10"),
+        ({"policy_mb": 10 + invariants.MORE_MB + 1}, "75 MB of the policy process instead of 10"),
+    ],
+)
+def test_what_grows_beyond_what_comes_and_goes_is_said(change: dict[str, Any], said: str) -> None:
+    first = invariants.Size(threads=Counter({"main": 3}), files=10, ports=10, heap_mb=10, policy_mb=10)
+    assert first.more_than(first) == []
+    (found,) = evolve(first, **change).more_than(first)
+    assert found.startswith(said)
+
+
+def moves(path: Path, facts: ev.QueryFacts, *, batch_between: bool) -> Moves:
+    """Read a journal of two rescales."""
+    query, events, actions = facts.query, list[ev.Event](), list[ac.Action]()
+    events.append(ev.QuerySubmitted(id="s1", at=1, facts=facts, run="r1"))
+    for number in (2, 3):
+        change = ac.Rescale(id=f"a{number}", cause="s1", query=query, run="r1", partitions=number)
+        actions.append(change)
+        events.append(ev.ActionDone(id=f"s{number}", at=number, action=change.id, query=query, took_ms=1))
+        if batch_between:
+            committed = ev.QueryProgress(
+                id=f"p{number}",
+                at=number,
+                query=query,
+                run="r1",
+                batch=number,
+                started=1,
+                duration_ms=1,
+                partitions=number,
+            )
+            events.append(committed)
+    said = [{"actions": [wire.encode_action(action) for action in actions]}]
+    lines(path, *said, *({"event": wire.encode_event(event)} for event in events))
+    return Moves.of(path)
+
+
+def test_state_that_moves_twice_without_a_batch_between_is_named(tmp_path: Path) -> None:
+    well = moves(tmp_path / "well.jsonl", STATEFUL, batch_between=True)
+    assert (well.moved, well.in_place, well.broken) == (2, 0, [])
+    in_place = moves(tmp_path / "in-place.jsonl", STATELESS, batch_between=False)
+    assert (in_place.moved, in_place.in_place, in_place.broken) == (0, 2, [])
+    badly = moves(tmp_path / "badly.jsonl", STATEFUL, batch_between=False)
+    assert badly.moved == 2
+    assert len(badly.broken) == 1

@@ -117,8 +117,8 @@ def writer(output: Path, name: str) -> Callable[[DataFrame, int], None]:
 
 def job(spark: SparkSession, output: Path) -> None:
     """Count in two stages what is known beforehand."""
+    counted = spark.range(0, JOB_ROWS, 1, 4).groupBy((F.col("id") % JOB_KEYS).alias("key")).count()
     try:
-        counted = spark.range(0, JOB_ROWS, 1, 4).groupBy((F.col("id") % JOB_KEYS).alias("key")).count()
         right = {row["count"] for row in counted.collect()} == {JOB_ROWS // JOB_KEYS}
         note(output / "jobs.jsonl", right=right)
     except Exception as error:
@@ -196,12 +196,15 @@ def main(incoming: str, checkpoints: str, place: str, sink: str) -> None:
     hidden = output / ".ui"
     hidden.write_text(str(spark.sparkContext.uiWebUrl))
     hidden.rename(output / "ui")
-    while not (output / "_done").exists():
-        if (output / "_stop").exists():
-            obeying.join()
-            return
-        job(spark, output)
-        time.sleep(PAUSE_S)
+    while obeying.is_alive() and not (output / "_done").exists():
+        try:
+            job(spark, output)
+        except Exception:
+            if not (output / "_stop").exists():
+                raise  # the driver has gone
+        obeying.join(PAUSE_S)
+    if not obeying.is_alive():
+        return
     running.end()
     spark.stop()
 

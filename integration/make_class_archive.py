@@ -37,23 +37,24 @@ def main() -> int:
     stamp, wanted = FOLDER / "made-for", _made_for()
     if stamp.exists() and stamp.read_text() == wanted:
         return 0
-    print("spark-elastic: noting which classes Spark loads, half a minute", file=sys.stderr, flush=True)
+    print("spark-elastic: noting which classes Spark loads, up to a minute", file=sys.stderr, flush=True)
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="classes-") as folder:
         try:
             _make(Path(folder))
-        except subprocess.CalledProcessError as error:
-            print(
-                f"spark-elastic: none is noted: {error.stderr or error.stdout}", file=sys.stderr, flush=True
-            )
+        except subprocess.SubprocessError as error:
+            said = getattr(error, "stderr", None) or getattr(error, "stdout", None) or error
+            print(f"spark-elastic: none is noted: {said}", file=sys.stderr, flush=True)
     stamp.write_text(wanted)
     return 0
 
 
 def _made_for() -> str:
     jar, java = jar_path(), Path(find_java()).resolve()
-    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    release = java.parents[1] / "release"  # an update of Java leaves its path as it is
+    parts = (path.read_bytes() for path in (jar, release) if path.exists())
+    digest = hashlib.sha256(b"".join(parts)).hexdigest()
     return f"{jar} {digest} {jar.stat().st_mtime_ns} {pyspark.__file__} {pyspark.__version__} {java}\n"
 
 

@@ -184,6 +184,25 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
     assert [found for found in said.lines("") if "is started again" not in found] == [line]
 
 
+def test_a_start_that_there_is_no_thread_for_fails_and_the_next_one_does_not(
+    jvm: Driver, inbox: Inbox, tmp_path: Path
+) -> None:
+    sink = Totals()
+    with jvm.session({**WITH_PLUGIN, "spark.rpc.askTimeout": "5s"}) as spark:
+        eventually(lambda: policies_of(jvm.pid), "there is a policy process")
+        inbox.put()
+        writer = totals(spark, inbox).writeStream.outputMode("update").foreachBatch(sink)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        with no_thread_more(jvm.jvm), pytest.raises(Exception, match="unable to create native thread"):
+            writer.start()
+        assert spark.streams.active == []
+        query = writer.start()
+        query.processAllAvailable()
+        assert sink.now == inbox.totals()
+        query.stop()
+        assert not query.isActive
+
+
 def test_who_asks_a_policy_process_that_nobody_keeps_hears_so_at_once(classes: Path, tmp_path: Path) -> None:
     # The first one can't run, so the keeper says it when the next one does: that is where it fails.
     tried = shlex.quote(str(tmp_path / "tried"))

@@ -24,9 +24,8 @@ from integration.streaming.driver import PLUGIN, Driver, driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN, submitted
-from integration.streaming.stand_ins import ScriptedPolicy, held_by, our_script, program
+from integration.streaming.stand_ins import held_by, our_script, program
 from integration.streaming.waiting import PATIENCE_S, eventually
-from integration.streaming.world import own_world, stream
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -319,45 +318,6 @@ def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp
     (line,) = errors(jvm, since)
     assert nowhere in line
     assert "the policy engine needs Python 3.10 or later" in line
-
-
-def test_a_query_that_waits_for_its_start_ends_with_its_context(
-    jvm: Driver, inbox: Inbox, tmp_path: Path
-) -> None:
-    since = len(jvm.said())
-    policy = ScriptedPolicy(tmp_path / "policy")
-    policy.order(hold=True)
-    with jvm.session({**PLUGIN, "spark.elastic.python": policy.python}) as spark:
-        rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
-        query = rows.writeStream.format("noop").start()
-        eventually(lambda: query.status["message"] == "Is told to wait.", "it is held")
-        handle = query._jsq
-    assert not handle.isActive()
-    assert handle.exception().isEmpty()
-    assert not [
-        line for line in jvm.said()[since:] if "no answer from the policy" in line or " ERROR " in line
-    ]
-
-
-def test_a_query_that_is_held_starts_once_the_policy_is_given_up(
-    jvm: Driver, inbox: Inbox, tmp_path: Path
-) -> None:
-    since = len(jvm.said())
-    with own_world(jvm, tmp_path) as world:
-        world.policy.order(hold=True)
-        inbox.put()
-        query = stream(world.spark, inbox).writeStream.format("noop").start()
-        eventually(lambda: query.status["message"] == "Is told to wait.", "it is held")
-
-        def is_given_up() -> bool:
-            for stand_in in psutil.Process(jvm.pid).children():
-                stand_in.kill()
-            return any("off, the application continues" in line for line in errors(jvm, since))
-
-        eventually(is_given_up, "the policy is given up")
-        query.processAllAvailable()
-        assert query.lastProgress is not None
-        query.stop()
 
 
 def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:

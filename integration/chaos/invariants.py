@@ -25,7 +25,9 @@ RECOVERED_S, SLOTS_S = 60.0, 30.0
 MISSING = "executors are missing"
 _POLL_S = 0.1
 # Spark's own threads and files come and go.
-MORE_THREADS, MORE_FILES, MORE_PORTS, MORE_MB = 40, 80, 4, 64
+MORE_THREADS, MORE_FILES, MORE_PORTS = 40, 80, 4
+# A driver that has just begun has less than half of what it has later: of its broadcasts, generated code, UI.
+MORE_HEAP_MB, MORE_POLICY_MB = 128, 64
 _THREAD = re.compile(r'^"(.*?)" ', re.MULTILINE)
 # Pools of Spark's that are bounded, and whose threads stay for a minute.
 _POOLS = (
@@ -89,8 +91,8 @@ class Size:
         counts = (
             ("files", self.files, other.files, MORE_FILES),
             ("ports", self.ports, other.ports, MORE_PORTS),
-            ("MB of objects", self.heap_mb, other.heap_mb, MORE_MB),
-            ("MB of the policy process", self.policy_mb, other.policy_mb, MORE_MB),
+            ("MB of objects", self.heap_mb, other.heap_mb, MORE_HEAP_MB),
+            ("MB of the policy process", self.policy_mb, other.policy_mb, MORE_POLICY_MB),
         )
         said += [f"{now} {what} instead of {then}" for what, now, then, limit in counts if now > then + limit]
         return said

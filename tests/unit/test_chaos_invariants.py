@@ -95,8 +95,8 @@ def test_only_errors_of_the_list_are_known() -> None:
         ({"threads": Counter({"elastic-#": invariants.MORE_THREADS + 4})}, "44 threads instead of 3"),
         ({"files": 10 + invariants.MORE_FILES + 1}, "91 files instead of 10"),
         ({"ports": 10 + invariants.MORE_PORTS + 1}, "15 ports instead of 10"),
-        ({"heap_mb": 10 + invariants.MORE_MB + 1}, "75 MB of objects instead of 10"),
-        ({"policy_mb": 10 + invariants.MORE_MB + 1}, "75 MB of the policy process instead of 10"),
+        ({"heap_mb": 10 + invariants.MORE_HEAP_MB + 1}, "139 MB of objects instead of 10"),
+        ({"policy_mb": 10 + invariants.MORE_POLICY_MB + 1}, "75 MB of the policy process instead of 10"),
     ],
 )
 def test_what_grows_beyond_what_comes_and_goes_is_said(change: dict[str, Any], said: str) -> None:

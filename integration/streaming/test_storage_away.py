@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -52,9 +52,13 @@ class Storage:
     def has_failed(self) -> bool:
         return self._tried.exists()
 
-    def slow(self, ms: int) -> AbstractContextManager[None]:
-        """Let everything take so many ms longer."""
-        return self._odd(f"all 0 {ms}")
+    def folder(self, name: str) -> Path:
+        """Return where a place is on this machine."""
+        return self._folder / name
+
+    def slow(self, ms: int, operation: str = "all") -> AbstractContextManager[None]:
+        """Let everything, or an operation, take so many ms longer."""
+        return self._odd(f"{operation} 0 {ms}")
 
     def failing(self, operation: str) -> AbstractContextManager[None]:
         """Let an operation fail each time."""
@@ -189,6 +193,28 @@ def test_a_query_that_is_stopped_while_its_checkpoint_is_read_leaves_us_hearing_
         listeners = spark._jsparkSession.streams().listListeners()
         assert "QueryListener" in [listener.getClass().getSimpleName() for listener in listeners]
     assert not [line for line in jvm.said()[since:] if "Removing that listener" in line]
+
+
+@pytest.mark.parametrize("conf", [{}, PLUGIN], ids=["plain", "plugin"])
+def test_who_begins_a_checkpoint_that_somebody_else_has_just_begun_is_refused(
+    jvm: Driver, storage: Storage, inbox: Inbox, conf: Mapping[str, str]
+) -> None:
+    metadata = storage.folder("checkpoint") / "metadata"
+
+    def is_about_to_write() -> bool:
+        return "AwayStorage.create" in tool_output(JSTACK, str(jvm.pid))
+
+    with jvm.session({**conf, **STORAGE}) as spark:
+        totals = stream(spark, inbox).groupBy("key").count().writeStream.outputMode("update")
+        writer = totals.format("noop").option("checkpointLocation", storage.place("checkpoint"))
+        with storage.slow(ms=3000, operation="create"), ThreadPoolExecutor(1) as beside:
+            starting = beside.submit(writer.start)
+            eventually(is_about_to_write, "it has seen that there is no metadata")
+            metadata.parent.mkdir(exist_ok=True)
+            metadata.write_text('{"id":"7c6d2b1e-2f0c-4f7c-9a51-0d3f5b1a9e44"}')
+            with pytest.raises(Exception, match="Multiple streaming queries are concurrently using"):
+                starting.result()
+        assert spark.streams.active == []
 
 
 def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(

@@ -1,9 +1,11 @@
 package org.apache.spark.sql.elastic
 
+import java.util.ConcurrentModificationException
 import java.util.concurrent.CountDownLatch
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.{Harmless, Hidden}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
@@ -50,7 +52,11 @@ private[elastic] object QueryListener extends Logging {
         if (control.isOn && StatefulPlan(query.inputQuery)) {
           StateMover.makeMetadata(session, new Path(query.resolvedCheckpointLocation))
         }
-      } catch { case Harmless(e) => logError("spark-elastic: a query starts as in plain Spark", e) }
+      } catch {
+        // Somebody else begins the same checkpoint just now, which Spark itself would meet and say here.
+        case e: ConcurrentModificationException with SparkThrowable => throw e
+        case Harmless(e) => logError("spark-elastic: a query starts as in plain Spark", e)
+      }
     case _ =>
   }
 

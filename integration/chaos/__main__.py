@@ -15,7 +15,6 @@ import argparse
 import itertools
 import json
 import math
-import os
 import signal
 import sys
 import tempfile
@@ -28,13 +27,11 @@ from integration.chaos.plan import FAULTS, Plan, Step, of_plain_spark, read_step
 from integration.chaos.report import HAPPENED, broken, read_happened, write_result
 from integration.chaos.run import chosen, run
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
-from integration.class_archive import environment
 
 
 def main() -> int:
     """Run what is asked for, and print the result."""
     arguments = _arguments()
-    os.environ.update(environment())
     # As at Ctrl-C: what was started is to end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="chaos-"))

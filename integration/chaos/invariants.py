@@ -15,10 +15,11 @@ from attrs import define, field, frozen
 from integration.chaos.journal import Moves, replayed
 from integration.chaos.rows import QUERIES, STATEFUL, differences, written
 from integration.chaos.world import QUEUES, SECRET, World
-from integration.jdk_tools import JCMD, JSTACK, tool_output
-from integration.streaming.driver import listening
+from integration.jdk_tools import JSTACK, tool_output
+from integration.streaming.driver import histogram, listening
 from integration.streaming.waiting import eventually
 from spark_elastic.client.failures import Failure
+from spark_elastic.client.source import Json
 
 RECOVERED_S, SLOTS_S = 60.0, 30.0
 #: No bounds are declared then, so the application uses all that is there.
@@ -104,12 +105,11 @@ def size_of(world: World) -> Size:
     stacks = tool_output(JSTACK, str(pid))
     names = (name for name in _THREAD.findall(stacks) if not name.startswith(_POOLS))
     names = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "#", name) for name in names)
-    objects = tool_output(JCMD, str(pid), "GC.class_histogram").split()[-1]
     return Size(
         threads=Counter(names),
         files=psutil.Process(pid).num_fds(),
         ports=len(listening(pid)),
-        heap_mb=int(objects) >> 20,
+        heap_mb=sum(int(words[2]) for words in histogram(pid)) >> 20,
         policy_mb=sum(policy.memory_info().rss for policy in world.policies()) >> 20,
     )
 
@@ -187,7 +187,7 @@ def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
     for name in STATEFUL:
         seen: dict[int, int] = {}
         for batch in written(world.output, name):
-            if batch.batch in seen and not any(start <= batch.at <= end for start, end in windows):
+            if batch.batch in seen and not _within(windows, batch.at):
                 said.append(f"{name} has written batch {batch.batch} at {seen[batch.batch]} and {batch.at}")
             seen[batch.batch] = batch.at
     return said
@@ -195,29 +195,37 @@ def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
 
 def jobs(world: World, windows: list[tuple[int, int]]) -> tuple[int, list[str]]:
     """Count the batch jobs, and name those that were wrong, or failed without an executor being lost."""
-    file = world.output / "jobs.jsonl"
-    done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    done = _noted(world, "jobs")
     said = []
     for job in done:
         if "error" not in job:
             said += [] if job["right"] else [f"a batch job that ended at {job['at']} has counted wrongly"]
-        elif not any(start <= job["at"] <= end for start, end in windows):
+        elif not _within(windows, job["at"]):
             said.append(f"a batch job has failed at {job['at']}: {job['error'][:300]}")
     return len(done), said
 
 
 def badly_restarted(world: World, windows: list[tuple[int, int]]) -> list[str]:
     """Name who waits for a query that was stopped, and restarts that no fault has kept from working."""
-    file = world.output / "again.jsonl"
-    said = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    said = _noted(world, "again")
     waiting = [
         f"{line['waits']}: a waiter has not returned, at {line['at']}" for line in said if "waits" in line
     ]
     return waiting + [
         f"a query could not be stopped and started, at {line['at']}: {line['error'][:300]}"
         for line in said
-        if "error" in line and not any(start <= line["at"] <= end for start, end in windows)
+        if "error" in line and not _within(windows, line["at"])
     ]
+
+
+def _noted(world: World, name: str) -> list[Json]:
+    """Return the lines of a file of the application's."""
+    file = world.output / f"{name}.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def _within(windows: list[tuple[int, int]], at: int) -> bool:
+    return any(start <= at <= end for start, end in windows)
 
 
 def secrets_told(world: World) -> list[str]:

@@ -267,9 +267,10 @@ class World:
     def replace_lost_workers(self) -> None:
         """Replace the workers that the master will give no executor any more. Raises OSError."""
         lost = without_executor(self.cluster.master_ui, self.workers)
-        time.sleep(_APART_S if lost else 0)  # an executor that is being replaced has another one by then
-        still = without_executor(self.cluster.master_ui, self.workers)
-        for worker in (worker for worker in lost if worker in still):
+        if lost:
+            time.sleep(_APART_S)  # one whose executor was being replaced has another by then
+            lost = without_executor(self.cluster.master_ui, lost)
+        for worker in lost:
             self.lost_by_master += 1
             self.workers.remove(worker)
             self.cluster.remove_worker(worker)

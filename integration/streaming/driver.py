@@ -48,6 +48,12 @@ def listening(pid: int) -> set[int]:
     return {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
 
 
+def histogram(pid: int) -> Iterator[list[str]]:
+    """Give number, instances, bytes and name of each class in reach; the JVM collects its garbage first."""
+    lines = map(str.split, tool_output(JCMD, str(pid), "GC.class_histogram").splitlines())
+    return (words for words in lines if words and words[0].endswith(":") and len(words) > 3)
+
+
 class Driver:
     """The JVM of a PySpark application; `conf` of a context is what its application would have been given.
 
@@ -91,16 +97,11 @@ class Driver:
 
     def living(self, name: str) -> int:
         """Count the objects of a class that are in reach; the JVM collects its garbage for that."""
-        return sum(int(words[1]) for words in self._histogram() if words[3] == name)
+        return sum(int(words[1]) for words in histogram(self.pid) if words[3] == name)
 
     def living_by_class(self) -> Counter[str]:
         """Return the bytes of all objects that are in reach, by class; the JVM collects its garbage first."""
-        return Counter({words[3]: int(words[2]) for words in self._histogram()})
-
-    def _histogram(self) -> Iterator[list[str]]:
-        """Give number, instances, bytes and name of each class."""
-        lines = map(str.split, tool_output(JCMD, str(self.pid), "GC.class_histogram").splitlines())
-        return (words for words in lines if words and words[0].endswith(":") and len(words) > 3)
+        return Counter({words[3]: int(words[2]) for words in histogram(self.pid)})
 
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:

@@ -39,6 +39,9 @@ STATEFUL = ev.QueryFacts(
 )
 """A small windowed count with a new checkpoint."""
 
+TASK_FAILED = ("org.apache.spark.SparkException", "java.lang.IllegalStateException")
+"""The causes of a failure that is nobody's but its batch's."""
+
 STATELESS = evolve(
     STATEFUL,
     query="enrich",
@@ -173,8 +176,7 @@ class Scene:
     def run_fails(
         self, error: str = "disk full", query: str = "counts", offsets: str = "[7]", **fields: Any
     ) -> tuple[Action, ...]:
-        causes = ("org.apache.spark.SparkException", "java.lang.IllegalStateException")
-        failure = ev.Failure(error=error, offsets=offsets, **{"causes": causes, **fields})
+        failure = ev.Failure(error=error, offsets=offsets, **{"causes": TASK_FAILED, **fields})
         return self.send(ev.QueryFailed, query=query, run="r1", failure=failure)
 
     def running(self, partitions: int, facts: ev.QueryFacts = STATEFUL, **change: Any) -> None:

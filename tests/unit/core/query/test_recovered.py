@@ -14,15 +14,21 @@ from spark_elastic.core.actions import Action
 from spark_elastic.core.failures.poison import IO_PATIENCE_MS
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.scheduler import Scheduler
-from tests.unit.core.builder import STATEFUL, STATELESS, Scene, Stage, matches, only, orders, reasons
+from tests.unit.core.builder import (
+    STATEFUL,
+    STATELESS,
+    TASK_FAILED,
+    Scene,
+    Stage,
+    matches,
+    only,
+    orders,
+    reasons,
+)
 from tests.unit.core.query.reached import creating, executing, restarting, waiting
 
 QUERY = {"query": "counts", "run": "r1"}
-DISK_FULL = ev.Failure(
-    error="disk full",
-    offsets="[7]",
-    causes=("org.apache.spark.SparkException", "java.lang.IllegalStateException"),
-)
+DISK_FULL = ev.Failure(error="disk full", offsets="[7]", causes=TASK_FAILED)
 
 
 def goes_on(

@@ -1,10 +1,11 @@
 """Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
 
 usage: python -m integration.chaos --faults N --seed S [--minutes M] [--kinds KIND,...] [--no-restarts]
-                                   [--plain] [--no-rerun] [--folder DIR] [--after DIR]...
-       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain] [--no-rerun]
-                                   [--folder DIR]
+                                   [--plain | --reactive] [--no-rerun] [--folder DIR] [--after DIR]...
+       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain | --reactive]
+                                   [--no-rerun] [--folder DIR]
 With `--plain` the application is one of plain Spark: what it does not survive without us, we need not either.
+With `--reactive` it is in reactive mode, else in adaptive mode, and has to use all slots after each fault.
 If anything is broken, the same script is done three times more, and shrunk if that breaks again.
 The last line printed is one JSON object; the exit code is 1 if anything is broken.
 """
@@ -43,7 +44,14 @@ def main() -> int:
         print(f"no link is cut or slow, all is on loopback: {no_links}", file=sys.stderr, flush=True)
     restarts, plugin = not arguments.no_restarts, not arguments.plain
     try:
-        plan = Plan(arguments.seed, arguments.kinds, restarts=restarts, links=no_links is None, plugin=plugin)
+        plan = Plan(
+            arguments.seed,
+            arguments.kinds,
+            restarts=restarts,
+            links=no_links is None,
+            plugin=plugin,
+            reactive=arguments.reactive,
+        )
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -120,8 +128,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--no-restarts", action="store_true", help="batches that fail are not tried again: fewer faults"
     )
-    parser.add_argument(
+    of_application = parser.add_mutually_exclusive_group()
+    of_application.add_argument(
         "--plain", action="store_true", help="without the plugin, and so without its faults and restarts"
+    )
+    of_application.add_argument(
+        "--reactive", action="store_true", help="in reactive mode, without faults and phases of bounds"
     )
     parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
     parser.add_argument(

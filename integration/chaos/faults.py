@@ -31,8 +31,8 @@ class Fault(ABC):
     `repeats` says that batches may be done again, `fails` that they may fail, `loses_policy` that the policy
     process may be replaced, `ends_driver` that the driver ends and the application is started again,
     `ends_queries` that a query which is not restarted ends. `needs_links` says that it needs a network, which
-    not every machine allows, `needs_plugin` that plain Spark has nothing to strike. It lasts from `shortest`
-    to `longest` seconds.
+    not every machine allows, `needs_plugin` that plain Spark has nothing to strike, `needs_bounds` that there
+    is nothing to strike in reactive mode either. It lasts from `shortest` to `longest` seconds.
     """
 
     name: ClassVar[str]
@@ -43,6 +43,7 @@ class Fault(ABC):
     ends_queries: ClassVar[bool] = False
     needs_links: ClassVar[bool] = False
     needs_plugin: ClassVar[bool] = False
+    needs_bounds: ClassVar[bool] = False
     shortest: ClassVar[float] = 0.0
     longest: ClassVar[float] = 0.0
 
@@ -183,7 +184,7 @@ class SetBounds(Fault):
     """Somebody declares bounds that can be had."""
 
     name = "bounds_set"
-    needs_plugin = True
+    needs_plugin = needs_bounds = True
     shortest, longest = 0.0, 3.0
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
@@ -196,7 +197,7 @@ class SetWrongBounds(Fault):
     """Somebody declares what no bounds are: it is refused, and nothing has changed."""
 
     name = "bounds_refused"
-    needs_plugin = True
+    needs_plugin = needs_bounds = True
     _BODIES: ClassVar[tuple[dict[str, object], ...]] = (
         {"shuffle": {"parallelism": {"lowerBound": 0, "upperBound": 2}}},
         {"shuffle": {"parallelism": {"lowerBound": 3, "upperBound": 2}}},

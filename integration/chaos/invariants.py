@@ -133,7 +133,7 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
         wrong = list(_behind(world, before))
         # Asking for the rest makes the machine slow; who is behind has not recovered anyway.
         if not wrong or passed > SLOTS_S:
-            wrong += _wrong(world)
+            wrong += not_well(world)
         result.seconds = round(passed, 2)
         if not wrong:
             return result
@@ -162,7 +162,8 @@ def _behind(world: World, before: dict[str, int]) -> Iterator[str]:
             yield f"{name} has written {counts[name] - before[name]} batches"
 
 
-def _wrong(world: World) -> Iterator[str]:
+def not_well(world: World) -> Iterator[str]:
+    """Name what is not well in this moment."""
     living = len(world.executors())
     if living != len(world.workers):
         yield f"{MISSING}: {living} for {len(world.workers)} workers of one core each"
@@ -177,6 +178,8 @@ def _wrong(world: World) -> Iterator[str]:
         for name, query in world.queries().items():
             if query["state"] != "Executing":
                 yield f"{name} is {query['state']}"
+            elif world.reactive and query["partitions"] != living:
+                yield f"{name} has {query['partitions']} partitions for {living} slots"
     except Failure as failure:
         yield f"the API says: {failure}"
 

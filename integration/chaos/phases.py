@@ -17,6 +17,8 @@ RUNNING, STABILIZING, COOLDOWN, MOVING = "running", "stabilizing", "cooldown", "
 BACKOFF, HELD, STARTING = "backoff", "held", "starting"
 #: Those that a fault is meant to meet; a query can be in others as well.
 PHASES = (RUNNING, STABILIZING, COOLDOWN, MOVING, BACKOFF, HELD, STARTING)
+#: Those that no bounds are needed for; the others are met as workers come and go.
+IN_REACTIVE_MODE = (RUNNING, BACKOFF)
 #: Those that begin with a batch that fails.
 ILL = (BACKOFF, HELD, STARTING)
 UNKNOWN = "unknown"  # the policy does not answer

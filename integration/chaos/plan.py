@@ -22,7 +22,7 @@ from integration.chaos import (
     storage_faults,
 )
 from integration.chaos.faults import Fault
-from integration.chaos.phases import ILL, PHASES, RUNNING
+from integration.chaos.phases import ILL, IN_REACTIVE_MODE, PHASES, RUNNING
 from integration.chaos.rows import STATEFUL
 
 FAULTS: dict[str, type[Fault]] = {
@@ -88,8 +88,8 @@ class Plan:
     """Chooses steps; what has been hit is told to it.
 
     Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
-    needs a network, without `plugin` nothing that plain Spark does not have. Raises ValueError if no kind is
-    left.
+    needs a network, without `plugin` nothing that plain Spark does not have. `reactive` leaves out what
+    bounds are needed for. Raises ValueError if no kind is left.
     """
 
     def __init__(
@@ -100,12 +100,14 @@ class Plan:
         restarts: bool = True,
         links: bool = True,
         plugin: bool = True,
+        reactive: bool = False,
     ) -> None:
         self.seed = seed
         # Plain Spark restarts no query.
         self.restarts = restarts and plugin
         self.links = links
         self.plugin = plugin
+        self.reactive = reactive
         self._chance = random.Random(seed)
         self._names = [
             name
@@ -114,14 +116,20 @@ class Plan:
             and (self.restarts or not fault.ends_queries)
             and (links or not fault.needs_links)
             and (plugin or not fault.needs_plugin)
+            and not (reactive and fault.needs_bounds)
         ]
         if not self._names:
             raise ValueError("no fault of these kinds can be chosen")
-        phases = PHASES if plugin else (RUNNING,)
+        phases = (IN_REACTIVE_MODE if reactive else PHASES) if plugin else (RUNNING,)
         self._phases = [phase for phase in phases if self.restarts or phase not in ILL]
         self._lost: deque[float] = deque(maxlen=_POLICIES)
         self._tried: Counter[tuple[str, str]] = Counter()
         self.hit: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def mode(self) -> str:
+        """The application's mode: plain, reactive or adaptive."""
+        return ("reactive" if self.reactive else "adaptive") if self.plugin else "plain"
 
     def next(self, clock_s: float) -> Step:
         """Choose what comes next; `clock_s` is now, in seconds of any clock."""

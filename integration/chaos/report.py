@@ -54,11 +54,11 @@ class Happened:
 
 @define
 class Report:
-    """Everything about one run, `plain` without the plugin; `folder` has all that was written."""
+    """Everything about one run; `mode` is that of `Plan`, `folder` has all that was written."""
 
     seed: int
     folder: Path
-    plain: bool = False
+    mode: str = "adaptive"
     happened: list[Happened] = field(factory=list)
     failures: list[dict[str, object]] = field(factory=list)
     found: dict[str, object] = field(factory=dict)
@@ -105,7 +105,7 @@ class Report:
             by_fault.setdefault(name, {})[phase] = times
         result = {
             "seed": self.seed,
-            "plain": self.plain,
+            "mode": self.mode,
             "steps": len(self.happened),
             "faults": pairs.total(),
             "missed": sum(len(happened.step.faults) for happened in self.happened) - pairs.total(),

@@ -158,8 +158,9 @@ class Chaos:
 
 def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
     """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
-    report = Report(plan.seed, folder, plain=not plan.plugin)
-    with world(folder, restarts=plan.restarts, links=plan.links, plugin=plan.plugin) as made:
+    report = Report(plan.seed, folder, plan.mode)
+    kind = {"restarts": plan.restarts, "links": plan.links, "plugin": plan.plugin, "reactive": plan.reactive}
+    with world(folder, **kind) as made:
         chaos = Chaos(made, report)
         if chaos.settle():
             for step in steps:

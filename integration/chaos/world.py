@@ -74,6 +74,7 @@ WITH_US = {
     # Bounds of one are not to take slots from the others.
     **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
 }
+REACTIVE = {"spark.elastic.schedulerMode": "reactive"}
 #: The twin: the same application, with what its user would set without us for state and partitions.
 PLAIN = {
     **REPARTITIONABLE,
@@ -116,6 +117,8 @@ class World:
     start: Callable[[str], LoggedProcess]
     #: None of what is ours is there without it: no policy, no API, no phases.
     plugin: bool = True
+    #: In reactive mode there are no bounds: each query uses all slots.
+    reactive: bool = False
     process: LoggedProcess = field(init=False)
     api: Driver = field(init=False)
     logs: list[Path] = field(factory=list)
@@ -295,7 +298,7 @@ class World:
             self.cluster.remove_worker(self.workers.pop(0))
         if self._ended:
             self.run_application()
-        if self.plugin:
+        if self.plugin and not self.reactive:
             eventually(self._open_bounds, "bounds can be set again", timeout_s=_CALM_S, every_s=0.2)
 
     def _open_bounds(self) -> bool:
@@ -312,11 +315,13 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, *, restarts: bool = True, links: bool = True, plugin: bool = True) -> Iterator[World]:
+def world(
+    folder: Path, *, restarts: bool = True, links: bool = True, plugin: bool = True, reactive: bool = False
+) -> Iterator[World]:
     """Run the application on a cluster of its own; all of it ends with the block.
 
     With `restarts` batches that fail are tried again, with `links` each worker has a network namespace,
-    without `plugin` it is one of plain Spark. Raises NotAllowed.
+    without `plugin` it is one of plain Spark, and it is in reactive mode if so. Raises NotAllowed.
     """
     output = folder / "output"
     output.mkdir(parents=True)
@@ -334,6 +339,7 @@ def world(folder: Path, *, restarts: bool = True, links: bool = True, plugin: bo
         conf = {
             **CONF,
             **(WITH_US if plugin else PLAIN),
+            **(REACTIVE if reactive else {}),
             **(RESTARTS if restarts else {}),
             **storage.conf(f"-Dslow={folder / 'slow'} -Dqueues={','.join(QUEUES)}"),
             "spark.driver.host": host,
@@ -356,7 +362,17 @@ def world(folder: Path, *, restarts: bool = True, links: bool = True, plugin: bo
 
         tail = Tail(output, storage.folder(INTO_FILES))
         made = World(
-            folder, cluster, storage, feeder, odd_policy, tail, joined, start, plugin, workers=workers
+            folder,
+            cluster,
+            storage,
+            feeder,
+            odd_policy,
+            tail,
+            joined,
+            start,
+            plugin,
+            reactive,
+            workers=workers,
         )
         feeder.start()
         made.run_application()

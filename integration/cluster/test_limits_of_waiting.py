@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -45,9 +44,11 @@ def test_a_query_in_reactive_mode_that_gets_no_slot_ends_with_the_reason(app: Ap
     assert setting in str(failed.value)
     assert query.lastProgress is None
     # What is submitted while the policy connects is in its first snapshot, too, and then told of twice.
-    reasons = partial(app.story.reasons, "enrichment")
-    eventually(lambda: "failure_no_resources" in reasons(), "the journal says it, too")
-    assert [*dict.fromkeys(reasons())][:2] == ["waiting_for_resources", "failure_no_resources"]
+    eventually(lambda: "failure_no_resources" in app.story.reasons("enrichment"), "the journal says it, too")
+    assert [*dict.fromkeys(app.story.reasons("enrichment"))][:2] == [
+        "waiting_for_resources",
+        "failure_no_resources",
+    ]
     del app.queries["enrichment"]
 
 

@@ -27,7 +27,8 @@ def test_a_query_that_waits_for_its_start_ends_with_its_context(
         query = rows.writeStream.format("noop").start()
         eventually(lambda: query.status["message"] == "Is told to wait.", "it is held")
         handle = query._jsq
-    assert not handle.isActive()
+    # Its own thread ends it, at the next look after the context has begun to stop.
+    eventually(lambda: not handle.isActive(), "it has ended")
     assert handle.exception().isEmpty()
     assert not [
         line for line in jvm.said()[since:] if "no answer from the policy" in line or " ERROR " in line

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from integration.chaos import table
-from integration.chaos.phases import ILL, PHASES, RUNNING
+from integration.chaos.phases import ILL, IN_REACTIVE_MODE, PHASES, RUNNING
 from integration.chaos.plan import FAULTS, Plan, Step, of_plain_spark
 from integration.chaos.report import Happened, Report, broken, read_happened
 from integration.chaos.rows import Feeder, Tail, differences
@@ -98,6 +98,14 @@ def test_the_plain_twin_meets_what_plain_spark_has_while_its_queries_run() -> No
     of_one = attrs.evolve(of_both, faults=("savepoint",))
     (left,) = of_plain_spark([of_both, of_one])
     assert left == attrs.evolve(of_both, faults=("master_killed",), phase=RUNNING)
+
+
+def test_in_reactive_mode_there_are_no_bounds_to_set() -> None:
+    steps = [Plan(1, reactive=True).next(number * 10_000.0) for number in range(1000)]
+    kinds = {name for step in steps for name in step.faults}
+    assert not any(FAULTS[name].needs_bounds for name in kinds)
+    assert "savepoint" in kinds
+    assert {step.phase for step in steps} <= set(IN_REACTIVE_MODE)
 
 
 def test_without_links_none_is_cut_or_slow() -> None:

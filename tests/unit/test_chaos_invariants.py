@@ -139,3 +139,21 @@ def test_state_that_moves_twice_without_a_batch_between_is_named(tmp_path: Path)
     badly = moves(tmp_path / "badly.jsonl", STATEFUL, batch_between=False)
     assert badly.moved == 2
     assert len(badly.broken) == 1
+
+
+def test_in_reactive_mode_each_query_uses_all_slots() -> None:
+    shown = {"totals": {"state": "Executing", "partitions": 2}}
+    world = SimpleNamespace(
+        plugin=True,
+        reactive=True,
+        executors=lambda: {"1": None, "2": None},
+        workers=[1, 2],
+        policies=lambda: [1],
+        api=SimpleNamespace(get=lambda _path: {"slots": {"now": 2}}),
+        queries=lambda: shown,
+    )
+    assert list(invariants.not_well(cast(World, world))) == []
+    shown["totals"]["partitions"] = 1
+    assert list(invariants.not_well(cast(World, world))) == ["totals has 1 partitions for 2 slots"]
+    world.reactive = False
+    assert list(invariants.not_well(cast(World, world))) == []

@@ -18,7 +18,7 @@ from integration.batch.plans import LEFT_ALONE, PATIENT, PLAIN, decisions, final
 from integration.jar.each_jar import INSTALLED
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.waiting import eventually
-from spark_elastic.core.batch.questions import InitialCount
+from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic.maven.artifacts import fetch
 
 # The newest one for each Spark.
@@ -104,4 +104,6 @@ def test_its_shuffles_have_the_numbers_that_were_decided(
         numbers = {n for result in found.values() for n in shuffled_by_comet(result)}
     decided = [entry.answer for entry in decisions(tmp_path) if isinstance(entry.question, InitialCount)]
     assert numbers == {answer["partitions"] for answer in decided} == {4}
+    # Ranges are those of Spark's own shuffles.
+    assert not [entry for entry in decisions(tmp_path) if isinstance(entry.question, Ranges)]
     assert not [line for line in jvm.said()[said:] if LEFT_ALONE in line]

@@ -120,6 +120,14 @@ def set_by_user(spark: SparkSession, files: Path, key: str, value: str) -> int:
     return int(three(session, files).rdd.getNumPartitions())
 
 
+def looked_for_files(jvm: Driver, spark: SparkSession, files: Path) -> tuple[int, int]:
+    """Return how often the files of one scan are selected, and shared out by Spark, while it is read."""
+    since = len(jvm.said())
+    assert folders(spark, files).count() == LINES * 5 / FOLDERS
+    said = "\n".join(jvm.said()[since:])
+    return said.count(" pruned "), said.count("Planning scan with bin packing")
+
+
 @pytest.fixture(scope="module")
 def plain(jvm: Driver, files: Path) -> dict[Any, Any]:
     """Give what plain Spark reads and in how many tasks, by query, and the tasks by setting."""
@@ -131,6 +139,7 @@ def plain(jvm: Driver, files: Path) -> dict[Any, Any]:
             spark.catalog.clearCache()
         for key, value in BY_USER:
             answers[key] = set_by_user(spark, files, key, value)
+        answers[looked_for_files] = looked_for_files(jvm, spark, files)
         return answers
 
 
@@ -190,6 +199,16 @@ def test_three_files_are_shared_out_between_two_slots(
     assert plain[three][1] == 3
     first, second = lengths(three(elastic, files))
     assert abs(first - second) < LINES / 20
+
+
+def test_files_are_listed_and_shared_out_as_often_as_in_plain_spark(
+    jvm: Driver, elastic: SparkSession, files: Path, plain: dict[Any, Any], journal: Path
+) -> None:
+    before = len(scans(journal))
+    found = looked_for_files(jvm, elastic, files)
+    eventually(lambda: len(scans(journal)) > before, "the scan is in the journal")
+    assert found == plain[looked_for_files]
+    assert found[0] >= found[1] == 1
 
 
 def test_what_cannot_be_split_is_not(elastic: SparkSession, files: Path) -> None:

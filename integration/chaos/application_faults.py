@@ -8,7 +8,8 @@ import signal
 import psutil
 
 from integration.chaos.faults import Fault, Freezes, Missed
-from integration.chaos.world import QUEUES, World
+from integration.chaos.settings import QUEUES
+from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
 _STOPPED_S = 60.0

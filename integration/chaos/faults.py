@@ -14,9 +14,10 @@ from typing import ClassVar
 import psutil
 
 from integration.chaos.rows import now
-from integration.chaos.world import MOST, World
+from integration.chaos.settings import MOST
+from integration.chaos.world import World
 from integration.streaming.waiting import eventually
-from spark_elastic.client.failures import Busy, NoDriver, Refused
+from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
 
 _WAIT_S = 60.0
 
@@ -181,16 +182,23 @@ class KillMaster(Fault):
 
 
 class SetBounds(Fault):
-    """Somebody declares bounds that can be had."""
+    """Somebody declares bounds that can be had, and half the time takes them back."""
 
     name = "bounds_set"
     needs_plugin = needs_bounds = True
     shortest, longest = 0.0, 3.0
+    _taken_back: str | None = None
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         upper = chance.randint(1, MOST)
         world.set_bounds(query, chance.randint(1, upper), upper)
+        self._taken_back = query if chance.random() < 1 / 2 else None
         return f"{query}: at most {upper}"
+
+    def heal(self, world: World) -> None:
+        if self._taken_back is not None:
+            with suppress(Failure):  # another fault may have hit who takes them back
+                world.take_bounds_back(self._taken_back)
 
 
 class SetWrongBounds(Fault):

@@ -14,7 +14,8 @@ from attrs import define, field, frozen
 
 from integration.chaos.journal import Moves, replayed
 from integration.chaos.rows import QUERIES, STATEFUL, differences, written
-from integration.chaos.world import QUEUES, SECRET, World
+from integration.chaos.settings import QUEUES, SECRET
+from integration.chaos.world import World
 from integration.jdk_tools import JSTACK, tool_output
 from integration.streaming.driver import histogram, listening
 from integration.streaming.waiting import eventually

@@ -16,89 +16,40 @@ from attrs import define, field
 from integration.chaos.master import without_executor
 from integration.chaos.network import Network, network
 from integration.chaos.odd_policy import OddPolicy
-from integration.chaos.rows import INTO_FILES, QUERIES, Feeder, Tail
+from integration.chaos.rows import INTO_FILES, Feeder, Tail
+from integration.chaos.settings import (
+    CONF,
+    FEWEST,
+    LOG4J,
+    MOST,
+    PLAIN,
+    QUEUES,
+    REACTIVE,
+    RESTARTS,
+    SECRET,
+    WITH_US,
+)
 from integration.chaos.storage import Storage
 from integration.cluster.application import executors
 from integration.jdk_tools import compile_java
 from integration.streaming.driver import policies_of
-from integration.streaming.launch import WITH_PLUGIN, submitted
+from integration.streaming.launch import submitted
 from integration.streaming.stand_ins import program
-from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import eventually
 from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
 from spark_elastic.client.source import Json
-from spark_elastic.demo.cluster import CONSOLE_LOG4J, Cluster, Worker
+from spark_elastic.demo.cluster import Cluster, Worker
 from spark_elastic.demo.processes import LoggedProcess
 
 _HERE = Path(__file__).parent
 APP = _HERE / "apps" / "side_by_side.py"
-#: There are so many workers, at least and at most, while nothing is wrong.
-FEWEST, MOST = 2, 3
 _OPEN = 32_768
 _READ_S, _CALM_S = 3.0, 60.0
 _APART_S = 5.0
 _UI_S = 120.0
 # From the end of a driver to that of all that it started.
 _END_S = 20.0
-_SCHEDULER = "spark.elastic.adaptiveScheduler"
-#: Queues of Spark's listener bus: the plugin's listeners are in the first, those of queries in the second,
-#: Spark's own account of executors in the third. Each holds ten events, and has one of the application, too.
-QUEUES = ("shared", "streams", "executorManagement")
-_SLOW_LISTENERS = "SlowListeners"
-#: In a setting, and in the URL of an exception: nothing that is ours may have it.
-SECRET = "planted-5f0d"
-CONF = {
-    "spark.hadoop.fs.away.secret.key": SECRET,
-    # What Spark keeps for its UI grows no more after some minutes.
-    "spark.ui.retainedJobs": "50",
-    "spark.ui.retainedStages": "50",
-    "spark.ui.retainedTasks": "1000",
-    "spark.sql.ui.retainedExecutions": "50",
-    "spark.executor.cores": "1",
-    "spark.executor.memory": "640m",
-    "spark.decommission.enabled": "true",
-    **{f"spark.scheduler.listenerbus.eventqueue.{queue}.capacity": "10" for queue in QUEUES},
-    "spark.ui.enabled": "true",
-    "spark.ui.port": "0",
-    "spark.ui.showConsoleProgress": "false",
-}
-WITH_US = {
-    **WITH_PLUGIN,
-    "spark.plugins": f"{WITH_PLUGIN['spark.plugins']},{_SLOW_LISTENERS}",
-    "spark.elastic.schedulerMode": "adaptive",
-    f"{_SCHEDULER}.rescalePolicy": "always",
-    f"{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
-    f"{_SCHEDULER}.executing.cooldownAfterRescaling": "2s",
-    f"{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
-    # Bounds of one are not to take slots from the others.
-    **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
-}
-REACTIVE = {"spark.elastic.schedulerMode": "reactive"}
-#: The twin: the same application, with what its user would set without us for state and partitions.
-PLAIN = {
-    **REPARTITIONABLE,
-    "spark.plugins": _SLOW_LISTENERS,
-    "spark.sql.shuffle.partitions": str(MOST),
-}
-#: Without them a query ends with the first batch that fails, as in plain Spark.
-RESTARTS = {
-    "spark.elastic.restartStrategy.type": "fixed-delay",
-    "spark.elastic.restartStrategy.fixedDelay.delay": "2s",
-    "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",
-}
-_LOG4J = f"""\
-{CONSOLE_LOG4J}rootLogger.level = warn
-logger.elastic.name = org.apache.spark.elastic
-logger.elastic.level = info
-logger.queries.name = org.apache.spark.sql.elastic
-logger.queries.level = info
-# Said of each file, and of each batch that takes longer than its trigger.
-logger.files.name = org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-logger.files.level = error
-logger.trigger.name = org.apache.spark.sql.elastic.Triggers$$anon$3
-logger.trigger.level = error
-"""
 
 
 @define
@@ -243,6 +194,12 @@ class World:
         body = {"shuffle": {"parallelism": {"lowerBound": lower, "upperBound": upper}}}
         self.api.put(f"{self.path(name)}/resource-requirements", body, "*")
 
+    def take_bounds_back(self, name: str) -> None:
+        """Let a query have the bounds that its settings say. Raises AssertionError and Failure."""
+        self.api.delete(f"{self.path(name)}/resource-requirements")
+        bounds = self.bounds(name)["shuffle"]["parallelism"]
+        assert (bounds["lowerBound"], bounds["upperBound"]) == (1, _OPEN), f"taken back, and still {bounds}"
+
     def make_ill(self, name: str) -> None:
         """Let the batches of a query fail, in other words than the last time."""
         self._ills += 1
@@ -355,7 +312,7 @@ def world(
         def start(name: str) -> LoggedProcess:
             conf_folder = folder / name / "conf"
             conf_folder.mkdir(parents=True)
-            (conf_folder / "log4j2.properties").write_text(_LOG4J)
+            (conf_folder / "log4j2.properties").write_text(LOG4J)
             at = {"SPARK_LOCAL_IP": host}
             started = submitted(str(APP), places, folder / name, conf, cluster.master_url, at)
             return closing.enter_context(started)

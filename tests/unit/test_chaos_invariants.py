@@ -13,7 +13,8 @@ from attrs import evolve
 
 from integration.chaos import invariants
 from integration.chaos.journal import Moves
-from integration.chaos.world import SECRET, World
+from integration.chaos.settings import SECRET
+from integration.chaos.world import World
 from spark_elastic import wire
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev

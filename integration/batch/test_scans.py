@@ -206,7 +206,12 @@ def test_files_are_listed_and_shared_out_as_often_as_in_plain_spark(
 ) -> None:
     before = len(scans(journal))
     found = looked_for_files(jvm, elastic, files)
-    eventually(lambda: len(scans(journal)) > before, "the scan is in the journal")
+
+    def is_told() -> bool:
+        questions = [entry.question for entry in scans(journal)[before:]]
+        return any(isinstance(q, SplitSize) and "parts.parquet" in q.scan for q in questions)
+
+    eventually(is_told, "the scan is in the journal")
     assert found == plain[looked_for_files]
     assert found[0] >= found[1] == 1
 

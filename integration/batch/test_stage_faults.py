@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from integration.batch.plans import PLAIN, advised, asked, final_plan, rows, written
+from integration.batch.plans import PATIENT, PLAIN, advised, asked, final_plan, rows, written
 from integration.streaming.driver import PLUGIN, Driver, policies_of
 from integration.streaming.stand_ins import held_by, program
 from integration.streaming.waiting import eventually
@@ -51,7 +51,8 @@ def test_a_plan_asks_once_about_all_of_its_shuffles(jvm: Driver, tmp_path: Path)
     policy = program(tmp_path / "policy", [sys.executable, str(STRANGE), str(notes)])
     # With it the shuffles below a union have to keep the same partitions, and are one group.
     apart = {"spark.sql.unionOutputPartitioning": "false"}
-    with jvm.session({**PLUGIN, **PLAIN, **apart, "spark.elastic.python": policy}) as spark:
+    conf = {**PLUGIN, **PLAIN, **PATIENT, **apart, "spark.elastic.python": policy}
+    with jvm.session(conf) as spark:
         eventually(lambda: notes.exists() and asked(spark), "the policy answers")
         parts = [spark.range(1_000).groupBy((F.col("id") % n).alias("k")).count() for n in range(2, 2 + many)]
         result = reduce(DataFrame.union, parts)
@@ -62,14 +63,15 @@ def test_a_plan_asks_once_about_all_of_its_shuffles(jvm: Driver, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("how", "why"), [("60", "no answer within 300 ms"), ("nonsense", "the answer makes no sense")]
+    ("how", "patience", "why"),
+    [("60", "300ms", "no answer within 300 ms"), ("nonsense", "20s", "the answer makes no sense")],
 )
 def test_an_answer_that_is_late_or_makes_no_sense_is_none(
-    jvm: Driver, tmp_path: Path, how: str, why: str
+    jvm: Driver, tmp_path: Path, how: str, patience: str, why: str
 ) -> None:
     before = len(said(jvm))
     policy = program(tmp_path / "policy", [sys.executable, str(STRANGE), how])
-    conf = {"spark.elastic.python": policy, "spark.elastic.batch.decisionTimeout": "300ms"}
+    conf = {"spark.elastic.python": policy, "spark.elastic.batch.decisionTimeout": patience}
     with jvm.session({**PLUGIN, **PLAIN, **conf}) as spark:
 
         def complained() -> bool:

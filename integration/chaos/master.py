@@ -12,7 +12,7 @@ import psutil
 from integration.cluster.application import executors
 from spark_elastic.demo.cluster import Worker
 
-_READ_S = 5.0
+_READ_S = 30.0
 _STARTS = re.compile(r"Starting Spark worker (\S+):(\d+) with ")
 
 

@@ -174,6 +174,8 @@ def application(
         "spark.decommission.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
         **demo_conf(folder / "journal"),
+        # On a busy machine a policy process may take longer to start than a user's query would wait.
+        "spark.elastic.startTimeout": "1min",
         "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "1s",
         "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "500ms",
         **conf,

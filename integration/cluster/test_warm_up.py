@@ -154,7 +154,10 @@ class TestAnExecutorThatJoins:
             place("Goes from 2 partitions to 3 partitions on"),
             place("the new executors 2 are warm"),
         )
-        assert 0 < ordered < warm < place("Runs with 3 partitions")
+        # The warm-up begins before anybody is told of the executor, so it may be over before the order comes.
+        runs = place("Runs with 3 partitions")
+        assert 0 < ordered < runs
+        assert 0 < warm < runs
 
     @pytest.mark.slow
     def test_is_left_cold_if_that_is_wanted(

@@ -35,7 +35,12 @@ ATTEMPTS = 5
 def app(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    conf = {"spark.executor.cores": "1", "spark.ui.enabled": "true"}
+    conf = {
+        "spark.executor.cores": "1",
+        "spark.ui.enabled": "true",
+        # An executor without work would end before we look for decommissioned ones the next time.
+        "spark.test.executor.decommission.initial.sleep.millis": "5000",
+    }
     with application(master, jvm, tables, tmp_path_factory.mktemp("some"), conf) as running:
         yield running
 

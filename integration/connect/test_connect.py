@@ -39,6 +39,7 @@ CONF = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     with connect_server(tmp_path_factory.mktemp("connect") / "server", CONF) as running:
+        eventually(lambda: running.api.get("/stages").status == 200, "the policy answers")
         yield running
 
 

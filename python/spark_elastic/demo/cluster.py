@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOST = "127.0.0.1"
 _START_TIMEOUT_S = 60.0
-_END_TIMEOUT_S = 5.0
+_END_TIMEOUT_S = 30.0
 # A master that was started again waits so long for workers and applications that have gone meanwhile.
 _RECOVERY_S = 10
 # Spark's default, PWR, exists on Linux only; URG is free in a JVM everywhere.

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.queries import Places, Start, compare
 from integration.cluster.story import Story
-from integration.streaming.driver import Driver
+from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import SMALL_JVM, Cluster, Worker
 from spark_elastic.demo.data import Tables
@@ -174,8 +174,7 @@ def application(
         "spark.decommission.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
         **demo_conf(folder / "journal"),
-        # On a busy machine a policy process may take longer to start than a user's query would wait.
-        "spark.elastic.startTimeout": "1min",
+        "spark.elastic.startTimeout": PLUGIN["spark.elastic.startTimeout"],
         "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "1s",
         "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "500ms",
         **conf,

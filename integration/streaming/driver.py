@@ -20,7 +20,11 @@ from integration.jdk_tools import JCMD, tool_output
 from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.jar import jar_path
 
-PLUGIN = {"spark.plugins": "org.apache.spark.elastic.ElasticPlugin"}
+PLUGIN = {
+    "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
+    # On a busy machine a policy process may take longer to start than a user's query would wait.
+    "spark.elastic.startTimeout": "1min",
+}
 LOG4J = """\
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
@@ -46,6 +50,13 @@ def listening(pid: int) -> set[int]:
     """Return the ports that a process listens on. Raises NoSuchProcess."""
     connections = psutil.Process(pid).net_connections("tcp")
     return {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+
+
+def is_in(jvm: Any, method: str) -> bool:
+    """Tell whether a thread is in a method, written as a stack trace has it, or in what that has called."""
+    as_text = jvm.scala.runtime.ScalaRunTime.stringOf
+    stacks = jvm.java.lang.Thread.getAllStackTraces().values()
+    return any(f"{method}(" in as_text(stack) for stack in stacks)
 
 
 def histogram(pid: int) -> Iterator[list[str]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from integration.streaming.bare_jvm import bare_jvm
+from integration.streaming.driver import is_in
 from integration.streaming.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -34,7 +35,7 @@ def test_a_lesser_event_waits_a_moment_for_company_and_not_for_the_end_of_the_ca
 
     waiting = threading.Thread(target=take)
     waiting.start()
-    eventually(lambda: is_waiting(jvm), "somebody waits for events")
+    eventually(lambda: is_in(jvm, "EventStream.take"), "somebody waits for events")
     offered = time.monotonic()
     stream.offer(jvm.org.apache.spark.elastic.ExecutorUsage("1", 0, 0))
     waiting.join()
@@ -63,10 +64,3 @@ def test_what_an_executor_holds_is_told_when_it_is_another_amount(
 
     before = jvm.scala.Option.apply(None if told is None else usage(told))
     assert jvm.org.apache.spark.elastic.ExecutorControl.isWorthTelling(before, usage(now)) is worth
-
-
-def is_waiting(jvm: Any) -> bool:
-    as_text = jvm.scala.runtime.ScalaRunTime.stringOf
-    return any(
-        "EventStream.take(" in as_text(stack) for stack in jvm.java.lang.Thread.getAllStackTraces().values()
-    )

@@ -136,8 +136,8 @@ def test_what_cannot_be_kept_is_in_force_and_another_driver_begins_without_it(
     checkpoint, kept = place("hadoop", tmp_path, storage)
     with jvm.session(CONF) as spark:
         inbox.put()
-        # Until its next trigger, in an hour, the query itself does not look at its checkpoint.
-        counts = Counts(stream(spark, inbox), checkpoint, trigger="1 hour")
+        # Until its next trigger, at midnight, the query itself does not look at its checkpoint.
+        counts = Counts(stream(spark, inbox), checkpoint, trigger="24 hours")
         counts.runs_in(2)
         with storage.away("the bounds have met the storage"):
             assert counts.ask(1, 2).status == 200, "the answer does not wait for the storage"
@@ -149,7 +149,7 @@ def test_what_cannot_be_kept_is_in_force_and_another_driver_begins_without_it(
 
     with jvm.session(CONF) as spark:
         inbox.put()
-        counts = Counts(stream(spark, inbox), checkpoint, trigger="1 hour")
+        counts = Counts(stream(spark, inbox), checkpoint, trigger="24 hours")
         counts.runs_in(2)
         assert counts.bounds() == (1, 32_768)
         assert counts.ask(1, 2).status == 200

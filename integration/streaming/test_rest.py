@@ -255,19 +255,24 @@ def test_deep_json_is_refused(unharmed: Application) -> None:
 
 
 def test_while_the_policy_is_away_the_api_says_so_and_comes_back(application: Application) -> None:
-    restarts = application.api.get("/overview").json["policyRestarts"]
-    application.policy().kill()
     seen = []
 
-    def back() -> bool:
-        begin = time.monotonic()
-        reply = application.api.get("/overview")
-        seen.append((reply.status, time.monotonic() - begin, reply.headers.get("retry-after")))
-        return reply.status == 200 and reply.json["policyRestarts"] > restarts
+    def was_away() -> list[Any]:
+        """Kill the policy, and return the answers that say that it is away."""
+        restarts = application.api.get("/overview").json["policyRestarts"]
+        application.policy().kill()
 
-    eventually(back, "the next policy process answers")
-    away = [look for look in seen if look[0] == 503]
-    assert away
+        def back() -> bool:
+            begin = time.monotonic()
+            reply = application.api.get("/overview")
+            seen.append((reply.status, time.monotonic() - begin, reply.headers.get("retry-after")))
+            return reply.status == 200 and reply.json["policyRestarts"] > restarts
+
+        eventually(back, "the next policy process answers")
+        return [look for look in seen if look[0] == 503]
+
+    # On a busy machine the next one may be there before anybody has looked.
+    away = eventually(was_away, "somebody has met it")
     assert all(retry == "1" for _, _, retry in away)
     assert max(took for _, took, _ in seen) < TIMEOUT_S
     eventually(lambda: len(application.api.get("/queries").json["queries"]) == 2, "it knows the queries")

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from integration.jdk_tools import JSTACK, compile_java, tool_output
-from integration.streaming.driver import PLUGIN, Driver, driver
+from integration.jdk_tools import compile_java
+from integration.streaming.driver import PLUGIN, Driver, driver, is_in
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.test_failures import Flaky, session
@@ -26,7 +26,8 @@ from spark_elastic.core.failures.poison import MOST_TRIES
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-HOUR_S = 3_600
+# Triggers come at full multiples of their interval: at midnight, whatever the hour of a test.
+DAY_S = 24 * 3_600
 MINUTE_MS = 60_000
 TRIED = re.compile(r"tries its checkpoint again in \d+ ms, and for another (\d+) s: ")
 STORAGE = {"spark.hadoop.fs.away.impl": "AwayStorage"}
@@ -108,7 +109,7 @@ def failures(jvm: Driver, since: int) -> list[str]:
 def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> StreamingQuery:
     rows = stream(world.spark, inbox).groupBy("key")
     totals = rows.agg(F.count("*").alias("n"), F.sum("value").alias("total"))
-    writer = totals.writeStream.outputMode("update").foreachBatch(sink).trigger(processingTime="1 hour")
+    writer = totals.writeStream.outputMode("update").foreachBatch(sink).trigger(processingTime="24 hours")
     return writer.option("checkpointLocation", checkpoint).start()
 
 
@@ -127,17 +128,17 @@ def test_a_rescale_waits_for_the_storage_and_the_query_goes_on(
             """Return for how many more seconds its checkpoint is tried, each time that it is."""
             return [int(found[1]) for line in jvm.said()[said:] if (found := TRIED.search(line))]
 
-        # Until its next trigger, in an hour, plain Spark would not look at its checkpoint.
+        # Until its next trigger, at midnight, plain Spark would not look at its checkpoint.
         with storage.away("the rescale has met the storage"):
             policy.order(now=1)
             left = eventually(tried, "its checkpoint is tried again")
-        assert 2 * HOUR_S >= left[0] >= HOUR_S
+        assert 2 * DAY_S >= left[0] >= DAY_S
         outcomes = eventually(lambda: policy.all("ActionFailed") or policy.rescales(query.id), "an outcome")
         assert outcomes
         assert query.isActive
         assert query.exception() is None
         query.stop()
-        inbox.put(1)  # the next batch would come in an hour
+        inbox.put(1)  # the next batch would come at midnight
         policy.order()
         again = start(world, inbox, sink, storage.place("checkpoint"))
         eventually(lambda: sink.now == inbox.totals(), "what it has read in all")
@@ -176,7 +177,7 @@ def test_a_query_that_is_stopped_while_its_checkpoint_is_read_leaves_us_hearing_
     policy, sink, since = ScriptedPolicy(tmp_path / "policy"), Totals(), len(jvm.said())
 
     def is_with_us() -> bool:
-        return "QueryListener.onQueryStarted" in tool_output(JSTACK, str(jvm.pid))
+        return is_in(jvm.jvm, "QueryListener.onQueryStarted")
 
     with jvm.session({**PLUGIN, **STORAGE, "spark.elastic.python": policy.python}) as spark:
         world = World(jvm, spark, policy)
@@ -202,7 +203,7 @@ def test_who_begins_a_checkpoint_that_somebody_else_has_just_begun_is_refused(
     metadata = storage.folder("checkpoint") / "metadata"
 
     def is_about_to_write() -> bool:
-        return "AwayStorage.create" in tool_output(JSTACK, str(jvm.pid))
+        return is_in(jvm.jvm, "AwayStorage.create")
 
     with jvm.session({**conf, **STORAGE}) as spark:
         totals = stream(spark, inbox).groupBy("key").count().writeStream.outputMode("update")

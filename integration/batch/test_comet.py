@@ -104,6 +104,6 @@ def test_its_shuffles_have_the_numbers_that_were_decided(
         numbers = {n for result in found.values() for n in shuffled_by_comet(result)}
     decided = [entry.answer for entry in decisions(tmp_path) if isinstance(entry.question, InitialCount)]
     assert numbers == {answer["partitions"] for answer in decided} == {4}
-    # Ranges are those of Spark's own shuffles.
+    # How its shuffles are read is not asked about.
     assert not [entry for entry in decisions(tmp_path) if isinstance(entry.question, Ranges)]
     assert not [line for line in jvm.said()[said:] if LEFT_ALONE in line]

@@ -201,7 +201,7 @@ def test_three_files_are_shared_out_between_two_slots(
     assert abs(first - second) < LINES / 20
 
 
-def test_files_are_listed_and_shared_out_as_often_as_in_plain_spark(
+def test_files_are_selected_and_shared_out_as_often_as_in_plain_spark(
     jvm: Driver, elastic: SparkSession, files: Path, plain: dict[Any, Any], journal: Path
 ) -> None:
     before = len(scans(journal))

@@ -5,7 +5,7 @@ usage: python -m integration.chaos --faults N --seed S [--minutes M] [--kinds KI
        python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain | --reactive]
                                    [--no-rerun] [--folder DIR]
 With `--plain` the application is one of plain Spark: what it does not survive without us, we need not either.
-With `--reactive` it is in reactive mode, else in adaptive mode, and has to use all slots after each fault.
+With `--reactive` it is in reactive mode and has to use all slots after each fault, else in adaptive mode.
 If anything is broken, the same script is done three times more, and shrunk if that breaks again.
 The last line printed is one JSON object; the exit code is 1 if anything is broken.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.chaos.network import why_not
-from integration.chaos.plan import FAULTS, Plan, Step, of_plain_spark, read_steps, write_steps
+from integration.chaos.plan import FAULTS, Plan, Step, of_mode, read_steps, write_steps
 from integration.chaos.report import HAPPENED, broken, read_happened, write_result
 from integration.chaos.run import chosen, run
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
@@ -42,27 +42,18 @@ def main() -> int:
     no_links = why_not()
     if no_links:
         print(f"no link is cut or slow, all is on loopback: {no_links}", file=sys.stderr, flush=True)
-    restarts, plugin = not arguments.no_restarts, not arguments.plain
+    restarts, mode = not arguments.no_restarts, arguments.mode
     try:
-        plan = Plan(
-            arguments.seed,
-            arguments.kinds,
-            restarts=restarts,
-            links=no_links is None,
-            plugin=plugin,
-            reactive=arguments.reactive,
-        )
+        plan = Plan(arguments.seed, arguments.kinds, restarts=restarts, links=no_links is None, mode=mode)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     for earlier in arguments.after:
         plan.met(pair for happened in read_happened(earlier) for pair in happened.pairs)
     if arguments.script:
-        steps = read_steps(arguments.script)
+        steps = of_mode(read_steps(arguments.script), mode)
     else:
         steps = chosen(plan, arguments.faults, arguments.minutes)
-    if arguments.plain:
-        steps = of_plain_spark(steps)
     if arguments.shrink:
         return _shrink(list(steps), folder, plan)
     result = run(folder, plan, steps)
@@ -130,11 +121,20 @@ def _arguments() -> argparse.Namespace:
     )
     of_application = parser.add_mutually_exclusive_group()
     of_application.add_argument(
-        "--plain", action="store_true", help="without the plugin, and so without its faults and restarts"
+        "--plain",
+        dest="mode",
+        action="store_const",
+        const="plain",
+        help="without the plugin, and so without its faults and restarts",
     )
     of_application.add_argument(
-        "--reactive", action="store_true", help="in reactive mode, without faults and phases of bounds"
+        "--reactive",
+        dest="mode",
+        action="store_const",
+        const="reactive",
+        help="in reactive mode, without faults and phases of bounds",
     )
+    parser.set_defaults(mode="adaptive")
     parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
     parser.add_argument(
         "--shrink", action="store_true", help="leave out steps of the script that are not needed"

@@ -193,12 +193,15 @@ class SetBounds(Fault):
         upper = chance.randint(1, MOST)
         world.set_bounds(query, chance.randint(1, upper), upper)
         self._taken_back = query if chance.random() < 1 / 2 else None
-        return f"{query}: at most {upper}"
+        return f"{query}: at most {upper}, {'taken back' if self._taken_back else 'kept'}"
 
     def heal(self, world: World) -> None:
         if self._taken_back is not None:
-            with suppress(Failure):  # another fault may have hit who takes them back
+            try:
                 world.take_bounds_back(self._taken_back)
+            except Failure as why:
+                # Another fault may have hit the policy or the query.
+                world.say(f"{self._taken_back}: its bounds are not taken back: {why}")
 
 
 class SetWrongBounds(Fault):

@@ -179,7 +179,7 @@ def not_well(world: World) -> Iterator[str]:
         for name, query in world.queries().items():
             if query["state"] != "Executing":
                 yield f"{name} is {query['state']}"
-            elif world.reactive and query["partitions"] != living:
+            elif world.mode == "reactive" and query["partitions"] != living:
                 yield f"{name} has {query['partitions']} partitions for {living} slots"
     except Failure as failure:
         yield f"the API says: {failure}"

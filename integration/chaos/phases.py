@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from integration.chaos.rows import now
+from integration.chaos.settings import Mode
 from spark_elastic.client.failures import Failure
 from spark_elastic.client.source import Json
 
@@ -17,8 +19,13 @@ RUNNING, STABILIZING, COOLDOWN, MOVING = "running", "stabilizing", "cooldown", "
 BACKOFF, HELD, STARTING = "backoff", "held", "starting"
 #: Those that a fault is meant to meet; a query can be in others as well.
 PHASES = (RUNNING, STABILIZING, COOLDOWN, MOVING, BACKOFF, HELD, STARTING)
-#: Those that no bounds are needed for; the others are met as workers come and go.
-IN_REACTIVE_MODE = (RUNNING, BACKOFF)
+#: Those that can be aimed at in a mode of the application. Without bounds the others are met as workers come
+#: and go; a query of plain Spark has no phases: it runs.
+PHASES_OF: Mapping[Mode, tuple[str, ...]] = {
+    "adaptive": PHASES,
+    "reactive": (RUNNING, BACKOFF),
+    "plain": (RUNNING,),
+}
 #: Those that begin with a batch that fails.
 ILL = (BACKOFF, HELD, STARTING)
 UNKNOWN = "unknown"  # the policy does not answer

@@ -22,8 +22,9 @@ from integration.chaos import (
     storage_faults,
 )
 from integration.chaos.faults import Fault
-from integration.chaos.phases import ILL, IN_REACTIVE_MODE, PHASES, RUNNING
+from integration.chaos.phases import ILL, PHASES_OF, RUNNING
 from integration.chaos.rows import STATEFUL
+from integration.chaos.settings import Mode
 
 FAULTS: dict[str, type[Fault]] = {
     fault.name: fault
@@ -88,8 +89,8 @@ class Plan:
     """Chooses steps; what has been hit is told to it.
 
     Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
-    needs a network, without `plugin` nothing that plain Spark does not have. `reactive` leaves out what
-    bounds are needed for. Raises ValueError if no kind is left.
+    needs a network, and nothing that an application in this `mode` does not have. Raises ValueError if no
+    kind is left.
     """
 
     def __init__(
@@ -99,15 +100,13 @@ class Plan:
         *,
         restarts: bool = True,
         links: bool = True,
-        plugin: bool = True,
-        reactive: bool = False,
+        mode: Mode = "adaptive",
     ) -> None:
         self.seed = seed
         # Plain Spark restarts no query.
-        self.restarts = restarts and plugin
+        self.restarts = restarts and mode != "plain"
         self.links = links
-        self.plugin = plugin
-        self.reactive = reactive
+        self.mode = mode
         self._chance = random.Random(seed)
         self._names = [
             name
@@ -115,21 +114,14 @@ class Plan:
             if (not kinds or name in set(kinds))
             and (self.restarts or not fault.ends_queries)
             and (links or not fault.needs_links)
-            and (plugin or not fault.needs_plugin)
-            and not (reactive and fault.needs_bounds)
+            and _is_there(name, mode)
         ]
         if not self._names:
             raise ValueError("no fault of these kinds can be chosen")
-        phases = (IN_REACTIVE_MODE if reactive else PHASES) if plugin else (RUNNING,)
-        self._phases = [phase for phase in phases if self.restarts or phase not in ILL]
+        self._phases = [phase for phase in PHASES_OF[mode] if self.restarts or phase not in ILL]
         self._lost: deque[float] = deque(maxlen=_POLICIES)
         self._tried: Counter[tuple[str, str]] = Counter()
         self.hit: Counter[tuple[str, str]] = Counter()
-
-    @property
-    def mode(self) -> str:
-        """The application's mode: plain, reactive or adaptive."""
-        return ("reactive" if self.reactive else "adaptive") if self.plugin else "plain"
 
     def next(self, clock_s: float) -> Step:
         """Choose what comes next; `clock_s` is now, in seconds of any clock."""
@@ -191,12 +183,19 @@ def read_steps(path: Path) -> Iterator[Step]:
         yield as_step(json.loads(line))
 
 
-def of_plain_spark(steps: Iterable[Step]) -> Iterator[Step]:
-    """Leave out of a script what plain Spark does not have."""
+def of_mode(steps: Iterable[Step], mode: Mode) -> Iterator[Step]:
+    """Leave out of a script what an application in this mode does not have."""
     for step in steps:
-        names = tuple(name for name in step.faults if not FAULTS[name].needs_plugin)
+        names = tuple(name for name in step.faults if _is_there(name, mode))
         if names:
-            yield attrs.evolve(step, faults=names, phase=RUNNING)
+            phase = step.phase if step.phase in PHASES_OF[mode] else RUNNING
+            yield attrs.evolve(step, faults=names, phase=phase)
+
+
+def _is_there(name: str, mode: Mode) -> bool:
+    """Tell whether a fault has something to strike in this mode."""
+    fault = FAULTS[name]
+    return not ((mode == "plain" and fault.needs_plugin) or (mode != "adaptive" and fault.needs_bounds))
 
 
 def as_step(value: Mapping[str, Any]) -> Step:

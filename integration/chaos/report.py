@@ -13,6 +13,7 @@ import attrs
 from attrs import define, field, frozen
 
 from integration.chaos.plan import Step, as_step, write_steps
+from integration.chaos.settings import Mode
 from integration.jdk_tools import JSTACK, tool_output
 from spark_elastic.demo.processes import LoggedProcess
 
@@ -58,7 +59,7 @@ class Report:
 
     seed: int
     folder: Path
-    mode: str = "adaptive"
+    mode: Mode = "adaptive"
     happened: list[Happened] = field(factory=list)
     failures: list[dict[str, object]] = field(factory=list)
     found: dict[str, object] = field(factory=dict)

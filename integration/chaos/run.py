@@ -82,7 +82,7 @@ class Chaos:
         )
         self.report.happened.append(happened)
         self._note(broken + found.broken + self._uncaused(step, faults, policies, struck))
-        if self.world.plugin and any(MISSING in what for what in found.broken):
+        if self.world.mode == "adaptive" and any(MISSING in what for what in found.broken):
             self._get_executors()
         self.report.write()
         if len(self.report.happened) == _WARM_STEPS:
@@ -159,8 +159,7 @@ class Chaos:
 def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
     """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
     report = Report(plan.seed, folder, plan.mode)
-    kind = {"restarts": plan.restarts, "links": plan.links, "plugin": plan.plugin, "reactive": plan.reactive}
-    with world(folder, **kind) as made:
+    with world(folder, restarts=plan.restarts, links=plan.links, mode=plan.mode) as made:
         chaos = Chaos(made, report)
         if chaos.settle():
             for step in steps:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 from integration.chaos.rows import QUERIES
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic.demo.cluster import CONSOLE_LOG4J
 
+Mode = Literal["adaptive", "reactive", "plain"]
 #: There are so many workers, at least and at most, while nothing is wrong.
 FEWEST, MOST = 2, 3
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
@@ -31,8 +35,10 @@ CONF = {
     "spark.ui.port": "0",
     "spark.ui.showConsoleProgress": "false",
 }
-WITH_US = {
+ADAPTIVE = {
     **WITH_PLUGIN,
+    # As users have it: that a query goes on without an answer is to be met as well.
+    "spark.elastic.startTimeout": "10s",
     "spark.plugins": f"{WITH_PLUGIN['spark.plugins']},{SLOW_LISTENERS}",
     "spark.elastic.schedulerMode": "adaptive",
     f"{_SCHEDULER}.rescalePolicy": "always",
@@ -42,12 +48,15 @@ WITH_US = {
     # Bounds of one are not to take slots from the others.
     **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
 }
-REACTIVE = {"spark.elastic.schedulerMode": "reactive"}
-#: The twin: the same application, with what its user would set without us for state and partitions.
-PLAIN = {
-    **REPARTITIONABLE,
-    "spark.plugins": SLOW_LISTENERS,
-    "spark.sql.shuffle.partitions": str(MOST),
+OF_MODE: Mapping[Mode, Mapping[str, str]] = {
+    "adaptive": ADAPTIVE,
+    "reactive": {**ADAPTIVE, "spark.elastic.schedulerMode": "reactive"},
+    # The twin: the same application, with what its user would set without us for state and partitions.
+    "plain": {
+        **REPARTITIONABLE,
+        "spark.plugins": SLOW_LISTENERS,
+        "spark.sql.shuffle.partitions": str(MOST),
+    },
 }
 #: Without them a query ends with the first batch that fails, as in plain Spark.
 RESTARTS = {

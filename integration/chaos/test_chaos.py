@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from integration.chaos.network import why_not
-from integration.chaos.plan import Plan, Step, of_plain_spark, read_steps
+from integration.chaos.plan import Plan, Step, of_mode, read_steps
 from integration.chaos.report import broken
 from integration.chaos.run import chosen, run
 
@@ -48,6 +48,6 @@ def test_faults_end_no_query_that_its_plain_twin_survives(tmp_path: Path) -> Non
     plan = Plan(SEED, restarts=False, links=links)
     steps = chosen(plan, FAULTS_WITHOUT_RESTARTS)
     script = check(tmp_path / "chaos", plan, steps, FAULTS_WITHOUT_RESTARTS // 2)
-    common = list(of_plain_spark(read_steps(script)))
+    common = list(of_mode(read_steps(script), "plain"))
     assert common
-    check(tmp_path / "plain", Plan(SEED, links=links, plugin=False), iter(common), len(common) // 2)
+    check(tmp_path / "plain", Plan(SEED, links=links, mode="plain"), iter(common), len(common) // 2)

@@ -22,12 +22,11 @@ from integration.chaos.settings import (
     FEWEST,
     LOG4J,
     MOST,
-    PLAIN,
+    OF_MODE,
     QUEUES,
-    REACTIVE,
     RESTARTS,
     SECRET,
-    WITH_US,
+    Mode,
 )
 from integration.chaos.storage import Storage
 from integration.cluster.application import executors
@@ -66,10 +65,7 @@ class World:
     network: Network | None
     #: Starts the application, whose output goes to a new folder of this name.
     start: Callable[[str], LoggedProcess]
-    #: None of what is ours is there without it: no policy, no API, no phases.
-    plugin: bool = True
-    #: In reactive mode there are no bounds: each query uses all slots.
-    reactive: bool = False
+    mode: Mode = "adaptive"
     process: LoggedProcess = field(init=False)
     api: Driver = field(init=False)
     logs: list[Path] = field(factory=list)
@@ -80,6 +76,11 @@ class World:
     _ids: dict[str, str] = field(factory=dict)
     _ills: int = 0
     _ended: bool = False
+
+    @property
+    def plugin(self) -> bool:
+        """Tell whether what is ours is there: a policy, the API, phases."""
+        return self.mode != "plain"
 
     @property
     def output(self) -> Path:
@@ -255,7 +256,7 @@ class World:
             self.cluster.remove_worker(self.workers.pop(0))
         if self._ended:
             self.run_application()
-        if self.plugin and not self.reactive:
+        if self.mode == "adaptive":
             eventually(self._open_bounds, "bounds can be set again", timeout_s=_CALM_S, every_s=0.2)
 
     def _open_bounds(self) -> bool:
@@ -273,12 +274,12 @@ class World:
 
 @contextmanager
 def world(
-    folder: Path, *, restarts: bool = True, links: bool = True, plugin: bool = True, reactive: bool = False
+    folder: Path, *, restarts: bool = True, links: bool = True, mode: Mode = "adaptive"
 ) -> Iterator[World]:
     """Run the application on a cluster of its own; all of it ends with the block.
 
-    With `restarts` batches that fail are tried again, with `links` each worker has a network namespace,
-    without `plugin` it is one of plain Spark, and it is in reactive mode if so. Raises NotAllowed.
+    With `restarts` batches that fail are tried again, with `links` each worker has a network namespace.
+    Raises NotAllowed.
     """
     output = folder / "output"
     output.mkdir(parents=True)
@@ -295,8 +296,7 @@ def world(
         closing.callback(feeder.stop)
         conf = {
             **CONF,
-            **(WITH_US if plugin else PLAIN),
-            **(REACTIVE if reactive else {}),
+            **OF_MODE[mode],
             **(RESTARTS if restarts else {}),
             **storage.conf(f"-Dslow={folder / 'slow'} -Dqueues={','.join(QUEUES)}"),
             "spark.driver.host": host,
@@ -327,8 +327,7 @@ def world(
             tail,
             joined,
             start,
-            plugin,
-            reactive,
+            mode,
             workers=workers,
         )
         feeder.start()

@@ -113,7 +113,7 @@ def test_the_metrics_say_how_much_has_not_been_read(
         .queryName("limited")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         # So there is one micro-batch and no second one.
-        .trigger(processingTime="1 hour")
+        .trigger(processingTime="24 hours")
         .start()
     )
     try:

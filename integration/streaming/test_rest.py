@@ -272,7 +272,8 @@ def test_while_the_policy_is_away_the_api_says_so_and_comes_back(application: Ap
         return [look for look in seen if look[0] == 503]
 
     # On a busy machine the next one may be there before anybody has looked.
-    away = eventually(was_away, "somebody has met it")
+    away = was_away() or was_away()
+    assert away
     assert all(retry == "1" for _, _, retry in away)
     assert max(took for _, took, _ in seen) < TIMEOUT_S
     eventually(lambda: len(application.api.get("/queries").json["queries"]) == 2, "it knows the queries")

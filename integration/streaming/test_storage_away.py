@@ -26,7 +26,7 @@ from spark_elastic.core.failures.poison import MOST_TRIES
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-# Triggers come at full multiples of their interval: at midnight, whatever the hour of a test.
+# Triggers come at full multiples of their interval since 1970: at midnight UTC, which a test seldom meets.
 DAY_S = 24 * 3_600
 MINUTE_MS = 60_000
 TRIED = re.compile(r"tries its checkpoint again in \d+ ms, and for another (\d+) s: ")

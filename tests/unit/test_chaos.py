@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from integration.chaos import table
-from integration.chaos.phases import ILL, IN_REACTIVE_MODE, PHASES, RUNNING
-from integration.chaos.plan import FAULTS, Plan, Step, of_plain_spark
+from integration.chaos.phases import ILL, PHASES, PHASES_OF, RUNNING
+from integration.chaos.plan import FAULTS, Plan, Step, of_mode
 from integration.chaos.report import Happened, Report, broken, read_happened
 from integration.chaos.rows import Feeder, Tail, differences
 from integration.chaos.run import chosen
@@ -78,34 +78,43 @@ def test_steps_are_chosen_until_there_are_enough_faults_or_time_is_up() -> None:
     assert not list(chosen(Plan(1), 20, minutes=0.0))
 
 
-def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> None:
-    plan = Plan(1, restarts=False)
+def chosen_by(plan: Plan) -> tuple[set[str], set[str]]:
+    """Return the kinds of faults that a plan chooses, and the phases."""
     steps = []
     for number in range(1000):
         steps.append(plan.next(number * 10_000.0))
         plan.met((name, steps[-1].phase) for name in steps[-1].faults)
-    kinds = {name for step in steps for name in step.faults}
+    return {name for step in steps for name in step.faults}, {step.phase for step in steps}
+
+
+def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> None:
+    kinds, phases = chosen_by(Plan(1, restarts=False))
     assert kinds == {name for name in FAULTS if not name.startswith("storage_") or name == "storage_slow"}
-    assert {step.phase for step in steps} == set(PHASES) - set(ILL)
+    assert phases == set(PHASES) - set(ILL)
 
 
 def test_the_plain_twin_meets_what_plain_spark_has_while_its_queries_run() -> None:
-    steps = [Plan(1, plugin=False).next(number * 10_000.0) for number in range(1000)]
-    kinds = {name for step in steps for name in step.faults}
-    assert not any(FAULTS[name].needs_plugin or FAULTS[name].ends_queries for name in kinds)
-    assert {step.phase for step in steps} == {RUNNING}
-    of_both = Step(faults=("savepoint", "master_killed"), query="pairs", phase="held", seconds=1.0, seed=1)
-    of_one = attrs.evolve(of_both, faults=("savepoint",))
-    (left,) = of_plain_spark([of_both, of_one])
-    assert left == attrs.evolve(of_both, faults=("master_killed",), phase=RUNNING)
+    kinds, phases = chosen_by(Plan(1, mode="plain"))
+    assert kinds == {n for n, fault in FAULTS.items() if not (fault.needs_plugin or fault.ends_queries)}
+    assert phases == {RUNNING}
 
 
 def test_in_reactive_mode_there_are_no_bounds_to_set() -> None:
-    steps = [Plan(1, reactive=True).next(number * 10_000.0) for number in range(1000)]
-    kinds = {name for step in steps for name in step.faults}
-    assert not any(FAULTS[name].needs_bounds for name in kinds)
-    assert "savepoint" in kinds
-    assert {step.phase for step in steps} <= set(IN_REACTIVE_MODE)
+    kinds, phases = chosen_by(Plan(1, mode="reactive"))
+    assert kinds == {name for name, fault in FAULTS.items() if not fault.needs_bounds}
+    assert phases == set(PHASES_OF["reactive"])
+
+
+def test_of_a_script_is_left_what_the_mode_has() -> None:
+    two = Step(faults=("bounds_set", "savepoint"), query="pairs", phase="held", seconds=1.0, seed=1)
+    others = attrs.evolve(two, faults=("master_killed", "bounds_set"), phase="backoff")
+    script = [two, others]
+    assert list(of_mode(script, "adaptive")) == script
+    assert list(of_mode(script, "reactive")) == [
+        attrs.evolve(two, faults=("savepoint",), phase=RUNNING),
+        attrs.evolve(others, faults=("master_killed",)),
+    ]
+    assert list(of_mode(script, "plain")) == [attrs.evolve(others, faults=("master_killed",), phase=RUNNING)]
 
 
 def test_without_links_none_is_cut_or_slow() -> None:

@@ -146,7 +146,7 @@ def test_in_reactive_mode_each_query_uses_all_slots() -> None:
     shown = {"totals": {"state": "Executing", "partitions": 2}}
     world = SimpleNamespace(
         plugin=True,
-        reactive=True,
+        mode="reactive",
         executors=lambda: {"1": None, "2": None},
         workers=[1, 2],
         policies=lambda: [1],
@@ -156,5 +156,5 @@ def test_in_reactive_mode_each_query_uses_all_slots() -> None:
     assert list(invariants.not_well(cast(World, world))) == []
     shown["totals"]["partitions"] = 1
     assert list(invariants.not_well(cast(World, world))) == ["totals has 1 partitions for 2 slots"]
-    world.reactive = False
+    world.mode = "adaptive"
     assert list(invariants.not_well(cast(World, world))) == []

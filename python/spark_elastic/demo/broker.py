@@ -25,7 +25,7 @@ _START_TIMEOUT_S = 120.0
 _TOOL_TIMEOUT_S = 60.0
 _SEND_TIMEOUT_MS = 600_000
 _STOP_S = 30.0
-_END_TIMEOUT_S = 5.0
+_END_TIMEOUT_S = 30.0
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LOG4J = """\
 rootLogger.level = info
@@ -140,7 +140,7 @@ class Broker:
         shutil.rmtree(self._data, ignore_errors=True)
 
     def left_over(self) -> list[str]:
-        """Name what still runs or lies there, a moment after `close`."""
+        """Name what still runs or lies there, 30 s after `close`."""
         names = [process.name for process in self._processes if not process.wait_until_gone(_END_TIMEOUT_S)]
         return [*names, *([str(self._data)] if self._data.exists() else [])]
 

@@ -200,7 +200,7 @@ class Cluster:
             process.stop()
 
     def left_over(self) -> list[str]:
-        """Name the processes that still run, or have left something running, a moment after `stop`."""
+        """Name the processes that still run, or have left something running, 30 s after `stop`."""
         return [process.name for process in self._processes if not process.wait_until_gone(_END_TIMEOUT_S)]
 
     @staticmethod

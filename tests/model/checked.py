@@ -73,7 +73,7 @@ class Checked(StandIn):
 
     def check_moves_at_once(self) -> None:
         """Count the queries whose state what is ordered may move; each of them counts for ten minutes."""
-        stopped = {order.query for order in self.open if isinstance(order, CancelQuery)}
+        stopped = self.stopped | {order.query for order in self.open if isinstance(order, CancelQuery)}
         moving = {order.query for order in self.open if self.moves_state(order)} - stopped
         now = self.scene.now
         self.moves_since = {query: self.moves_since.get(query, now) for query in moving}

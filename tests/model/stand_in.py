@@ -31,6 +31,7 @@ ORDERS = StartQuery | Rescale | FailQuery | CancelQuery | TakeSavepoint | ABOUT_
 class StandIn(RuleBasedStateMachine):
     """The shim's side: where each query is, which orders are open, how many partitions are in force.
 
+    `stopped` are the queries that have been stopped, of whose end the policy has not heard.
     `fresh` are the queries of which the policy knows that their state was moved, and of no batch since.
     `excused` says that more may run than lower bounds allow: slots were lost since, or other bounds declared.
     `changes` are the events that change bounds; where these were `taken_back`, the settings count.
@@ -47,6 +48,7 @@ class StandIn(RuleBasedStateMachine):
         self.open: list[Action] = []
         self.failures: dict[str, ev.Failure] = {}
         self.fresh: set[str] = set()
+        self.stopped: set[str] = set()
         self.bounds: dict[str, tuple[int, int]] = {}
         self.taken_back: frozenset[str] = frozenset()
         self.changes: set[str] = set()
@@ -110,7 +112,9 @@ class StandIn(RuleBasedStateMachine):
                     self.runs_now(query)
             case CancelQuery(query=query) if query in self.phase:
                 # A stop that takes long is answered late, and the query ends all the same.
+                self.stopped.add(query)
                 self.outcome(order, well)
+                self.stopped.discard(query)
                 self.ends(query, None)
             case TakeSavepoint(query=query, target=target) if well and query in self.phase:
                 taken = {"path": f"{target}/savepoint", "batch": 7, "bytes": 1}

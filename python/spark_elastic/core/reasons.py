@@ -313,6 +313,7 @@ REASONS: Mapping[str, Reason] = {
         "info", "Is stopped again with a savepoint into {target}: the order may have been lost."
     ),
     "taking_savepoint": Reason("held", "Has failed, and its savepoint is being taken into {target}."),
+    "saving_again": Reason("info", "Is saved again: what became of its savepoint may have been lost."),
     "savepoint_taken": Reason("info", "Its savepoint of micro-batch {batch} is complete: {path}"),
     "savepoint_failed": Reason("failed", "No savepoint was taken: {error}"),
     "savepoint_refused": Reason("failed", "Takes no savepoint while it is {state}: ask again when it runs."),

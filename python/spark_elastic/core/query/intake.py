@@ -11,6 +11,7 @@ from typing import Any
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.sources import bound_sources, repeat_bounds
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.record import PendingOrder
 from spark_elastic.core.query.step import Step
 from spark_elastic.core.task_events import ExecutorsUsed, StageCompleted
 
@@ -100,8 +101,7 @@ def recovered(event: inner.Recovered, step: Step) -> None:
         return step.react(inner.Superseded())
     state = record.state
     step.shown(info)
-    # What became of it may have got lost, and others are refused until it is known.
-    step.give_up("savepoint")
+    saving = [order for order in step.give_up("savepoint") if not state.repeats(order.action)]
     record.keeping.clear()
     missed = step.missed(info)
     if missed is None or state.leaves_out(missed):
@@ -114,6 +114,23 @@ def recovered(event: inner.Recovered, step: Step) -> None:
     else:
         return step.react(inner.Superseded())
     repeat_bounds(record, step.turn, step.settings)
+    for order in saving:
+        _save_again(order, step)
+
+
+def _save_again(order: PendingOrder, step: Step) -> None:
+    """Ask once more for a savepoint of which nobody knows what became: somebody may be waiting for it."""
+    step.report("saving_again", before=step.record.partitions)
+    step.react(
+        ev.SavepointRequested(
+            id=step.turn.cause,
+            at=step.now,
+            query=step.record.facts.query,
+            by="spark-elastic",
+            target=order.folder,
+            within=order.within,
+        )
+    )
 
 
 def _may_try_again(step: Step) -> None:

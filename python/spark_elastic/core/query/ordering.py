@@ -149,7 +149,7 @@ class Ordering(Reporting):
             keep=self.settings.savepoints_kept if folder == self.settings.savepoint_dir else 0,
             stop=stop,
         )
-        self._ordered("savepoint", action)
+        self._ordered("savepoint", action, folder=action.target, within=action.within)
         return action.id
 
     def savepoint_folder(self, target: str | None) -> str | None:
@@ -159,9 +159,19 @@ class Ordering(Reporting):
             self.report("savepoint_nowhere", before=self.record.partitions)
         return folder
 
-    def _ordered(self, kind: OrderKind, action: Action, target: int | None = None) -> None:
+    def _ordered(
+        self,
+        kind: OrderKind,
+        action: Action,
+        target: int | None = None,
+        *,
+        folder: str | None = None,
+        within: str | None = None,
+    ) -> None:
         orders = self.record.orders
-        orders[action.id] = PendingOrder(action=action.id, kind=kind, target=target, at=self.now)
+        orders[action.id] = PendingOrder(
+            action=action.id, kind=kind, target=target, at=self.now, folder=folder, within=within
+        )
         # An outcome can get lost with the process that owed it. What nothing waits for is given up first.
         if len(orders) > MOST_ORDERS:
             *older, _ = orders.values()

@@ -42,7 +42,8 @@ SAVEPOINTS_KEPT = 16
 class PendingOrder:
     """An action whose outcome has not come back yet; `target` is the count it is to bring.
 
-    One that is `replaced` by a newer order may be carried out or not: the newer one's outcome counts.
+    One that is `replaced` by a newer order may be carried out or not: the newer one's outcome counts. A
+    savepoint is to stand in `folder`, which may not lead out of `within`.
     """
 
     action: str
@@ -50,6 +51,8 @@ class PendingOrder:
     target: int | None
     at: int
     replaced: bool = False
+    folder: str | None = None
+    within: str | None = None
 
 
 @frozen(kw_only=True)

@@ -278,3 +278,32 @@ def test_a_policy_that_goes_on_takes_the_savepoint_of_a_failed_query_again(scene
     assert (type(hold), type(save)) == (ac.HoldQuery, ac.TakeSavepoint)
     taken(scene)
     assert scene.query().state == "Restarting"
+
+
+FAILED = ev.QueryInfo(
+    facts=STATEFUL,
+    run="r1",
+    run_state="failed",
+    partitions=2,
+    failure=ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",), of_io=True),
+)
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_policy_that_goes_on_takes_a_savepoint_again_whose_outcome_may_be_lost(
+    scene: Scene, has_failed: bool
+) -> None:
+    if has_failed:
+        scene.run_fails()
+    request(scene)
+    first = scene.last_order("TakeSavepoint")
+    actions = scene.start(2, queries=[FAILED if has_failed else RUNNING])
+    assert [r for r in reasons(actions) if "sav" in r] == ["saving_again", "savepoint"]
+    second = scene.last_order("TakeSavepoint")
+    assert first is not None
+    assert second is not None
+    assert second.id != first.id
+    assert matches(second, ac.TakeSavepoint, target="/s", within="/s", stop=False)
+    assert reasons(taken(scene)) == ["savepoint_taken"]
+    # Nothing is left that could be lost the next time.
+    assert "saving_again" not in reasons(scene.start(2, queries=[FAILED if has_failed else RUNNING]))

@@ -101,7 +101,7 @@ def recovered(event: inner.Recovered, step: Step) -> None:
         return step.react(inner.Superseded())
     state = record.state
     step.shown(info)
-    saving = [order for order in step.give_up("savepoint") if not state.repeats(order.action)]
+    saving = [order for order in step.give_up("savepoint") if order.folder is not None]
     record.keeping.clear()
     missed = step.missed(info)
     if missed is None or state.leaves_out(missed):

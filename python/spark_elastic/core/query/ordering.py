@@ -149,7 +149,10 @@ class Ordering(Reporting):
             keep=self.settings.savepoints_kept if folder == self.settings.savepoint_dir else 0,
             stop=stop,
         )
-        self._ordered("savepoint", action, folder=action.target, within=action.within)
+        if stop:
+            self._ordered("savepoint", action)
+        else:
+            self._ordered("savepoint", action, folder=action.target, within=action.within)
         return action.id
 
     def savepoint_folder(self, target: str | None) -> str | None:

@@ -43,7 +43,8 @@ class PendingOrder:
     """An action whose outcome has not come back yet; `target` is the count it is to bring.
 
     One that is `replaced` by a newer order may be carried out or not: the newer one's outcome counts. A
-    savepoint is to stand in `folder`, which may not lead out of `within`.
+    savepoint is to stand in `folder`, which may not lead out of `within`, and is ordered again if it may be
+    lost; one with which the query ends is the state's to repeat, and has none.
     """
 
     action: str

@@ -80,10 +80,6 @@ class State(ABC):
         """Say whether the state does something about such an event."""
         return callable(self.reactions.get(type(event)))
 
-    def repeats(self, order: str) -> bool:
-        """Say whether the state itself gives an order again that may be lost."""
-        return False
-
     def leaves_out(self, event: ev.Event) -> bool:
         """Say whether the state leaves such an event out on purpose."""
         return isinstance(self.reactions.get(type(event)), str)

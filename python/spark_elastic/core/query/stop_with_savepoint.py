@@ -55,10 +55,6 @@ class StopWithSavepoint(State):
         else:
             self._saved(step)
 
-    def repeats(self, order: str) -> bool:
-        """Its own savepoints are ordered with the end of the query."""
-        return order in self.orders
-
     def measure(self, event: ev.QueryProgress, step: Step) -> None:
         """Measure on: the boundary may be far."""
         step.measured(event, warm=True)

@@ -54,6 +54,7 @@ KNOWN_ERRORS = (
     r"BlockManagerMasterEndpoint: Fail to know the executor \S+ is alive",
     r"DataWritingSparkTask: ",
     r"CheckpointFileManager: ",
+    r"OperatorStateMetadataUtils: Fail to write state metadata file",
     r"FileFormatWriter: Aborting job ",
     # A query that is stopped is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",

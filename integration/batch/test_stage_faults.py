@@ -53,7 +53,7 @@ def test_a_plan_asks_once_about_all_of_its_shuffles(jvm: Driver, tmp_path: Path)
     apart = {"spark.sql.unionOutputPartitioning": "false"}
     conf = {**PLUGIN, **PLAIN, **PATIENT, **apart, "spark.elastic.python": policy}
     with jvm.session(conf) as spark:
-        eventually(lambda: notes.exists() and asked(spark), "the policy answers")
+        eventually(lambda: asked(spark) and notes.exists(), "the policy answers")
         parts = [spark.range(1_000).groupBy((F.col("id") % n).alias("k")).count() for n in range(2, 2 + many)]
         result = reduce(DataFrame.union, parts)
         before = len(notes.read_text().splitlines())

@@ -21,9 +21,13 @@ def api() -> Iterator[World]:
         yield running
 
 
-def taken(api: World) -> TakeSavepoint:
+def ordered(api: World) -> list[TakeSavepoint]:
     api.shim.settle()
-    (action,) = [a for a in api.shim.actions if isinstance(a, TakeSavepoint)]
+    return [action for action in api.shim.actions if isinstance(action, TakeSavepoint)]
+
+
+def taken(api: World) -> TakeSavepoint:
+    (action,) = ordered(api)
     return action
 
 
@@ -68,11 +72,18 @@ def test_one_is_taken_at_a_time(api: World, outcome: str) -> None:
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
 
 
-def test_one_whose_outcome_may_have_got_lost_is_waited_for_no_longer(api: World) -> None:
+def test_one_whose_outcome_may_have_got_lost_is_taken_again(api: World) -> None:
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
     running = ev.QueryInfo(facts=COUNTS, run="r1", run_state="running", partitions=4)
     executors = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in (1, 2)]
     api.send(ev.Snapshot, **{**snapshot(executors), "conf": ALLOWED, "queries": (running,)})
+    first, second = ordered(api)
+    assert (second.target, second.within) == (first.target, first.within)
+    assert second.id != first.id
+    assert api.post(SAVEPOINTS, {"target": "/s"}).status == 409
+    savepoint = {"path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
+    api.send(ev.SavepointTaken, action=second.id, query=ID, run="r1", **savepoint)
+    assert [shown["path"] for shown in api.get(SAVEPOINTS).json["savepoints"]] == ["file:/s/savepoint-7"]
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
 
 

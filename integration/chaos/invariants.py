@@ -55,6 +55,8 @@ KNOWN_ERRORS = (
     r"DataWritingSparkTask: ",
     r"CheckpointFileManager: ",
     r"OperatorStateMetadataUtils: Fail to write state metadata file",
+    # An executor is about to end.
+    r"ContextCleaner: Error cleaning broadcast \d+",
     r"FileFormatWriter: Aborting job ",
     # A query that is stopped is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",

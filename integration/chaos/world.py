@@ -198,8 +198,12 @@ class World:
     def take_bounds_back(self, name: str) -> None:
         """Let a query have the bounds that its settings say. Raises AssertionError and Failure."""
         self.api.delete(f"{self.path(name)}/resource-requirements")
+        assert self._is_open(name), f"the bounds of {name} are taken back, and still {self.bounds(name)}"
+
+    def _is_open(self, name: str) -> bool:
+        """Tell whether a query has no other bounds than those of the settings. Raises Failure."""
         bounds = self.bounds(name)["shuffle"]["parallelism"]
-        assert (bounds["lowerBound"], bounds["upperBound"]) == (1, _OPEN), f"taken back, and still {bounds}"
+        return (bounds["lowerBound"], bounds["upperBound"]) == (1, _OPEN)
 
     def make_ill(self, name: str) -> None:
         """Let the batches of a query fail, in other words than the last time."""
@@ -262,8 +266,7 @@ class World:
     def _open_bounds(self) -> bool:
         try:
             for name in self.queries():
-                bounds = self.bounds(name)["shuffle"]["parallelism"]
-                if (bounds["lowerBound"], bounds["upperBound"]) != (1, _OPEN):
+                if not self._is_open(name):
                     self.set_bounds(name, 1, _OPEN)
             return True
         except (Busy, NoDriver, Refused):

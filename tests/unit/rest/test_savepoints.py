@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.unit.core.builder import snapshot
 from tests.unit.rest.world import ADAPTIVE, API, COUNTS, ID, Reply, World, world
 
 SAVEPOINTS = f"{API}/queries/{ID}/savepoints"
+SAVED: dict[str, Any] = {"path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
 ALLOWED = {**ADAPTIVE, "spark.elastic.savepoint.allowedPrefixes": "/s"}
 
 
@@ -38,7 +40,7 @@ def test_one_is_taken_and_shown(api: World, ask: Callable[..., Reply]) -> None:
     assert (reply.status, reply.json) == (202, {})
     order = taken(api)
     assert (order.query, order.target, order.stop) == (ID, "/s", False)
-    done = {"action": order.id, "path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
+    done = {"action": order.id, **SAVED}
     api.send(ev.SavepointTaken, query=ID, run="r1", **done)
     (shown,) = api.get(SAVEPOINTS).json["savepoints"]
     assert (shown["path"], shown["batch"], shown["bytes"]) == ("file:/s/savepoint-7", 7, 12)
@@ -63,8 +65,7 @@ def test_one_is_taken_at_a_time(api: World, outcome: str) -> None:
         assert reply.status == 409
         assert "a savepoint of the query is being taken: ask again when it is complete" in reply.errors
     if outcome == "taken":
-        savepoint = {"path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
-        api.send(ev.SavepointTaken, action=order.id, query=ID, run="r1", **savepoint)
+        api.send(ev.SavepointTaken, action=order.id, query=ID, run="r1", **SAVED)
     elif outcome == "done":
         api.send(ev.ActionDone, action=order.id, query=ID, took_ms=5)
     else:
@@ -81,9 +82,8 @@ def test_one_whose_outcome_may_have_got_lost_is_taken_again(api: World) -> None:
     assert (second.target, second.within) == (first.target, first.within)
     assert second.id != first.id
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 409
-    savepoint = {"path": "file:/s/savepoint-7", "batch": 7, "bytes": 12}
-    api.send(ev.SavepointTaken, action=second.id, query=ID, run="r1", **savepoint)
-    assert [shown["path"] for shown in api.get(SAVEPOINTS).json["savepoints"]] == ["file:/s/savepoint-7"]
+    api.send(ev.SavepointTaken, action=second.id, query=ID, run="r1", **SAVED)
+    assert [shown["path"] for shown in api.get(SAVEPOINTS).json["savepoints"]] == [SAVED["path"]]
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
 
 

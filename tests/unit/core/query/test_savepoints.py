@@ -228,6 +228,13 @@ def test_a_query_that_has_not_started_has_nothing_to_save() -> None:
 
 
 RUNNING = ev.QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
+FAILED = ev.QueryInfo(
+    facts=STATEFUL,
+    run="r1",
+    run_state="failed",
+    partitions=2,
+    failure=ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",), of_io=True),
+)
 
 
 @pytest.mark.parametrize("carried_out", ["first", "second"])
@@ -271,22 +278,11 @@ def test_a_policy_that_goes_on_ends_a_query_that_is_saved(scene: Scene) -> None:
 def test_a_policy_that_goes_on_takes_the_savepoint_of_a_failed_query_again(scene: Scene) -> None:
     request(scene, stop=True)
     scene.run_fails()
-    failure = ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",), of_io=True)
-    shown = ev.QueryInfo(facts=STATEFUL, run="r1", run_state="failed", partitions=2, failure=failure)
     # It is told to wait before the copy is ordered.
-    _, hold, save = orders(scene.start(2, queries=[shown]))
+    _, hold, save = orders(scene.start(2, queries=[FAILED]))
     assert (type(hold), type(save)) == (ac.HoldQuery, ac.TakeSavepoint)
     taken(scene)
     assert scene.query().state == "Restarting"
-
-
-FAILED = ev.QueryInfo(
-    facts=STATEFUL,
-    run="r1",
-    run_state="failed",
-    partitions=2,
-    failure=ev.Failure(error="disk full", offsets="[7]", causes=("java.io.IOException",), of_io=True),
-)
 
 
 @pytest.mark.parametrize("has_failed", [False, True])

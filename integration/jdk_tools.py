@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from spark_elastic.demo.cluster import spark_home
@@ -27,6 +28,12 @@ def tool_output(tool: str, *arguments: str | Path) -> str:
     command = [find_java(), "-m", tool, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, timeout=_TOOL_S, text=True)
     return done.stdout
+
+
+def write_stacks(pid: int, file: Path) -> None:
+    """Write down what the threads of a JVM do, unless it has ended or does not answer."""
+    with suppress(subprocess.SubprocessError):
+        file.write_text(tool_output(JSTACK, str(pid)))
 
 
 def compile_java(source: Path, classes: Path) -> None:

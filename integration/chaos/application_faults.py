@@ -12,7 +12,9 @@ from integration.chaos.settings import QUEUES
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
-_STOPPED_S = 60.0
+# Whatever the query does, and waits for.
+_STOPPED_S = 15.0
+_STARTED_S = 60.0
 _MS = (20, 300)
 
 
@@ -72,13 +74,26 @@ class StopQuery(Fault):
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         self._query = query
         world.stop_and_start(query)
+        # Its end must not wait for what comes when all is put right.
+        eventually(lambda: world.has_stopped(query) or world.is_still, f"{query} is stopped", _STOPPED_S, 0.1)
         return query
 
     def outcome(self, world: World) -> None:
         # The application that was started again meanwhile has started its queries anyway.
         eventually(
-            lambda: world.has_started(self._query), f"{self._query} is stopped and started", _STOPPED_S
+            lambda: world.has_started(self._query), f"{self._query} is stopped and started", _STARTED_S
         )
+
+
+class TakeQueryOver(StopQuery):
+    """The application starts others on the checkpoint of a query: each ends the one before, as Spark does."""
+
+    name = "query_taken_over"
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._query = query
+        world.take_over(query)
+        return query
 
 
 class EndQuery(StopQuery):

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import random
 import signal
+import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import ClassVar
 
 import psutil
 
-from integration.chaos.rows import now
+from integration.chaos.rows import STATEFUL, now
 from integration.chaos.settings import MOST
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
 
 _WAIT_S = 60.0
+_APART_S = (0.05, 0.6)
 
 
 class Missed(Exception):
@@ -202,6 +204,21 @@ class SetBounds(Fault):
             except Failure as why:
                 # Another fault may have hit the policy or the query.
                 world.say(f"{self._taken_back}: its bounds are not taken back: {why}")
+
+
+class FlapBounds(Fault):
+    """Somebody cannot decide on bounds, for all queries at once, and faster than any of them can follow."""
+
+    name = "bounds_flap"
+    needs_plugin = needs_bounds = True
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        times = chance.randint(3, 10)
+        for time_ in range(times):
+            for name in STATEFUL:
+                world.set_bounds(name, 1, 1 if time_ % 2 else MOST)
+            time.sleep(chance.uniform(*_APART_S))
+        return f"{times} times"
 
 
 class SetWrongBounds(Fault):

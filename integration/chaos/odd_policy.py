@@ -2,7 +2,8 @@
 
 The file has a word and its detail: `garbage KEY` lets the next exchange be that of `NONSENSE`, `late SECONDS`
 lets each exchange come so much later, `never` lets none come any more, `odd_answers` replaces each answer to
-a request. `garbage` and `never` are for one process: it takes the file away.
+a request, `slow_journal SECONDS` lets each write of the journal take so long. `garbage` and `never` are for
+one process: it takes the file away.
 
 usage: odd_policy.py FILE and whatever the plugin adds
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 GARBAGE, LATE, NEVER, ODD_ANSWERS = "garbage", "late", "never", "odd_answers"
+SLOW_JOURNAL = "slow_journal"
 NONSENSE = {
     "text": "}{ no JSON",
     "nothing": "",
@@ -64,8 +66,10 @@ class OddPolicy:
 def main(file: Path) -> None:
     """Run the policy process."""
     from spark_elastic.gateway.client import Py4JGateway
+    from spark_elastic.runtime.journal import Journal
 
     real, answered = Py4JGateway._call, 0
+    real_write = Journal.end_batch
 
     def call(gateway: Py4JGateway, method: str, request: dict[str, Any]) -> dict[str, Any]:
         nonlocal answered
@@ -86,7 +90,14 @@ def main(file: Path) -> None:
             request = {**request, "answer": {"id": request["answer"]["id"], **odd}}
         return real(gateway, method, request)
 
+    def write(journal: Journal, *state: Any) -> None:
+        kind, _, detail = _order(file)
+        if kind == SLOW_JOURNAL:
+            time.sleep(float(detail))
+        real_write(journal, *state)
+
     Py4JGateway._call = call  # type: ignore[method-assign, assignment]
+    Journal.end_batch = write  # type: ignore[method-assign, assignment]
     runpy.run_module("spark_elastic.runtime", run_name="__main__", alter_sys=True)
 
 

@@ -28,6 +28,8 @@ PHASES_OF: Mapping[Mode, tuple[str, ...]] = {
 }
 #: Those that begin with a batch that fails.
 ILL = (BACKOFF, HELD, STARTING)
+#: Those before a rescale that the eager one of the queries does not have.
+WAITING = (STABILIZING, COOLDOWN)
 UNKNOWN = "unknown"  # the policy does not answer
 
 _PATIENCE_S = 12.0

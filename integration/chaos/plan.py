@@ -22,9 +22,9 @@ from integration.chaos import (
     storage_faults,
 )
 from integration.chaos.faults import Fault
-from integration.chaos.phases import ILL, PHASES_OF, RUNNING
+from integration.chaos.phases import ILL, PHASES_OF, RUNNING, WAITING
 from integration.chaos.rows import STATEFUL
-from integration.chaos.settings import Mode
+from integration.chaos.settings import EAGER, Mode
 
 FAULTS: dict[str, type[Fault]] = {
     fault.name: fault
@@ -38,6 +38,7 @@ FAULTS: dict[str, type[Fault]] = {
         faults.FreezeWorker,
         faults.KillMaster,
         faults.SetBounds,
+        faults.FlapBounds,
         faults.SetWrongBounds,
         faults.TakeSavepoint,
         policy_faults.KillPolicy,
@@ -48,6 +49,7 @@ FAULTS: dict[str, type[Fault]] = {
         policy_faults.AnswerLate,
         policy_faults.AnswerOddly,
         policy_faults.FillJournal,
+        policy_faults.SlowJournal,
         storage_faults.StorageAway,
         storage_faults.StorageFails,
         storage_faults.StorageSlow,
@@ -60,6 +62,7 @@ FAULTS: dict[str, type[Fault]] = {
         application_faults.EndDriver,
         application_faults.StopContext,
         application_faults.StopQuery,
+        application_faults.TakeQueryOver,
         application_faults.EndQuery,
         application_faults.SlowListener,
         connections.IdleAtUi,
@@ -135,7 +138,7 @@ class Plan:
                 names.append(self._chance.choice(others))
         step = Step(
             faults=tuple(names),
-            query=self._chance.choice(STATEFUL),
+            query=self._chance.choice([name for name in STATEFUL if name != EAGER or phase not in WAITING]),
             phase=phase,
             seconds=self._seconds([FAULTS[name] for name in names]),
             seed=self._chance.randrange(1 << 30),

@@ -9,7 +9,7 @@ from contextlib import suppress
 import psutil
 
 from integration.chaos.faults import Fault, Freezes, Missed
-from integration.chaos.odd_policy import GARBAGE, LATE, NEVER, NONSENSE, ODD_ANSWERS
+from integration.chaos.odd_policy import GARBAGE, LATE, NEVER, NONSENSE, ODD_ANSWERS, SLOW_JOURNAL
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
@@ -133,6 +133,16 @@ class AnswerOddly(_Odd):
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         return self.order(world, ODD_ANSWERS)
+
+
+class SlowJournal(_Odd):
+    """Its journal is on a disk that takes long for each write; nothing is decided meanwhile."""
+
+    name = "journal_slow"
+    shortest, longest = 1.0, 10.0
+
+    def strike(self, world: World, query: str, chance: random.Random) -> str:
+        return self.order(world, SLOW_JOURNAL, f"{chance.uniform(0.1, 2.0):.2f}")
 
 
 class FillJournal(Fault):

@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from integration.chaos.plan import Step, as_step, write_steps
 from integration.chaos.settings import Mode
-from integration.jdk_tools import JSTACK, tool_output
+from integration.jdk_tools import write_stacks
 from spark_elastic.demo.processes import LoggedProcess
 
 RESULT, HAPPENED = "result.json", "happened.jsonl"
@@ -77,7 +77,7 @@ class Report:
         }
         if stacks and log.running:
             file = self.folder / f"stacks-{len(self.failures)}.txt"
-            file.write_text(tool_output(JSTACK, str(log.pid)))
+            write_stacks(log.pid, file)
             failure["stacks"] = str(file)
         self.failures.append(failure)
 

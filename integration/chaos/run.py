@@ -147,6 +147,7 @@ class Chaos:
             self.report.failed(what, len(self.report.happened), self.world.process, stacks=False)
         self.report.found = {
             "rescales": {"moved": found.moves, "in_place": found.in_place},
+            "moved_at_once": found.at_once,
             "rows_compared": found.rows,
             "batch_jobs": found.jobs,
             "workers_lost_by_master": self.world.lost_by_master,

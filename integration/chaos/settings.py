@@ -13,7 +13,11 @@ from spark_elastic.demo.cluster import CONSOLE_LOG4J
 Mode = Literal["adaptive", "reactive", "plain"]
 #: There are so many workers, at least and at most, while nothing is wrong.
 FEWEST, MOST = 2, 3
-_SCHEDULER = "spark.elastic.adaptiveScheduler"
+_SCHEDULER = "adaptiveScheduler"
+#: So many of the stateful queries may move their state at once.
+AT_ONCE = 2
+#: Waits for nothing before it is rescaled, so that only a micro-batch lies between two of its moves.
+EAGER = "firsts"
 #: Queues of Spark's listener bus: the plugin's listeners are in the first, those of queries in the second,
 #: Spark's own account of executors in the third. Each holds ten events, and has one of the application, too.
 QUEUES = ("shared", "streams", "executorManagement")
@@ -41,10 +45,13 @@ ADAPTIVE = {
     "spark.elastic.startTimeout": "10s",
     "spark.plugins": f"{WITH_PLUGIN['spark.plugins']},{SLOW_LISTENERS}",
     "spark.elastic.schedulerMode": "adaptive",
-    f"{_SCHEDULER}.rescalePolicy": "always",
-    f"{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
-    f"{_SCHEDULER}.executing.cooldownAfterRescaling": "2s",
-    f"{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
+    f"spark.elastic.{_SCHEDULER}.rescalePolicy": "always",
+    f"spark.elastic.{_SCHEDULER}.maxConcurrentRescales": str(AT_ONCE),
+    f"spark.elastic.{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
+    f"spark.elastic.{_SCHEDULER}.executing.cooldownAfterRescaling": "2s",
+    f"spark.elastic.{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
+    f"spark.elastic.query.{EAGER}.{_SCHEDULER}.executing.cooldownAfterRescaling": "0",
+    f"spark.elastic.query.{EAGER}.{_SCHEDULER}.executing.resourceStabilizationTimeout": "0",
     # Bounds of one are not to take slots from the others.
     **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
 }

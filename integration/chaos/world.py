@@ -30,7 +30,7 @@ from integration.chaos.settings import (
 )
 from integration.chaos.storage import Storage
 from integration.cluster.application import executors
-from integration.jdk_tools import compile_java
+from integration.jdk_tools import compile_java, write_stacks
 from integration.streaming.driver import policies_of
 from integration.streaming.launch import submitted
 from integration.streaming.stand_ins import program
@@ -105,6 +105,13 @@ class World:
                 found |= executors(worker)
         return found
 
+    @property
+    def is_still(self) -> bool:
+        """Tell whether the driver stands still, or has ended."""
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+        return True
+
     def policies(self) -> list[psutil.Process]:
         """Return the policy processes that live."""
         with suppress(psutil.NoSuchProcess):
@@ -140,7 +147,11 @@ class World:
         order()
         # One that stands still takes no other signal than SIGKILL.
         self.process.send(signal.SIGCONT)
-        assert self.process.wait(_END_S) is not None, f"the driver has not ended within {_END_S:g} s"
+        if self.process.wait(_END_S) is None:
+            stacks = self.folder / f"stacks-of-{self.process.log.parent.name}.txt"
+            write_stacks(jvm, stacks)
+            self.process.kill()
+            raise AssertionError(f"the driver has not ended within {_END_S:g} s, see {stacks.name}")
         _, living = psutil.wait_procs(started, timeout=_END_S)
         living = [process for process in living if process.status() != psutil.STATUS_ZOMBIE]
         self.process.kill()
@@ -151,8 +162,18 @@ class World:
         """Let the application stop a query and start it again."""
         (self.output / f"again-{name}").touch()
 
+    def take_over(self, name: str) -> None:
+        """Let the application start two other queries on the checkpoint of one, the second with its name."""
+        hidden = self.output / f".again-{name}"
+        hidden.write_text("over")
+        hidden.rename(self.output / f"again-{name}")
+
+    def has_stopped(self, name: str) -> bool:
+        """Tell whether the application has stopped a query that it was told to stop."""
+        return (self.output / f"stopped-{name}").exists() or self.has_started(name)
+
     def has_started(self, name: str) -> bool:
-        """Tell whether the application has done so."""
+        """Tell whether the application has started a query that it was told to start again."""
         return not (self.output / f"again-{name}").exists()
 
     @property

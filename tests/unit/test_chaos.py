@@ -10,11 +10,12 @@ import attrs
 import pytest
 
 from integration.chaos import table
-from integration.chaos.phases import ILL, PHASES, PHASES_OF, RUNNING
+from integration.chaos.phases import ILL, PHASES, PHASES_OF, RUNNING, WAITING
 from integration.chaos.plan import FAULTS, Plan, Step, of_mode
 from integration.chaos.report import Happened, Report, broken, read_happened
-from integration.chaos.rows import Feeder, Tail, differences
+from integration.chaos.rows import STATEFUL, Feeder, Tail, differences
 from integration.chaos.run import chosen
+from integration.chaos.settings import EAGER
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
 
 STEP = Step(faults=("executor_killed", "savepoint"), query="totals", phase="moving", seconds=1.0, seed=7)
@@ -115,6 +116,13 @@ def test_of_a_script_is_left_what_the_mode_has() -> None:
         attrs.evolve(others, faults=("master_killed",)),
     ]
     assert list(of_mode(script, "plain")) == [attrs.evolve(others, faults=("master_killed",), phase=RUNNING)]
+
+
+def test_the_eager_query_is_not_aimed_at_while_others_wait_for_a_rescale() -> None:
+    plan = Plan(1)
+    steps = [plan.next(number * 10_000.0) for number in range(500)]
+    assert {step.query for step in steps if step.phase in WAITING} == set(STATEFUL) - {EAGER}
+    assert {step.query for step in steps if step.phase not in WAITING} == set(STATEFUL)
 
 
 def test_without_links_none_is_cut_or_slow() -> None:

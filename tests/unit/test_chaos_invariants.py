@@ -13,7 +13,7 @@ from attrs import evolve
 
 from integration.chaos import invariants
 from integration.chaos.journal import Moves
-from integration.chaos.settings import SECRET
+from integration.chaos.settings import AT_ONCE, SECRET
 from integration.chaos.world import World
 from spark_elastic import wire
 from spark_elastic.core import actions as ac
@@ -90,6 +90,12 @@ def test_only_errors_of_the_list_are_known() -> None:
     assert invariants.unknown_errors(log) == {"ElasticDriver: spark-elastic: could not start": 1}
 
 
+def test_each_python_process_that_tells_state_leaves_a_port_open(world: World) -> None:
+    (log,) = world.logs
+    log.write_text("worker received parameters for UDF. State server port/path: 41883, key schema: ...\n" * 2)
+    assert invariants.ports_left_by_spark(log) == 2
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -139,6 +145,40 @@ def test_state_that_moves_twice_without_a_batch_between_is_named(tmp_path: Path)
     assert (in_place.moved, in_place.in_place, in_place.broken) == (0, 2, [])
     badly = moves(tmp_path / "badly.jsonl", STATEFUL, batch_between=False)
     assert badly.moved == 2
+    assert len(badly.broken) == 1
+
+
+def orders(path: Path, *entries: ev.Event | ac.Rescale) -> Moves:
+    """Read a journal of so many queries with state, and of these entries."""
+    submitted = (
+        ev.QuerySubmitted(id=f"s{number}", at=1, facts=evolve(STATEFUL, query=f"q{number}"), run="r")
+        for number in range(AT_ONCE + 1)
+    )
+    said = (
+        {"actions": [wire.encode_action(entry)]}
+        if isinstance(entry, ac.Rescale)
+        else {"event": wire.encode_event(entry)}
+        for entry in (*submitted, *entries)
+    )
+    lines(path, *said)
+    return Moves.of(path)
+
+
+def test_more_queries_than_may_that_move_their_state_at_once_are_named(tmp_path: Path) -> None:
+    def order(number: int, query: int) -> ac.Rescale:
+        return ac.Rescale(id=f"a{number}", cause="s0", query=f"q{query}", run="r", partitions=2)
+
+    some = [order(number, number) for number in range(AT_ONCE)]
+    another = order(7, AT_ONCE)
+    failed = ev.ActionFailed(id="f", at=2, action="a0", query="q0", error="taken back")
+    ended = ev.QueryTerminated(id="t", at=2, query="q0", run="r")
+    well = orders(tmp_path / "failed.jsonl", *some, failed, another)
+    assert (well.at_once, well.broken) == (AT_ONCE, [])
+    assert orders(tmp_path / "ended.jsonl", *some, ended, another).broken == []
+    # One that was replaced by another for the same query is still under way.
+    assert orders(tmp_path / "replaced.jsonl", *some, order(8, 0)).broken == []
+    badly = orders(tmp_path / "badly.jsonl", *some, order(8, 0), failed, another)
+    assert badly.at_once == AT_ONCE + 1
     assert len(badly.broken) == 1
 
 

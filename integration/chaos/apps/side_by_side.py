@@ -4,8 +4,10 @@ Every batch of a query is a line of OUTPUT/QUERY.jsonl with its number, the time
 done again is a line again. The query `copies` writes into Spark's own file sink instead, in the folder SINK.
 While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
 there. If there is a file OUTPUT/again-QUERY, the query is stopped and started again; then the file is gone.
-What goes wrong at that is a line of OUTPUT/again.jsonl, and it is done once more. So is a line there who
-waits for a query that was stopped, and does not return.
+Once it is stopped, there is OUTPUT/stopped-QUERY until then. If the file says "over", two others are started
+on its checkpoint instead, each of which ends the one before. What goes wrong at that is a line of
+OUTPUT/again.jsonl, and it is done once more. So is a line there who waits for a query that has ended, and
+does not return.
 The address of its UI is in OUTPUT/ui. It ends when there is a file OUTPUT/_done and the queries have read all
 that came before it, or at once when there is a file OUTPUT/_stop.
 
@@ -143,11 +145,12 @@ class Running:
         for name in QUERIES:
             self.start(name)
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, shown: str | None = None) -> None:
         build, mode = QUERIES[name]
         files = self._spark.readStream.schema("key int, value long, second long")
         rows = build(files.option("maxFilesPerTrigger", 20).json(self._incoming))
-        query = rows.writeStream.queryName(name).outputMode(mode).trigger(processingTime="1 second")
+        query = rows.writeStream.queryName(shown or name).outputMode(mode)
+        query = query.trigger(processingTime="1 second")
         query = query.option("checkpointLocation", f"{self._checkpoints}/{name}")
         if name == "copies":
             query = query.format("json").option("path", self._sink)
@@ -171,11 +174,20 @@ class Running:
 
     def _again(self, wanted: Path) -> None:
         name = wanted.name.removeprefix("again-")
-        self._queries[name].stop()
-        self._waiters[name].join(RETURN_S)
-        if self._waiters[name].is_alive():
-            note(self._output / "again.jsonl", waits=name)
+        stopped = self._output / f"stopped-{name}"
+        waiters = [self._waiters[name]]
+        if wanted.read_text() == "over":
+            self.start(name, f"{name}-too")
+            waiters.append(self._waiters[name])
+        else:
+            self._queries[name].stop()
+            stopped.touch()
         self.start(name)
+        for waiter in waiters:
+            waiter.join(RETURN_S)
+            if waiter.is_alive():
+                note(self._output / "again.jsonl", waits=name)
+        stopped.unlink(missing_ok=True)
         wanted.unlink()
 
     def end(self) -> None:

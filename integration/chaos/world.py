@@ -49,8 +49,8 @@ _APART_S = 5.0
 _UI_S = 120.0
 # From the end of a driver to that of all that it started.
 _END_S = 20.0
-# `SparkContext.stop` waits for Spark's cleaner, which waits for each executor to forget a broadcast, and so for
-# one that stands still.
+# `SparkContext.stop` waits for the cleaner, and that for each executor to forget a broadcast. One that stands
+# still does not answer.
 _WAITS_FOR_EXECUTOR = "ContextCleaner.stop"
 
 

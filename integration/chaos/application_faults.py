@@ -12,8 +12,8 @@ from integration.chaos.settings import QUEUES
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
-# Whatever the query does, and waits for.
-_STOPPED_S = 15.0
+# Whatever the query waits for. Spark itself waits for half a minute until old logs are removed.
+_STOPPED_S = 40.0
 _STARTED_S = 60.0
 _MS = (20, 300)
 
@@ -75,7 +75,12 @@ class StopQuery(Fault):
         self._query = query
         world.stop_and_start(query)
         # Its end must not wait for what comes when all is put right.
-        eventually(lambda: world.has_stopped(query) or world.is_still, f"{query} is stopped", _STOPPED_S, 0.1)
+        eventually(
+            lambda: world.has_stopped(query) or world.is_frozen_or_gone,
+            f"{query} is stopped",
+            _STOPPED_S,
+            0.1,
+        )
         return query
 
     def outcome(self, world: World) -> None:
@@ -104,12 +109,12 @@ class EndQuery(StopQuery):
     longest = 3.0
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
+        self._query = query  # what is not answered may have been done
         saved = chance.random() < 0.5
         if saved:
             world.api.order(f"{world.path(query)}/savepoints", {"stop": True})
         else:
             world.api.order(f"{world.path(query)}/stop", {})
-        self._query = query
         return f"{query}, {'with' if saved else 'without'} a savepoint"
 
     def heal(self, world: World) -> None:

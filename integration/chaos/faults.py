@@ -207,16 +207,16 @@ class SetBounds(Fault):
 
 
 class FlapBounds(Fault):
-    """Somebody cannot decide on bounds, for all queries at once, and faster than any of them can follow."""
+    """Somebody cannot decide on bounds, for all queries with state at once, and faster than they follow."""
 
     name = "bounds_flap"
     needs_plugin = needs_bounds = True
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         times = chance.randint(3, 10)
-        for time_ in range(times):
+        for number in range(times):
             for name in STATEFUL:
-                world.set_bounds(name, 1, 1 if time_ % 2 else MOST)
+                world.set_bounds(name, 1, 1 if number % 2 else MOST)
             time.sleep(chance.uniform(*_APART_S))
         return f"{times} times"
 

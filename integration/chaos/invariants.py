@@ -40,7 +40,7 @@ _POOLS = (
     "QueryStageCreator-",
     "ResultQueryStageExecution-",
 )
-_TELLS_STATE = "worker received parameters for UDF. State server port/path: "
+_DECLARES_STATE = "Starting Streaming TransformWithStateInPandas Python worker."
 _ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
 #: What Spark calls an error when executors are lost, or a batch fails as it is meant to.
 KNOWN_ERRORS = (
@@ -121,11 +121,11 @@ def size_of(world: World) -> Size:
 
 
 def ports_left_by_spark(log: Path) -> int:
-    """Count the ports that Spark has left open: one for each Python process that has told a query's state.
+    """Count the ports that Spark has left open: one for each Python process that declares a query's state.
 
     `PythonWorkerFactory` closes a channel while a selector has it, which is not closed: so it stays.
     """
-    return log.read_text(errors="replace").count(_TELLS_STATE)
+    return log.read_text(errors="replace").count(_DECLARES_STATE)
 
 
 @define

@@ -7,11 +7,12 @@ from pathlib import Path
 from attrs import define, field
 
 from integration.chaos.settings import AT_ONCE
-from spark_elastic.core.actions import Action, CancelQuery, FailQuery, Rescale
+from spark_elastic.core.actions import Action, CancelQuery, Rescale, StartQuery
 from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
     Event,
+    QueryFacts,
     QueryFailed,
     QueryProgress,
     QueryStarted,
@@ -26,10 +27,11 @@ from spark_elastic.runtime.replay import replay
 
 @define
 class Moves:
-    """The rescales of a journal.
+    """The moves of state in a journal, by rescales and at the start of a query.
 
-    Between two that move the state of a query there is a committed batch, and no more than `AT_ONCE` queries
-    move theirs at once; `at_once` did.
+    Between two of one query there is a committed batch. No more than `AT_ONCE` queries may have an order to
+    move that has no outcome yet; `at_once` is the most that had. (After ten minutes a move counts no more: no
+    run waits for so long.)
     """
 
     moved: int = 0
@@ -39,7 +41,7 @@ class Moves:
     _stateful: dict[str, bool] = field(factory=dict)
     _counts: dict[str, int] = field(factory=dict)
     _ordered: dict[str, Rescale] = field(factory=dict)
-    _moving: dict[str, str] = field(factory=dict)  # by query the newest order, which has no outcome yet
+    _moving: dict[str, Rescale | StartQuery] = field(factory=dict)
     _fresh: set[str] = field(factory=set)
 
     @classmethod
@@ -63,13 +65,17 @@ class Moves:
                 self._ordered[action.id] = action
                 if self._stateful.get(action.query):
                     self._begin(action, place)
-            case CancelQuery() | FailQuery():
+            case StartQuery(partitions=int(partitions)) if self._stateful.get(action.query):
+                if self._counts.get(action.query, partitions) != partitions:
+                    self._begin(action, place)
+            case CancelQuery():
                 self._moving.pop(action.query, None)
 
-    def _begin(self, order: Rescale, place: str) -> None:
-        self._moving[order.query] = order.id
+    def _begin(self, order: Rescale | StartQuery, place: str) -> None:
+        another = order.query not in self._moving
+        self._moving[order.query] = order
         self.at_once = max(self.at_once, len(self._moving))
-        if len(self._moving) > AT_ONCE:
+        if another and len(self._moving) > AT_ONCE:
             self.broken.append(f"{sorted(self._moving)} move their state at once: {place}")
 
     def _follow(self, event: Event, place: str) -> None:
@@ -78,33 +84,56 @@ class Moves:
                 # What was done and committed unheard is not known.
                 self._fresh.clear()
                 self._moving.clear()
-                self._stateful |= {info.facts.query: info.facts.stateful for info in event.queries}
+                for info in event.queries:
+                    self._know(info.facts, info.partitions)
             case QuerySubmitted():
-                self._stateful[event.facts.query] = event.facts.stateful
-                self._moving.pop(event.facts.query, None)
-            case QueryStarted() | QueryFailed() | QueryTerminated():
-                self._moving.pop(event.query, None)
+                self._end(event.facts.query)
+                self._fresh.discard(event.facts.query)
+                self._know(event.facts, event.facts.checkpoint_partitions)
+            case QueryStarted():
+                order = self._end(event.query, event.run)
+                if isinstance(order, StartQuery) and order.partitions == event.partitions:
+                    self._has_moved(event.query, place)
+                self._counts[event.query] = event.partitions
+            case QueryFailed() | QueryTerminated():
+                self._end(event.query, event.run)
             case QueryProgress():
                 self._fresh.discard(event.query)
                 self._counts[event.query] = event.partitions
             case ActionDone() | ActionFailed() if event.action in self._ordered:
-                order = self._ordered.pop(event.action)
-                if self._moving.get(order.query) == order.id:
-                    del self._moving[order.query]
+                rescale = self._ordered.pop(event.action)
+                if self._moving.get(rescale.query) is rescale:
+                    self._end(rescale.query)
                 if isinstance(event, ActionDone):
-                    self._done(order, place)
+                    self._done(rescale, place)
+
+    def _know(self, facts: QueryFacts, partitions: int | None) -> None:
+        self._stateful[facts.query] = facts.stateful
+        self._counts.pop(facts.query, None)
+        if partitions is not None:
+            self._counts[facts.query] = partitions
+
+    def _end(self, query: str, run: str | None = None) -> Rescale | StartQuery | None:
+        """Let a query move no more, unless it was in another run that it did; returns what was ordered."""
+        order = self._moving.get(query)
+        if order is None or run not in (None, order.run):
+            return None
+        return self._moving.pop(query)
 
     def _done(self, order: Rescale, place: str) -> None:
         query = order.query
         if self._counts.get(query) == order.partitions:
             return
         self._counts[query] = order.partitions
-        if not self._stateful.get(query):
+        if self._stateful.get(query):
+            self._has_moved(query, place)
+        else:
             self.in_place += 1
-            return
+
+    def _has_moved(self, query: str, place: str) -> None:
         self.moved += 1
         if query in self._fresh:
-            self.broken.append(f"{query} was rescaled twice without a batch in between: {place}")
+            self.broken.append(f"{query} has moved its state twice without a batch in between: {place}")
         self._fresh.add(query)
 
 

@@ -2,7 +2,7 @@
 
 The file has a word and its detail: `garbage KEY` lets the next exchange be that of `NONSENSE`, `late SECONDS`
 lets each exchange come so much later, `never` lets none come any more, `odd_answers` replaces each answer to
-a request, `slow_journal SECONDS` lets each write of the journal take so long. `garbage` and `never` are for
+a request, `slow_journal SECONDS` lets each flush of the journal take so long. `garbage` and `never` are for
 one process: it takes the file away.
 
 usage: odd_policy.py FILE and whatever the plugin adds

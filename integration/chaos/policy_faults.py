@@ -136,13 +136,13 @@ class AnswerOddly(_Odd):
 
 
 class SlowJournal(_Odd):
-    """Its journal is on a disk that takes long for each write; nothing is decided meanwhile."""
+    """Its journal takes long to be handed over to the disk; nothing is decided meanwhile."""
 
     name = "journal_slow"
     shortest, longest = 1.0, 10.0
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
-        return self.order(world, SLOW_JOURNAL, f"{chance.uniform(0.1, 2.0):.2f}")
+        return self.order(world, SLOW_JOURNAL, f"{chance.uniform(0.1, 0.8):.2f}")
 
 
 class FillJournal(Fault):

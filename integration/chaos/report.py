@@ -78,7 +78,8 @@ class Report:
         if stacks and log.running:
             file = self.folder / f"stacks-{len(self.failures)}.txt"
             write_stacks(log.pid, file)
-            failure["stacks"] = str(file)
+            if file.exists():
+                failure["stacks"] = str(file)
         self.failures.append(failure)
 
     def never_hit(self, struck: Container[str]) -> list[str]:

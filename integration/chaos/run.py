@@ -151,6 +151,7 @@ class Chaos:
             "rows_compared": found.rows,
             "batch_jobs": found.jobs,
             "workers_lost_by_master": self.world.lost_by_master,
+            "drivers_kept_by_executors": self.world.kept_by_executors,
             "unknown_errors": unknown_errors(
                 "\n".join(log.read_text(errors="replace") for log in self.world.logs)
             ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from integration.chaos.rows import QUERIES
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic.demo.cluster import CONSOLE_LOG4J
@@ -50,10 +49,10 @@ ADAPTIVE = {
     f"spark.elastic.{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
     f"spark.elastic.{_SCHEDULER}.executing.cooldownAfterRescaling": "2s",
     f"spark.elastic.{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
-    f"spark.elastic.query.{EAGER}.{_SCHEDULER}.executing.cooldownAfterRescaling": "0",
-    f"spark.elastic.query.{EAGER}.{_SCHEDULER}.executing.resourceStabilizationTimeout": "0",
+    f"spark.elastic.query.{EAGER}*.{_SCHEDULER}.executing.cooldownAfterRescaling": "0",
+    f"spark.elastic.query.{EAGER}*.{_SCHEDULER}.executing.resourceStabilizationTimeout": "0",
     # Bounds of one are not to take slots from the others.
-    **{f"spark.elastic.query.{name}.slotSharingGroup": "all" for name in QUERIES},
+    "spark.elastic.query.*.slotSharingGroup": "all",
 }
 OF_MODE: Mapping[Mode, Mapping[str, str]] = {
     "adaptive": ADAPTIVE,

@@ -90,9 +90,9 @@ def test_only_errors_of_the_list_are_known() -> None:
     assert invariants.unknown_errors(log) == {"ElasticDriver: spark-elastic: could not start": 1}
 
 
-def test_each_python_process_that_tells_state_leaves_a_port_open(world: World) -> None:
+def test_each_python_process_that_declares_state_leaves_a_port_open(world: World) -> None:
     (log,) = world.logs
-    log.write_text("worker received parameters for UDF. State server port/path: 41883, key schema: ...\n" * 2)
+    log.write_text("Starting Streaming TransformWithStateInPandas Python worker.\n" * 2)
     assert invariants.ports_left_by_spark(log) == 2
 
 
@@ -148,38 +148,85 @@ def test_state_that_moves_twice_without_a_batch_between_is_named(tmp_path: Path)
     assert len(badly.broken) == 1
 
 
-def orders(path: Path, *entries: ev.Event | ac.Rescale) -> Moves:
-    """Read a journal of so many queries with state, and of these entries."""
-    submitted = (
-        ev.QuerySubmitted(id=f"s{number}", at=1, facts=evolve(STATEFUL, query=f"q{number}"), run="r")
-        for number in range(AT_ONCE + 1)
-    )
+def submitted(number: int, facts: ev.QueryFacts = STATEFUL) -> ev.QuerySubmitted:
+    facts = evolve(facts, query=f"q{number}", checkpoint_partitions=1)
+    return ev.QuerySubmitted(id=f"s{number}", at=1, facts=facts, run="r")
+
+
+def rescale(number: int, query: int) -> ac.Rescale:
+    return ac.Rescale(id=f"a{number}", cause="s0", query=f"q{query}", run="r", partitions=2)
+
+
+def start(query: int, partitions: int | None = 2) -> ac.StartQuery:
+    return ac.StartQuery(id=f"b{query}", cause="s0", query=f"q{query}", run="r", partitions=partitions)
+
+
+def read(path: Path, *entries: ev.Event | ac.Action) -> Moves:
+    """Read a journal of these entries."""
     said = (
         {"actions": [wire.encode_action(entry)]}
-        if isinstance(entry, ac.Rescale)
+        if isinstance(entry, ac.Action)
         else {"event": wire.encode_event(entry)}
-        for entry in (*submitted, *entries)
+        for entry in entries
     )
     lines(path, *said)
     return Moves.of(path)
 
 
-def test_more_queries_than_may_that_move_their_state_at_once_are_named(tmp_path: Path) -> None:
-    def order(number: int, query: int) -> ac.Rescale:
-        return ac.Rescale(id=f"a{number}", cause="s0", query=f"q{query}", run="r", partitions=2)
+SUBMITTED = [submitted(number) for number in range(AT_ONCE + 1)]
+MOVING = [rescale(number, number) for number in range(AT_ONCE)]
+TAKEN_BACK = ev.ActionFailed(id="e", at=2, action="a0", query="q0", error="taken back")
 
-    some = [order(number, number) for number in range(AT_ONCE)]
-    another = order(7, AT_ONCE)
-    failed = ev.ActionFailed(id="f", at=2, action="a0", query="q0", error="taken back")
-    ended = ev.QueryTerminated(id="t", at=2, query="q0", run="r")
-    well = orders(tmp_path / "failed.jsonl", *some, failed, another)
-    assert (well.at_once, well.broken) == (AT_ONCE, [])
-    assert orders(tmp_path / "ended.jsonl", *some, ended, another).broken == []
-    # One that was replaced by another for the same query is still under way.
-    assert orders(tmp_path / "replaced.jsonl", *some, order(8, 0)).broken == []
-    badly = orders(tmp_path / "badly.jsonl", *some, order(8, 0), failed, another)
-    assert badly.at_once == AT_ONCE + 1
-    assert len(badly.broken) == 1
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        TAKEN_BACK,
+        ev.ActionDone(id="e", at=2, action="a0", query="q0", took_ms=1),
+        ev.QueryStarted(id="e", at=2, query="q0", run="r", partitions=1),
+        ev.QueryFailed(id="e", at=2, query="q0", run="r", failure=ev.Failure(error="ill")),
+        ev.QueryTerminated(id="e", at=2, query="q0", run="r"),
+        SUBMITTED[0],
+        ac.CancelQuery(id="c", cause="s0", query="q0", run="r"),
+    ],
+    ids=lambda end: type(end).__name__,
+)
+def test_with_its_end_a_move_makes_room_for_another(tmp_path: Path, end: ev.Event | ac.Action) -> None:
+    found = read(tmp_path / "journal.jsonl", *SUBMITTED, *MOVING, end, rescale(7, AT_ONCE))
+    assert (found.at_once, found.broken) == (AT_ONCE, [])
+
+
+@pytest.mark.parametrize(
+    "no_end",
+    [
+        # Another order for the same query has replaced the first, which may be under way.
+        (rescale(8, 0), TAKEN_BACK),
+        (ev.QueryTerminated(id="e", at=2, query="q0", run="another"),),
+    ],
+    ids=["replaced", "of another run"],
+)
+@pytest.mark.parametrize("another", [rescale(7, AT_ONCE), start(AT_ONCE)], ids=["rescaled", "started"])
+def test_too_many_moves_at_once_are_named(
+    tmp_path: Path, no_end: tuple[ev.Event | ac.Action, ...], another: ac.Action
+) -> None:
+    found = read(tmp_path / "journal.jsonl", *SUBMITTED, *MOVING, *no_end, another)
+    assert found.at_once == AT_ONCE + 1
+    assert len(found.broken) == 1
+
+
+def test_what_moves_no_state_does_not_count(tmp_path: Path) -> None:
+    others = (submitted(8, STATELESS), rescale(8, 8), start(AT_ONCE, None), start(AT_ONCE, 1))
+    found = read(tmp_path / "journal.jsonl", *SUBMITTED, *MOVING, *others)
+    assert (found.at_once, found.broken) == (AT_ONCE, [])
+
+
+def test_a_move_at_the_start_of_a_query_has_a_batch_before_the_next(tmp_path: Path) -> None:
+    started = ev.QueryStarted(id="e", at=2, query="q0", run="r", partitions=2)
+    again = evolve(rescale(9, 0), partitions=3)
+    done = ev.ActionDone(id="d", at=3, action="a9", query="q0", took_ms=1)
+    found = read(tmp_path / "journal.jsonl", SUBMITTED[0], start(0), started, again, done)
+    assert found.moved == 2
+    assert len(found.broken) == 1
 
 
 def test_in_reactive_mode_each_query_uses_all_slots() -> None:

@@ -2,12 +2,11 @@
 
 Every batch of a query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch that is
 done again is a line again. The query `copies` writes into Spark's own file sink instead, in the folder SINK.
-While there is a file OUTPUT/ill-QUERY, its batches fail with what stands
-there. If there is a file OUTPUT/again-QUERY, the query is stopped and started again; then the file is gone.
-Once it is stopped, there is OUTPUT/stopped-QUERY until then. If the file says "over", two others are started
-on its checkpoint instead, each of which ends the one before. What goes wrong at that is a line of
-OUTPUT/again.jsonl, and it is done once more. So is a line there who waits for a query that has ended, and
-does not return.
+While there is a file OUTPUT/ill-QUERY, its batches fail with what stands there. If there is a file
+OUTPUT/again-QUERY, the query is stopped and started again; then the file is gone. While it is stopped there
+is OUTPUT/stopped-QUERY. If there is a file OUTPUT/over-QUERY, two others are started on the query's
+checkpoint, each of which ends the one before. What goes wrong at that is a line of OUTPUT/again.jsonl, and it
+is done once more. A waiter that does not return is a line there, too.
 The address of its UI is in OUTPUT/ui. It ends when there is a file OUTPUT/_done and the queries have read all
 that came before it, or at once when there is a file OUTPUT/_stop.
 
@@ -141,6 +140,7 @@ class Running:
         self._output, self._sink = output, sink
         self._queries: dict[str, StreamingQuery] = {}
         self._waiters: dict[str, threading.Thread] = {}
+        self._replaced: list[tuple[str, threading.Thread]] = []
         self._lock = threading.Lock()
         for name in QUERIES:
             self.start(name)
@@ -157,13 +157,15 @@ class Running:
         else:
             query = query.foreachBatch(writer(self._output, name))
         self._queries[name] = query.start()
+        if name in self._waiters:
+            self._replaced.append((name, self._waiters[name]))
         self._waiters[name] = threading.Thread(target=wait_for, args=(self._queries[name],), daemon=True)
         self._waiters[name].start()
 
     def obey(self) -> None:
         """Stop and start queries as it is wanted, until the whole application is to stop."""
         while not (self._output / "_stop").exists():
-            for wanted in self._output.glob("again-*"):
+            for wanted in (*self._output.glob("again-*"), *self._output.glob("over-*")):
                 try:
                     with self._lock:
                         self._again(wanted)
@@ -173,20 +175,19 @@ class Running:
         self._spark.stop()
 
     def _again(self, wanted: Path) -> None:
-        name = wanted.name.removeprefix("again-")
+        order, _, name = wanted.name.partition("-")
         stopped = self._output / f"stopped-{name}"
-        waiters = [self._waiters[name]]
-        if wanted.read_text() == "over":
-            self.start(name, f"{name}-too")
-            waiters.append(self._waiters[name])
-        else:
+        if order == "again":
             self._queries[name].stop()
             stopped.touch()
+        elif self._queries[name].name == name:  # else the first of the two has started before
+            self.start(name, f"{name}-too")
         self.start(name)
-        for waiter in waiters:
+        while self._replaced:
+            of, waiter = self._replaced.pop()
             waiter.join(RETURN_S)
             if waiter.is_alive():
-                note(self._output / "again.jsonl", waits=name)
+                note(self._output / "again.jsonl", waits=of)
         stopped.unlink(missing_ok=True)
         wanted.unlink()
 

@@ -64,12 +64,13 @@ OF_MODE: Mapping[Mode, Mapping[str, str]] = {
         "spark.sql.shuffle.partitions": str(MOST),
     },
 }
-#: Without them a query ends with the first batch that fails, as in plain Spark.
 RESTARTS = {
     "spark.elastic.restartStrategy.type": "fixed-delay",
     "spark.elastic.restartStrategy.fixedDelay.delay": "2s",
     "spark.elastic.restartStrategy.fixedDelay.attempts": "1000000",
 }
+#: A query ends with the first batch that fails, as in plain Spark.
+NO_RESTARTS = {"spark.elastic.restartStrategy.type": "none"}
 LOG4J = f"""\
 {CONSOLE_LOG4J}rootLogger.level = warn
 logger.elastic.name = org.apache.spark.elastic

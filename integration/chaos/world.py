@@ -22,6 +22,7 @@ from integration.chaos.settings import (
     FEWEST,
     LOG4J,
     MOST,
+    NO_RESTARTS,
     OF_MODE,
     QUEUES,
     RESTARTS,
@@ -334,7 +335,7 @@ def world(
         conf = {
             **CONF,
             **OF_MODE[mode],
-            **(RESTARTS if restarts else {}),
+            **(RESTARTS if restarts else NO_RESTARTS),
             **storage.conf(f"-Dslow={folder / 'slow'} -Dqueues={','.join(QUEUES)}"),
             "spark.driver.host": host,
             "spark.driver.bindAddress": host,

@@ -94,7 +94,8 @@ def test_the_rest_works(tmp_path: Path, without: Collection[str] | None, off: di
         log_at_debug(jvm, "org.apache.spark.elastic.Linkage")
         with jvm.session({**PLUGIN, **PATIENT, "spark.sql.shuffle.partitions": str(PLAIN)}) as spark:
             eventually(lambda: batch_partitions(spark) != PLAIN, "a batch stage is decided about")
-            assert streaming_partitions(spark, tmp_path) == (PLAIN if STREAMS in off else FIRST)
+            partitions = streaming_partitions(spark, Inbox(tmp_path / "in"), tmp_path / "checkpoint")
+            assert partitions == (PLAIN if STREAMS in off else FIRST)
     said = [(found[1], found[2]) for line in jvm.said() if (found := OFF.search(line))]
     assert sorted(part for part, _ in said) == sorted(off)
     assert all(off[part] in why for part, why in said)
@@ -103,11 +104,17 @@ def test_the_rest_works(tmp_path: Path, without: Collection[str] | None, off: di
 
 
 def test_the_application_goes_on_where_nothing_of_ours_works(tmp_path: Path) -> None:
+    inbox, plain = Inbox(tmp_path / "in"), {"spark.sql.shuffle.partitions": str(PLAIN)}
+    begun = tmp_path / "begun"
+    with driver(tmp_path / "whole") as jvm, jvm.session({**PLUGIN, **PATIENT, **plain}) as spark:
+        before = streaming_partitions(spark, inbox, begun)
     build = another_build(tmp_path / "spark", ["getExecutorDecommissionState"])
     with driver(tmp_path / "driver", [build]) as jvm:
-        with jvm.session({**PLUGIN, **PATIENT, "spark.sql.shuffle.partitions": str(PLAIN)}) as spark:
+        with jvm.session({**PLUGIN, **PATIENT, **plain}) as spark:
             assert batch_partitions(spark) == PLAIN
-            assert streaming_partitions(spark, tmp_path) == PLAIN
+            assert streaming_partitions(spark, inbox, tmp_path / "new") == PLAIN
+            # One that we began has a format of its own.
+            assert streaming_partitions(spark, inbox, begun) == before
         (line,) = [line for line in jvm.said() if "spark-elastic: off" in line]
     assert "the application continues as plain Spark: this build of Spark has no " in line
     assert "getExecutorDecommissionState" in line
@@ -126,12 +133,11 @@ def batch_partitions(spark: SparkSession) -> int:
     return partitions
 
 
-def streaming_partitions(spark: SparkSession, folder: Path) -> int:
-    """Run a streaming query with state, and return how many partitions that has."""
-    inbox = Inbox(folder / "in")
+def streaming_partitions(spark: SparkSession, inbox: Inbox, checkpoint: Path) -> int:
+    """Run a streaming query with state over more rows, and return how many partitions that has."""
     inbox.put(3)
     totals_of_keys = totals(spark, inbox).writeStream.format("memory").queryName("totals")
-    query = totals_of_keys.outputMode("complete").start()
+    query = totals_of_keys.outputMode("complete").option("checkpointLocation", str(checkpoint)).start()
     query.processAllAvailable()
     found = {row["key"]: (row["n"], row["total"]) for row in spark.table("totals").collect()}
     assert found == inbox.totals()

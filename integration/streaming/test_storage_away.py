@@ -212,10 +212,11 @@ def test_who_begins_a_checkpoint_that_somebody_else_has_just_begun_is_refused(
             starting = beside.submit(writer.start)
             eventually(is_about_to_write, "it has seen that there is no metadata")
             metadata.parent.mkdir(exist_ok=True)
-            metadata.write_text('{"id":"7c6d2b1e-2f0c-4f7c-9a51-0d3f5b1a9e44"}')
+            metadata.write_text(theirs := '{"id":"7c6d2b1e-2f0c-4f7c-9a51-0d3f5b1a9e44"}')
             with pytest.raises(Exception, match="Multiple streaming queries are concurrently using"):
                 starting.result()
         assert spark.streams.active == []
+        assert metadata.read_text() == theirs
 
 
 def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(

@@ -15,8 +15,10 @@ from integration.chaos.plan import FAULTS, Plan, Step, of_mode
 from integration.chaos.report import Happened, Report, broken, read_happened
 from integration.chaos.rows import STATEFUL, Feeder, Tail, differences
 from integration.chaos.run import chosen
-from integration.chaos.settings import EAGER
+from integration.chaos.settings import EAGER, NO_RESTARTS, OF_MODE, RESTARTS, Mode
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
+from spark_elastic.core.failures.strategy import NoRestart
+from spark_elastic.settings import load
 
 STEP = Step(faults=("executor_killed", "savepoint"), query="totals", phase="moving", seconds=1.0, seed=7)
 
@@ -116,6 +118,12 @@ def test_of_a_script_is_left_what_the_mode_has() -> None:
         attrs.evolve(others, faults=("master_killed",)),
     ]
     assert list(of_mode(script, "plain")) == [attrs.evolve(others, faults=("master_killed",), phase=RUNNING)]
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "reactive"])
+def test_without_restarts_a_query_ends_with_a_batch_that_fails(mode: Mode) -> None:
+    assert load({**OF_MODE[mode], **NO_RESTARTS}).core().restart == NoRestart()
+    assert load({**OF_MODE[mode], **RESTARTS}).core().restart != NoRestart()
 
 
 def test_the_eager_query_is_not_aimed_at_while_others_wait_for_a_rescale() -> None:

@@ -13,6 +13,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from spark_elastic.gateway.port import (
     MAX_WAIT_MS,
@@ -33,11 +35,12 @@ _log = logging.getLogger(__name__)
 _END_S = 1.5
 # Spark's metrics system is asked once in so many seconds, or more.
 _FIGURES_EVERY_S = 1.0
-# What a driver that fails at every call is left alone for.
-_PAUSE_S = 0.5
+# What a driver that fails at every call is left alone for, at first and at most.
+_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 # The driver's JSON reader takes no text of 20 million characters.
 _LONGEST_BODY = 16 << 20
 _Respond = Callable[[JsonObject], JsonObject | None]
+T = TypeVar("T")
 
 
 class Server:
@@ -45,7 +48,7 @@ class Server:
 
     `connect` makes the connection to the driver.
 
-    What goes wrong here is said in the log, and never ends the policy.
+    What goes wrong here is said in the log, is tried again, and never ends the policy.
     """
 
     def __init__(self, connect: Callable[[], RequestGateway], board: Board, stages: Stages) -> None:
@@ -70,20 +73,36 @@ class Server:
             thread.join(_END_S)
 
     def _run(self, name: str, body: Callable[[], None]) -> None:
+        """Start a thread. Raises RuntimeError if there is none to be had."""
         thread = threading.Thread(target=body, name=name, daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _begin(self) -> None:
-        try:
-            gateway = self._connect()
-        except GatewayError as error:
-            _log.warning("no REST API, and batch stages run as in plain Spark: %s", error)
+        gateway = self._until_it_works(self._connect)
+        if gateway is None:
             return
         self._board.wake = gateway.wake
-        self._run("stages", lambda: self._serve_stages(gateway))
-        self._run("rest-writes", lambda: self._serve(gateway, "writes", self._answer))
+        stages = partial(self._serve_stages, gateway)
+        self._until_it_works(lambda: self._run("stages", stages))
+        writes = partial(self._serve, gateway, "writes", self._answer)
+        self._until_it_works(lambda: self._run("rest-writes", writes))
         self._serve(gateway, "reads", self._answer)
+
+    def _until_it_works(self, begin: Callable[[], T]) -> T | None:
+        """Do what needs a connection or a thread as soon as it can be had; returns None at the end."""
+        pause_s = _PAUSE_S
+        while not self._ending.is_set():
+            try:
+                return begin()
+            except (GatewayError, RuntimeError) as error:
+                if pause_s == _PAUSE_S:
+                    _log.warning(
+                        "no REST API, and batch stages run as in plain Spark, until this works: %s", error
+                    )
+                self._ending.wait(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        return None
 
     def _serve_stages(self, gateway: RequestGateway) -> None:
         self._stages.warm_up()
@@ -93,6 +112,7 @@ class Server:
         """Answer the requests of a queue until the end: one that goes wrong is no end for the next."""
         answer: JsonObject | None = None
         spare: JsonObject | None = None  # is sent instead of an answer that does not get through
+        pause_s = _PAUSE_S
         while not self._ending.is_set():
             metrics = self._metrics() if queue == "reads" else None
             try:
@@ -105,11 +125,18 @@ class Server:
                     self._ending.wait(_PAUSE_S)
                 answer, spare = spare, None
                 continue
-            except GatewayError:
-                return  # the loop finds the same, and says it
+            except Exception as error:
+                # Each call makes a connection if there is none. Without a driver the loop ends the process.
+                if self._ending.wait(pause_s):
+                    return
+                _log.warning("the queue '%s' is served again, which was kept from that: %s", queue, error)
+                answer = spare = None
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                continue
             if served.stop:
                 return
             answer = spare = None
+            pause_s = _PAUSE_S
             if served.request is not None:
                 spare = _spare(queue, served.request)
                 try:

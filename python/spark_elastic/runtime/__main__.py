@@ -19,6 +19,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from functools import partial
 
 from spark_elastic.gateway.client import Py4JGateway
@@ -109,6 +110,14 @@ def _log_to_stderr() -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
+    threading.excepthook = _say_what_ends_a_thread
+
+
+def _say_what_ends_a_thread(ended: threading.ExceptHookArgs) -> None:
+    """As Python does, but without credentials."""
+    name = ended.thread.name if ended.thread is not None else "a thread"
+    error = ended.exc_value if ended.exc_value is not None else ended.exc_type()
+    _log.error("%s has ended with an error", name, exc_info=error)
 
 
 if __name__ == "__main__":

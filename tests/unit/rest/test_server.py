@@ -47,7 +47,7 @@ class Driver:
         self.metrics: Queue[Mapping[str, float]] = Queue()
         self.woken = threading.Event()
         self.stop = False
-        self.lost = False
+        self.lost: Exception | None = None
         self.fails: Callable[[Any], bool] = lambda _: False
 
     def serve(
@@ -67,8 +67,8 @@ class Driver:
         try:
             return Served(request=self.queues[queue].get(timeout=0.02), stop=self.stop)
         except Empty:
-            if self.lost:
-                raise Lost("gone") from None
+            if self.lost is not None:
+                raise self.lost from None
             return Served(stop=self.stop)
 
     def wake(self) -> None:
@@ -201,22 +201,82 @@ def test_an_answer_that_no_driver_could_read_says_so(monkeypatch: pytest.MonkeyP
     server.stop()
 
 
-def test_without_a_connection_there_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    def nowhere() -> Any:
-        raise Lost("nobody listens")
+def test_a_connection_that_does_not_come_about_is_tried_again_with_one_line_in_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_elastic.rest.server._PAUSE_S", 0.01)
+    driver = Driver()
+    outcomes = iter([Lost("nobody listens"), Lost("nobody listens"), driver])
 
-    server = Server(nowhere, Board(), Stages(Board()))
+    def connected() -> Any:
+        if isinstance(outcome := next(outcomes), Lost):
+            raise outcome
+        return outcome
+
+    server = Server(connected, Board(), Stages(Board()))
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         server.start()
-        server.stop()
+        driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
+        assert driver.answer()["status"] == 200
+    driver.stop = True
+    server.stop()
     assert [record.getMessage() for record in caplog.records] == [
-        "no REST API, and batch stages run as in plain Spark: nobody listens"
+        "no REST API, and batch stages run as in plain Spark, until this works: nobody listens"
     ]
 
 
-def test_a_connection_that_is_lost_ends_it_quietly(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("thread", ["stages", "rest-writes"])
+def test_a_thread_that_is_not_to_be_had_is_tried_again(thread: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_elastic.rest.server._PAUSE_S", 0.01)
+    refused: list[str] = []
+    real = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        if self.name == thread and len(refused) < 2:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        real(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
     driver = Driver()
-    driver.lost = True
+    server = Server(lambda: driver, Board(), Stages(Board()))
+    server.start()
+    queue: QueueName = "stages" if thread == "stages" else "writes"
+    asked = {"id": "h1", "questions": [{}]} if queue == "stages" else message("PUT", "/nowhere", {})
+    driver.queues[queue].put(asked)
+    assert driver.answer()["id"] == asked["id"]
+    assert len(refused) == 2
+    driver.stop = True
+    server.stop()
+
+
+@pytest.mark.parametrize("queue", get_args(QueueName))
+@pytest.mark.parametrize("error", [Lost("reset"), AttributeError("of Py4J")], ids=["lost", "another"])
+def test_a_queue_whose_connection_is_lost_is_served_again(
+    queue: QueueName, error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_elastic.rest.server._PAUSE_S", 0.01)
+    with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
+        driver = Driver()
+        driver.lost = error
+        server = Server(lambda: driver, running.board, Stages(running.board))
+        server.start()
+        while f"the queue '{queue}' is served again" not in caplog.text:
+            threading.Event().wait(0.01)
+        driver.lost = None
+        question = {
+            "questions": [{"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}]
+        }
+        asked = question if queue == "stages" else message("GET", f"{API}/overview")
+        driver.queues[queue].put({**asked, "id": "h1"})
+        assert driver.answer()["id"] == "h1"
+        driver.stop = True
+        server.stop()
+
+
+def test_what_is_lost_at_the_end_is_no_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver()
+    driver.lost = Lost("gone")
     server = Server(lambda: driver, Board(), Stages(Board()))
     server.start()
     server.stop()

@@ -177,6 +177,18 @@ def test_no_module_in_the_drivers_working_directory_is_taken_for_one_of_ours(
     assert (run.returncode, "started by the plugin" in run.stderr) == (2, True), run.stderr
 
 
+def test_what_ends_a_thread_is_said_without_credentials() -> None:
+    code = (
+        "import threading; from spark_elastic.runtime.__main__ import _log_to_stderr; _log_to_stderr(); "
+        "thread = threading.Thread(target=open, args=['s3a://me:planted@bucket/x'], name='reads'); "
+        "thread.start(); thread.join()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert "ERROR reads has ended with an error" in run.stderr
+    assert "s3a://***@bucket/x" in run.stderr
+    assert "planted" not in run.stderr
+
+
 def test_it_imports_nothing_that_only_the_command_line_needs() -> None:
     code = (
         "import sys, spark_elastic.runtime.__main__; "

@@ -97,8 +97,9 @@ class Worker:
     def _work(self) -> None:
         try:
             self._running = self._begun()
-        except NoAnswer as error:
+        except Exception as error:  # at the next question it is tried again, whatever it was
             self._problem = redacted(str(error))
+            self._end()
         finally:
             self._ready.set()
         while (question := self._next()) is not None:

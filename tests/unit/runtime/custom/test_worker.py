@@ -15,7 +15,7 @@ import pytest
 
 from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
 from spark_elastic.policies.views import view as made_up
-from spark_elastic.runtime.custom import protocol
+from spark_elastic.runtime.custom import protocol, worker
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.custom.protocol import Limits
 from spark_elastic.settings import Settings
@@ -131,6 +131,22 @@ def test_one_that_hangs_before_it_is_there(asked: Asked) -> None:
     hasty = Asked(begin_s=1.0)
     assert hasty.error("hangs_at_once") == f"the policy {EXAMPLES}:hangs_at_once was not there within 1 s"
     hasty.host.close()
+
+
+def test_one_that_cannot_be_started_is_tried_again_at_the_next_question(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, refused = worker._start, list[str]()
+
+    def start() -> worker.Running:
+        if not refused:
+            refused.append("no thread")
+            raise RuntimeError("can't start new thread")
+        return started()
+
+    monkeypatch.setattr(worker, "_start", start)
+    assert asked.ask("Steady").wish is not None
+    assert refused == ["no thread"]
 
 
 def test_what_it_prints_harms_nothing(asked: Asked, capfd: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       val isOff = Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")
       if (Linkage.problem.nonEmpty) {
         logError(s"spark-elastic: off, the application continues as plain Spark: ${Linkage.problem.get}")
+        readCheckpoints(sc)
       } else if (isOff) {
         readCheckpoints(sc)
         logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")

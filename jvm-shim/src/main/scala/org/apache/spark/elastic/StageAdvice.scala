@@ -31,43 +31,49 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   def isThere: Boolean = waitMs > 0 && requests.isServed && System.nanoTime() - silentUntil >= 0
 
   /** How many partitions each is to write; none: as Spark has planned. */
-  def counts(questions: Seq[InitialCount]): Seq[Option[Int]] = ask(questions, "partitions")(number)
+  def counts(questions: Seq[InitialCount]): Seq[Option[Int]] =
+    ask(questions, "partitions") { case (_, count) => number(count) }
 
   /** How many tasks read a source; none: as Spark would have them. */
-  def tasks(question: Question): Option[Int] = ask(Seq(question), "tasks")(number).head
+  def tasks(question: Question): Option[Int] =
+    ask(Seq(question), "tasks") { case (_, count) => number(count) }.head
 
-  /** The ranges `[start, end)` of so many partitions that each task is to read; none: as Spark would. */
-  def ranges(question: Ranges, partitions: Int): Option[Seq[(Int, Int)]] =
-    ask(Seq(question), "specs") { specs =>
+  /** For each the ranges `[start, end)` of its partitions that a task is to read; none: as Spark would. */
+  def ranges(questions: Seq[Ranges]): Seq[Option[Seq[(Int, Int)]]] =
+    ask(questions, "specs") { (question, specs) =>
+      val partitions = question.exchanges.head.bytes.values.length
       val found = specs.elements.asScala.map(spec => (spec.path("start").asInt(-1), spec.path("end").asInt(-1))).toSeq
       val starts = found.map(_._1)
       val ends = found.map(_._2)
       Option.when(
         found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
           found.forall { case (start, end) => start < end })(found)
-    }.head
+    }
 
   private def number(n: JsonNode): Option[Int] =
     Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
 
-  /** Asks all at once, and waits once; gives an answer for each. */
-  private def ask[T](questions: Seq[Question], field: String)(read: JsonNode => Option[T]): Seq[Option[T]] = {
-    val began = System.nanoTime()
-    val answers = send(questions, waitMs)
-    lastUs = (System.nanoTime() - began) / 1000L
-    if (answers.isEmpty) {
-      silentUntil = System.nanoTime() + PauseMs * 1000000L
-      missed(s"no answer within $waitMs ms")
-    }
-    questions.indices.map { place =>
-      answers.flatMap { found =>
-        val value = found.path("answers").path(place).path(field)
-        if (value.isMissingNode) nothing("the policy process could not read the question")
-        else if (value.isNull) None
-        else read(value).orElse(nothing(s"the answer makes no sense: ${value.toString.take(200)}"))
+  /** Asks all at once and waits once; gives an answer for each. After a wait in vain nobody waits again for a second. */
+  private def ask[Q <: Question, T](questions: Seq[Q], field: String)(
+      read: (Q, JsonNode) => Option[T]): Seq[Option[T]] =
+    if (questions.isEmpty || !isThere) questions.map(_ => None)
+    else {
+      val began = System.nanoTime()
+      val answers = send(questions, waitMs)
+      lastUs = (System.nanoTime() - began) / 1000L
+      if (answers.isEmpty) {
+        silentUntil = System.nanoTime() + PauseMs * 1000000L
+        missed(s"no answer within $waitMs ms")
+      }
+      questions.zipWithIndex.map { case (question, place) =>
+        answers.flatMap { found =>
+          val value = found.path("answers").path(place).path(field)
+          if (value.isMissingNode) nothing("the policy process could not read the question")
+          else if (value.isNull) None
+          else read(question, value).orElse(nothing(s"the answer makes no sense: ${value.toString.take(200)}"))
+        }
       }
     }
-  }
 
   private def send(questions: Seq[Question], waitMs: Long): Option[JsonNode] = {
     val message = Contract.mapper.createObjectNode()

@@ -31,7 +31,7 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   override def postColumnarTransitions: Rule[SparkPlan] = changed {
     case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>
       val opening = scan.relation.sparkSession.sessionState.conf.filesOpenCostInBytes
-      new SharedOutScan(scan, opening, asked => if (advice.isThere) advice.tasks(named(asked)) else None)
+      new SharedOutScan(scan, opening, asked => advice.tasks(named(asked)))
   }
 
   private def changed(rule: PartialFunction[SparkPlan, SparkPlan]): Rule[SparkPlan] = (plan: SparkPlan) =>

@@ -196,7 +196,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     val keys = groups.map(group => for (id <- id; e <- group) yield id -> e.canonicalized.hashCode)
     def known(place: Int) = keys(place).filter(answered.containsKey).map(answered.get)
     val asked = groups.indices.filter(known(_).isEmpty)
-    val answers = if (asked.isEmpty) Nil else advice.counts(asked.map(place => question(groups(place))))
+    val answers = advice.counts(asked.map(place => question(groups(place))))
     val fresh = asked.zip(answers).toMap
     groups.indices.map { place =>
       val number = fresh.getOrElse(place, known(place).max)
@@ -243,11 +243,16 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
   override def apply(plan: SparkPlan): SparkPlan =
     advised(session, advice, plan)(if (isLeftAlone) plan else sharedOut(plan))
 
+  /** All groups are asked about at once: the answer is waited for once. */
   private def sharedOut(plan: SparkPlan): SparkPlan = {
-    val found = groups(plan).flatMap { group =>
+    val asked = groups(plan).flatMap { group =>
       val stages = group.flatMap(written)
-      if (stages.isEmpty || stages.size < group.size) Nil else ranges(stages, group.flatMap(leftToSpark).headOption)
-    }.toMap
+      if (stages.isEmpty || stages.size < group.size) None
+      else question(stages, group.flatMap(leftToSpark).headOption).map(stages -> _)
+    }
+    val answers = portions(asked.map { case (_, question) => question }).flatMap(advice.ranges)
+    val found =
+      asked.zip(answers).flatMap { case ((stages, _), ranges) => ranges.toSeq.flatMap(specs(stages, _)) }.toMap
     if (found.isEmpty) plan else read(plan, found)
   }
 
@@ -271,31 +276,37 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
     case _ => None
   }
 
-  private def ranges(
-      stages: Seq[ShuffleQueryStageExec],
-      left: Option[String]): Seq[(Int, Seq[CoalescedPartitionSpec])] = {
-    val sizes = stages.map(_.mapStats.get.bytesByPartitionId)
-    val partitions = sizes.head.length
-    if (partitions < 2 || partitions > RangesRule.MostPartitions || sizes.exists(_.length != partitions)) Nil
-    else {
-      val written = stages.zip(sizes).map { case (stage, bytes) =>
-        WrittenExchange(name(session, stage.shuffle), PackedLongs(bytes))
-      }
-      val question = Ranges(
+  private def question(stages: Seq[ShuffleQueryStageExec], left: Option[String]): Option[Ranges] = {
+    val written =
+      stages.map(stage => WrittenExchange(name(session, stage.shuffle), PackedLongs(bytesByPartition(stage))))
+    val counts = written.map(_.bytes.values.length).distinct
+    Option.when(counts.size == 1 && counts.head >= 2 && counts.head <= RangesRule.MostPartitions)(
+      Ranges(
         written.head.id,
         written,
         left,
         chosen(session),
         parallelism(session),
         advisedBytes(session),
-        least(session))
-      advice.ranges(question, partitions).toSeq.flatMap { found =>
-        stages.zip(sizes).map { case (stage, bytes) =>
-          stage.id -> found.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
-        }
-      }
-    }
+        least(session)))
   }
+
+  /** What can be asked at once: the sizes of few more partitions than one question may have. */
+  private def portions(questions: Seq[Ranges]): Seq[Seq[Ranges]] = {
+    val before = questions.scanLeft(0L)((sum, question) => sum + question.exchanges.map(_.bytes.values.length).sum)
+    questions.zip(before).groupBy(_._2 / RangesRule.MostPartitions).toSeq.sortBy(_._1).map(_._2.map(_._1))
+  }
+
+  /** What tasks are to read of each stage, by its id. */
+  private def specs(
+      stages: Seq[ShuffleQueryStageExec],
+      ranges: Seq[(Int, Int)]): Seq[(Int, Seq[CoalescedPartitionSpec])] =
+    stages.map { stage =>
+      val bytes = bytesByPartition(stage)
+      stage.id -> ranges.map { case (start, end) => CoalescedPartitionSpec(start, end, bytes.slice(start, end).sum) }
+    }
+
+  private def bytesByPartition(stage: ShuffleQueryStageExec): Array[Long] = stage.mapStats.get.bytesByPartitionId
 
   private def read(plan: SparkPlan, found: Map[Int, Seq[CoalescedPartitionSpec]]): SparkPlan = plan match {
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) if found.contains(stage.id) => read(stage, found)

@@ -105,7 +105,10 @@ class Server:
         return None
 
     def _serve_stages(self, gateway: RequestGateway) -> None:
-        self._stages.warm_up()
+        try:
+            self._stages.warm_up()
+        except Exception:
+            _log.exception("the first question about a batch stage may come too late to be answered")
         self._serve(gateway, "stages", self._stages.answer)
 
     def _serve(self, gateway: RequestGateway, queue: QueueName, respond: _Respond) -> None:

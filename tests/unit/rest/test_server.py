@@ -250,6 +250,20 @@ def test_a_thread_that_is_not_to_be_had_is_tried_again(thread: str, monkeypatch:
     server.stop()
 
 
+def test_stages_are_asked_about_though_the_warm_up_has_failed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stages, "warm_up", lambda _: 1 / 0)
+    driver = Driver()
+    server = Server(lambda: driver, Board(), Stages(Board()))
+    server.start()
+    driver.queues["stages"].put({"id": "s1", "questions": [{}]})
+    assert driver.answer()["id"] == "s1"
+    assert "ZeroDivisionError" in caplog.text
+    driver.stop = True
+    server.stop()
+
+
 @pytest.mark.parametrize("queue", get_args(QueueName))
 @pytest.mark.parametrize("error", [Lost("reset"), AttributeError("of Py4J")], ids=["lost", "another"])
 def test_a_queue_whose_connection_is_lost_is_served_again(

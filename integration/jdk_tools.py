@@ -30,10 +30,12 @@ def tool_output(tool: str, *arguments: str | Path) -> str:
     return done.stdout
 
 
-def write_stacks(pid: int, file: Path) -> None:
-    """Write down what the threads of a JVM do, unless it has ended or does not answer."""
+def write_stacks(pid: int, file: Path) -> bool:
+    """Write down what the threads of a JVM do; tells whether it has answered."""
     with suppress(subprocess.SubprocessError):
         file.write_text(tool_output(JSTACK, str(pid)))
+        return True
+    return False
 
 
 def compile_java(source: Path, classes: Path) -> None:

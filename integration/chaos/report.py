@@ -77,8 +77,7 @@ class Report:
         }
         if stacks and log.running:
             file = self.folder / f"stacks-{len(self.failures)}.txt"
-            write_stacks(log.pid, file)
-            if file.exists():
+            if write_stacks(log.pid, file):
                 failure["stacks"] = str(file)
         self.failures.append(failure)
 

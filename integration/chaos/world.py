@@ -167,9 +167,8 @@ class World:
     def _kill_waiting(self, jvm: int) -> None:
         """Kill a driver that does not end. Raises AssertionError unless Spark itself keeps it from that."""
         stacks = self.folder / f"stacks-of-{self.process.log.parent.name}.txt"
-        write_stacks(jvm, stacks)
+        said = stacks.read_text() if write_stacks(jvm, stacks) else ""
         self.process.kill()
-        said = stacks.read_text() if stacks.exists() else ""
         by_spark = all(method in said for method in _WAITS_FOR_EXECUTOR)
         assert by_spark, f"the driver has not ended within {_END_S:g} s, see {stacks.name}"
         self.kept_by_executors += 1

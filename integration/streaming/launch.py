@@ -15,7 +15,7 @@ from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.jar import jar_path
 
 APPS = Path(__file__).parent / "apps"
-_CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 WITH_PLUGIN = {**PLUGIN, "spark.elastic.python": sys.executable}
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
 #: Every change is followed at once: waiting times are for quiet clusters.
@@ -89,7 +89,7 @@ def _running(
     folder.mkdir(parents=True, exist_ok=True)
     environment = {
         **isolated_environment(folder / "conf", folder / "local"),
-        "PYTHONPATH": str(_CHECKOUT),  # for what applications share with tests
+        "PYTHONPATH": str(CHECKOUT),  # for what applications share with tests
         **env,
     }
     process = LoggedProcess(name, command, env=environment, log=folder / "driver.log", cwd=folder)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.streaming.launch import WITH_PLUGIN, submitted
+from integration.streaming.launch import CHECKOUT, WITH_PLUGIN, submitted
 from integration.streaming.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
-
-CHECKOUT = Path(__file__).parents[2]
 
 
 def test_an_empty_part_of_the_path_of_modules_is_not_the_working_directory(tmp_path: Path) -> None:

@@ -113,14 +113,26 @@ def test_what_grows_beyond_what_comes_and_goes_is_said(change: dict[str, Any], s
     assert found.startswith(said)
 
 
+def read(path: Path, *entries: ev.Event | ac.Action) -> Moves:
+    """Read a journal of these entries."""
+    said = (
+        {"actions": [wire.encode_action(entry)]}
+        if isinstance(entry, ac.Action)
+        else {"event": wire.encode_event(entry)}
+        for entry in entries
+    )
+    lines(path, *said)
+    return Moves.of(path)
+
+
 def moves(path: Path, facts: ev.QueryFacts, *, batch_between: bool) -> Moves:
     """Read a journal of two rescales."""
-    query, events, actions = facts.query, list[ev.Event](), list[ac.Action]()
-    events.append(ev.QuerySubmitted(id="s1", at=1, facts=facts, run="r1"))
+    query, entries = facts.query, list[ev.Event | ac.Action]()
+    entries.append(ev.QuerySubmitted(id="s1", at=1, facts=facts, run="r1"))
     for number in (2, 3):
         change = ac.Rescale(id=f"a{number}", cause="s1", query=query, run="r1", partitions=number)
-        actions.append(change)
-        events.append(ev.ActionDone(id=f"s{number}", at=number, action=change.id, query=query, took_ms=1))
+        entries.append(change)
+        entries.append(ev.ActionDone(id=f"s{number}", at=number, action=change.id, query=query, took_ms=1))
         if batch_between:
             committed = ev.QueryProgress(
                 id=f"p{number}",
@@ -132,10 +144,8 @@ def moves(path: Path, facts: ev.QueryFacts, *, batch_between: bool) -> Moves:
                 duration_ms=1,
                 partitions=number,
             )
-            events.append(committed)
-    said = [{"actions": [wire.encode_action(action) for action in actions]}]
-    lines(path, *said, *({"event": wire.encode_event(event)} for event in events))
-    return Moves.of(path)
+            entries.append(committed)
+    return read(path, *entries)
 
 
 def test_state_that_moves_twice_without_a_batch_between_is_named(tmp_path: Path) -> None:
@@ -159,18 +169,6 @@ def rescale(number: int, query: int) -> ac.Rescale:
 
 def start(query: int, partitions: int | None = 2) -> ac.StartQuery:
     return ac.StartQuery(id=f"b{query}", cause="s0", query=f"q{query}", run="r", partitions=partitions)
-
-
-def read(path: Path, *entries: ev.Event | ac.Action) -> Moves:
-    """Read a journal of these entries."""
-    said = (
-        {"actions": [wire.encode_action(entry)]}
-        if isinstance(entry, ac.Action)
-        else {"event": wire.encode_event(entry)}
-        for entry in entries
-    )
-    lines(path, *said)
-    return Moves.of(path)
 
 
 SUBMITTED = [submitted(number) for number in range(AT_ONCE + 1)]

@@ -101,7 +101,7 @@ class Server:
                         "no REST API, and batch stages run as in plain Spark, until this works: %s", error
                     )
                 self._ending.wait(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                pause_s = _longer(pause_s)
         return None
 
     def _serve_stages(self, gateway: RequestGateway) -> None:
@@ -134,7 +134,7 @@ class Server:
                     return
                 _log.warning("the queue '%s' is served again, which was kept from that: %s", queue, error)
                 answer = spare = None
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                pause_s = _longer(pause_s)
                 continue
             if served.stop:
                 return
@@ -182,6 +182,10 @@ class Server:
         except Exception as error:
             _log.exception("an HTTP request failed")
             return _failed(request.id, f"the request failed in the policy process: {type(error).__name__}")
+
+
+def _longer(pause_s: float) -> float:
+    return min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def _failed(request: str, why: str) -> HttpAnswer:

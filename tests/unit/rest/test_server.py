@@ -38,6 +38,14 @@ def message(method: str, path: str, content: object = None, **more: Any) -> dict
     }
 
 
+def asked(queue: QueueName, request: str) -> dict[str, Any]:
+    """Return a request for a queue that can be answered, by this name."""
+    if queue == "stages":
+        exchange = {"id": "e", "bytes": [1, 2]}
+        return {"id": request, "questions": [{"type": "Ranges", "group": "g", "exchanges": [exchange]}]}
+    return {**message("GET", f"{API}/overview"), "id": request}
+
+
 class Driver:
     """Has a queue of requests for each kind, and keeps the answers."""
 
@@ -86,8 +94,7 @@ def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> 
         server.start()
         driver.queues["writes"].put(message("PUT", REQUIREMENTS, body(1, 2)))
         assert driver.woken.wait(20)
-        question = {"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}
-        driver.queues["stages"].put({"id": "s1", "questions": [question]})
+        driver.queues["stages"].put(asked("stages", "s1"))
         decided = driver.answer()
         assert (decided["id"], decided["answers"][0]["type"]) == ("s1", "RangesAnswer")
         driver.queues["reads"].put(message("GET", REQUIREMENTS))
@@ -143,15 +150,13 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
 def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is_answered(
     queue: QueueName, caplog: pytest.LogCaptureFixture
 ) -> None:
-    question = {"questions": [{"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}]}
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
         driver = Driver()
         driver.fails = lambda sent: sent is not None and len(json.dumps(sent)) > 200
         server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
         for request in ("h1", "h2"):
-            asked = question if queue == "stages" else message("GET", f"{API}/overview")
-            driver.queues[queue].put({**asked, "id": request})
+            driver.queues[queue].put(asked(queue, request))
             answer = driver.answer()
             assert answer["id"] == request
             assert answer["answers"] == [] if queue == "stages" else answer["status"] == 500
@@ -168,8 +173,7 @@ def test_a_queue_outlives_what_is_no_request(queue: QueueName, request_: Any) ->
         server = Server(lambda: driver, running.board, Stages(running.board))
         server.start()
         driver.queues[queue].put(request_)
-        asked = {"questions": [{}]} if queue == "stages" else message("GET", f"{API}/overview")
-        driver.queues[queue].put({**asked, "id": "h2"})
+        driver.queues[queue].put(asked(queue, "h2"))
         answers = iter(driver.answer, None)
         assert next(answer for answer in answers if answer["id"] == "h2")
         driver.stop = True
@@ -225,8 +229,10 @@ def test_a_connection_that_does_not_come_about_is_tried_again_with_one_line_in_t
     ]
 
 
-@pytest.mark.parametrize("thread", ["stages", "rest-writes"])
-def test_a_thread_that_is_not_to_be_had_is_tried_again(thread: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("thread", "queue"), [("stages", "stages"), ("rest-writes", "writes")])
+def test_a_thread_that_is_not_to_be_had_is_tried_again(
+    thread: str, queue: QueueName, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("spark_elastic.rest.server._PAUSE_S", 0.01)
     refused: list[str] = []
     real = threading.Thread.start
@@ -241,10 +247,8 @@ def test_a_thread_that_is_not_to_be_had_is_tried_again(thread: str, monkeypatch:
     driver = Driver()
     server = Server(lambda: driver, Board(), Stages(Board()))
     server.start()
-    queue: QueueName = "stages" if thread == "stages" else "writes"
-    asked = {"id": "h1", "questions": [{}]} if queue == "stages" else message("PUT", "/nowhere", {})
-    driver.queues[queue].put(asked)
-    assert driver.answer()["id"] == asked["id"]
+    driver.queues[queue].put(asked(queue, "h1"))
+    assert driver.answer()["id"] == "h1"
     assert len(refused) == 2
     driver.stop = True
     server.stop()
@@ -257,7 +261,7 @@ def test_stages_are_asked_about_though_the_warm_up_has_failed(
     driver = Driver()
     server = Server(lambda: driver, Board(), Stages(Board()))
     server.start()
-    driver.queues["stages"].put({"id": "s1", "questions": [{}]})
+    driver.queues["stages"].put(asked("stages", "s1"))
     assert driver.answer()["id"] == "s1"
     assert "ZeroDivisionError" in caplog.text
     driver.stop = True
@@ -278,11 +282,7 @@ def test_a_queue_whose_connection_is_lost_is_served_again(
         while f"the queue '{queue}' is served again" not in caplog.text:
             threading.Event().wait(0.01)
         driver.lost = None
-        question = {
-            "questions": [{"type": "Ranges", "group": "g", "exchanges": [{"id": "e", "bytes": [1, 2]}]}]
-        }
-        asked = question if queue == "stages" else message("GET", f"{API}/overview")
-        driver.queues[queue].put({**asked, "id": "h1"})
+        driver.queues[queue].put(asked(queue, "h1"))
         assert driver.answer()["id"] == "h1"
         driver.stop = True
         server.stop()

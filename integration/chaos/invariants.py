@@ -245,6 +245,25 @@ def _within(windows: list[tuple[int, int]], at: int) -> bool:
     return any(start <= at <= end for start, end in windows)
 
 
+def secrets_answered(world: World) -> list[str]:
+    """Name what of the REST API has the secret in its answer, of all that can be read there."""
+    try:
+        ids = [query["id"] for query in world.queries().values()]
+        readable = [
+            path for path, methods in world.api.get("/openapi.json")["paths"].items() if "get" in methods
+        ]
+        asked = {
+            path.format(query=query) for path in readable if "{number}" not in path for query in ids or [""]
+        }
+        return [
+            f"the answer of {path} has the secret"
+            for path in sorted(asked)
+            if SECRET in json.dumps(world.api.get(path))
+        ]
+    except Failure as failure:
+        return [f"the API says: {failure}"]
+
+
 def secrets_told(world: World) -> list[str]:
     """Name the journals and logs in which something of ours has told the secret."""
     said = [f"{path.name} has the secret" for path in world.journals() if SECRET in path.read_text()]
@@ -283,6 +302,8 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
     with suppress(psutil.NoSuchProcess):
         if first_size is not None:
             _check_size(world, first_size, check)
+    if world.plugin and world.process.running:
+        result.broken += secrets_answered(world)
     world.feeder.stop()
     (world.output / "_done").touch()
     code = world.process.wait(2 * RECOVERED_S)

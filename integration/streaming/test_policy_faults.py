@@ -34,6 +34,7 @@ FILES = 6
 MORE_S = 5.0
 # A start waits for 10 s where nothing else is said.
 LATE_S = 14.0
+MINUTE_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -321,6 +322,26 @@ def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp
     (line,) = errors(jvm, since)
     assert nowhere in line
     assert "the policy engine needs Python 3.10 or later" in line
+
+
+@pytest.mark.parametrize(
+    ("interval", "tries", "pause"),
+    [
+        (0, 9, 0),
+        (10, 0, 10),
+        (10, 2, 40),
+        (10, 3, 60),
+        (10, 1_000_000, 60),
+        (60, 1, 60),
+        (1440, 0, 1440),
+        (1 << 46, 20, 1 << 46),
+    ],
+)
+def test_a_policy_that_fails_is_tried_again_hourly_at_last_or_as_rarely_as_is_set(
+    jvm: Driver, interval: int, tries: int, pause: int
+) -> None:
+    rule = jvm.jvm.org.apache.spark.elastic.PolicyProcess.pauseMs
+    assert rule(interval * MINUTE_MS, tries) == pause * MINUTE_MS
 
 
 def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:

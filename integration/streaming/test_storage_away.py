@@ -113,7 +113,7 @@ def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> Streamin
     return writer.option("checkpointLocation", checkpoint).start()
 
 
-def test_a_rescale_waits_for_the_storage_and_the_query_goes_on(
+def test_a_rescale_is_given_up_where_the_storage_is_away_and_waits_for_it_once_begun(
     jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
 ) -> None:
     policy, sink, said = ScriptedPolicy(tmp_path / "policy"), Totals(), len(jvm.said())
@@ -130,11 +130,17 @@ def test_a_rescale_waits_for_the_storage_and_the_query_goes_on(
 
         # Until its next trigger, at midnight, plain Spark would not look at its checkpoint.
         with storage.away("the rescale has met the storage"):
-            policy.order(now=1)
-            left = eventually(tried, "its checkpoint is tried again")
+            policy.order(now=1, counts=(3,))
+            failed = eventually(lambda: policy.all("ActionFailed"), "the rescale is given up")
+        assert "the storage is away" in failed[0]["error"]
+        assert not tried(), "nothing was begun"
+        with storage.slow(ms=3000, operation="create"):
+            policy.order(now=2, counts=(3,))
+            eventually(lambda: is_in(jvm.jvm, "AwayStorage.create"), "the next one has begun")
+            with storage.away("it has met the storage"):
+                left = eventually(tried, "its checkpoint is tried again")
         assert 2 * DAY_S >= left[0] >= DAY_S
-        outcomes = eventually(lambda: policy.all("ActionFailed") or policy.rescales(query.id), "an outcome")
-        assert outcomes
+        eventually(lambda: policy.all("ActionFailed")[1:] or policy.rescales(query.id), "an outcome")
         assert query.isActive
         assert query.exception() is None
         query.stop()

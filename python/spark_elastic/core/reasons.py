@@ -189,8 +189,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "failed_before": Reason(
         "held",
-        "Keeps {before:partition}: going to {after} has failed, and is tried again when the "
-        "resources change.",
+        "Keeps {before:partition}: going to {after} has failed, and is tried again after a pause, or when "
+        "the resources change.",
     ),
     # Nothing to do
     "parallelism_fits": Reason(
@@ -264,7 +264,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "rescale_failed": Reason(
         "failed",
-        "Could not go to {after:partition}, continues with what it had: {error}",
+        "Could not go to {after:partition}, continues with what it had and tries again in {again_ms:ms}: "
+        "{error}",
     ),
     "in_place_failed": Reason(
         "failed",

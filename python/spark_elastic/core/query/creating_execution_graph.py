@@ -52,7 +52,7 @@ class CreatingExecutionGraph(Moving):
         target = step.record.target
         step.started(event)
         if target is not None and event.partitions != target:
-            step.record.failed_target = target
+            step.record.failed_move.failed(target, step.now)
             step.close_rescale("exception_occurred")
         step.close_rescale("succeeded")
         step.execute()

@@ -94,7 +94,7 @@ class Deciding(Hearing):
             rescales=sum(at > since for at in record.rescales) if record.rescales else 0,
             pending=record.facts.pending and record.run_state == "held",
             recovering=record.recovering,
-            failed_target=record.failed_target,
+            failed_target=record.failed_move.to_avoid(self.now),
             overdue=overdue,
             expects_slots=record.lacks_since is not None and record.lacks_since > since,
             behind=progress is not None and (progress.records_behind or 0) > progress.input_rows,

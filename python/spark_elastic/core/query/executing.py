@@ -81,7 +81,7 @@ class Executing(State):
             record.partitions is None
             or not (share.complete and before.complete)
             or min(share.slots, before.slots) < record.partitions
-            or record.failed_target is not None
+            or record.failed_move.count is not None
             or record.history.open_record is not None
             or (due is not None and due <= turn.now)
         ):

@@ -9,6 +9,7 @@ from attrs import define
 from spark_elastic.core import events as ev
 from spark_elastic.core.query.ordering import Ordering
 from spark_elastic.core.query.record import SAVEPOINTS_KEPT, Savepoint
+from spark_elastic.core.rescale.failed_move import FailedMove
 from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number
 
@@ -32,6 +33,7 @@ class Hearing(Ordering):
         record.partitions = event.partitions or before or record.facts.session_partitions
         if record.facts.stateful and before not in (None, record.partitions):
             record.moved = True
+            record.failed_move = FailedMove()
         record.target = None
 
     def measured(self, event: ev.QueryProgress, *, warm: bool) -> None:
@@ -72,6 +74,7 @@ class Hearing(Ordering):
         record.rescales = (*(at for at in record.rescales if at > since), self.now)
         record.partitions = count
         record.moved = True
+        record.failed_move = FailedMove()
         if took_ms is None:
             self.report("rescaled_unheard", before=before, after=count)
         else:
@@ -87,7 +90,7 @@ class Hearing(Ordering):
         self.report("savepoint_taken", before=record.partitions, numbers=numbers)
 
     def answered(self, event: ev.ActionDone | ev.ActionFailed) -> None:
-        """Take in what became of an order; a target that failed is left alone until the slots change."""
+        """Take in what became of an order; a count that failed is left alone for a while."""
         record = self.record
         aside = record.aside.pop(event.action, None)
         if aside is not None and isinstance(event, ev.ActionFailed):
@@ -100,7 +103,7 @@ class Hearing(Ordering):
         if isinstance(event, ev.ActionDone) or order is None or order.replaced:
             return
         if order.kind in ("start", "rescale"):
-            record.failed_target = order.target
+            record.failed_move.failed(order.target, self.now)
         if order.target is not None and record.target == order.target:
             record.target = None
         code = {
@@ -109,7 +112,10 @@ class Hearing(Ordering):
             "end": "end_failed",
             "savepoint": "savepoint_failed",
         }[order.kind]
-        self.report(code, before=record.partitions, after=order.target, numbers={"error": event.error})
+        numbers: Mapping[str, Number] = {"error": event.error}
+        if code == "rescale_failed":
+            numbers = {**numbers, "again_ms": record.failed_move.again_at - self.now}
+        self.report(code, before=record.partitions, after=order.target, numbers=numbers)
 
     def shown(self, info: ev.QueryInfo) -> None:
         """Take what a snapshot shows of the query for what is so: what was said before may be lost."""

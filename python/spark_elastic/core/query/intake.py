@@ -136,7 +136,7 @@ def _save_again(order: PendingOrder, step: Step) -> None:
 def _may_try_again(step: Step) -> None:
     """Let what has failed before be tried again."""
     record = step.record
-    record.failed_target = None
+    record.failed_move.may_try_again()
     record.failed_batches.changed(step.settings.max_checkpoint_failures)
 
 

@@ -60,6 +60,13 @@ class Ordering(Reporting):
         before, after = record.partitions, record.target
         return record.facts.stateful and before is not None and after is not None and before != after
 
+    @property
+    def may_move_on(self) -> bool:
+        """Whether a rescale to another count than the present may be on its way."""
+        record = self.record
+        orders = record.orders.values()
+        return any(order.kind == "rescale" and order.target != record.partitions for order in orders)
+
     def hold(self, reason: str, *, until: int | None, numbers: Mapping[str, Number]) -> None:
         """Keep the query waiting and say why, also to its application."""
         record = self.record

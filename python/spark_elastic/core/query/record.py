@@ -19,6 +19,7 @@ from spark_elastic.core.failures.strategy import RestartStrategy
 from spark_elastic.core.load.pace import Pace
 from spark_elastic.core.query.state import State
 from spark_elastic.core.rescale.failed_batches import FailedBatches
+from spark_elastic.core.rescale.failed_move import FailedMove
 from spark_elastic.core.rescale.gain import Measurements
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.rescale.situation import REPARTITIONED_FORMAT
@@ -106,7 +107,7 @@ class QueryRecord:
     the new count is committed: only after that it is moved again. `aside` has orders that concern nothing but
     how its sources are read, with the reason that is told where one fails, `keeping` the same for those that
     keep a text beside its checkpoint. `advised` is the last change
-    (before, after, slots) that was only advised. `failed_target` is a count that could not be brought about.
+    (before, after, slots) that was only advised. `failed_move` is a count that could not be brought about.
     `pace` is what the last micro-batches took, `stayed_ms` how long it was in each state that it has left.
     All times are epoch ms.
     """
@@ -143,7 +144,7 @@ class QueryRecord:
     becomes_rescalable: bool = False
     rescales: tuple[int, ...] = ()
     moved: bool = False
-    failed_target: int | None = None
+    failed_move: FailedMove = field(factory=FailedMove)
     orders: dict[str, PendingOrder] = field(factory=dict)
     aside: dict[str, str] = field(factory=dict)
     keeping: dict[str, str] = field(factory=dict)
@@ -215,6 +216,7 @@ class QueryRecord:
         self.requirements.validate()
         self.declared.validate()
         self.failed_batches.validate()
+        self.failed_move.validate()
         assert self.target is None or self.target >= 1
         assert len(self.orders) <= MOST_ORDERS
         assert len(self.aside) <= MOST_ORDERS

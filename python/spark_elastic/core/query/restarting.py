@@ -76,10 +76,10 @@ class Restarting(Moving):
         if self.target is None:
             step.record.last_hold = None
             self._back_off(step)
-        elif step.record.partitions == self.target and step.record.moved:
+        elif step.record.moved and step.record.partitions == self.target and not step.may_move_on:
             self._through(step)
         elif step.record.moved:
-            # An order that was replaced has been carried out, and the newest may be on its way yet.
+            # An order that was replaced has been carried out, and another one may be on its way yet.
             self.target = present = step.record.partitions
             assert present is not None
             step.report("rescale_called_off", before=present)

@@ -100,9 +100,8 @@ class TestOldCheckpoint:
         scene.started(200)
         assert scene.query().partitions == 200
         assert scene.query().history[0].status == "failed"
-        assert orders(scene.advance(120_000) + scene.batches(8000, 8000, 8000, partitions=200)) == []
-        scene.advance(60_000)
-        assert orders(scene.batches(8000, partitions=200)) == []
+        actions = scene.advance(45_000) + scene.batches(8000, 8000, 8000, partitions=200)
+        assert orders(actions + scene.advance(14_000) + scene.batches(8000, partitions=200)) == []
         # Another slot is a new reason to try.
         scene.executor("1")
         scene.advance(11_000)

@@ -223,6 +223,23 @@ def test_a_rescale_that_is_in_force_is_through(stage: Stage) -> None:
     assert scene.query().rescaled == 1
 
 
+def test_a_rescale_that_is_in_force_is_said_again_where_one_that_it_has_replaced_may_follow_it(
+    stage: Stage,
+) -> None:
+    scene = stage(rescale_policy="always")
+    restarting(scene)
+    scene.lose("1")
+    scene.executor("1", cores=2)
+    assert scene.query().target == 4
+    # The first order is carried out and the second waits for a micro-batch; the third, back to 4, was lost.
+    (again,) = goes_on(scene, "running", 4)
+    assert matches(again, ac.Rescale, partitions=4)
+    assert "rescale_called_off" in reasons(scene.log[-1][1])
+    assert scene.query().state == "Restarting"
+    scene.done(again, took_ms=0)
+    assert (scene.query().state, scene.query().partitions, scene.query().rescaled) == ("Executing", 4, 1)
+
+
 @pytest.mark.parametrize("in_force", [2, 4])
 def test_a_rescale_that_was_called_off_is_off_only_when_that_is_heard(stage: Stage, in_force: int) -> None:
     scene = stage(rescale_policy="always")

@@ -21,13 +21,11 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
     try {
       val isOff = Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")
-      if (Linkage.problem.nonEmpty) {
+      if (Linkage.problem.nonEmpty)
         logError(s"spark-elastic: off, the application continues as plain Spark: ${Linkage.problem.get}")
-        readCheckpoints(sc)
-      } else if (isOff) {
-        readCheckpoints(sc)
+      else if (isOff)
         logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")
-      } else {
+      else {
         val started = new Parts(sc)
         parts = Some(started)
         started.start()
@@ -35,19 +33,19 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     } catch {
       case Harmless(e) =>
         logError("spark-elastic: could not start, the application continues as plain Spark", e)
-        try {
-          shutdown()
-          readCheckpoints(sc)
-        } catch { case Harmless(e) => logWarning("spark-elastic: checkpoints are read as plain Spark reads them", e) }
+        try shutdown()
+        catch { case Harmless(e) => logWarning("spark-elastic: not all of it could be taken down", e) }
     }
+    if (parts.isEmpty) readCheckpoints(sc)
     Collections.emptyMap[String, String]()
   }
 
   /** Those that we began have a format that Spark has to be told of, whatever else is on. */
-  private def readCheckpoints(sc: SparkContext): Unit = {
-    readsCheckpoints = Some(sc)
-    ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
-  }
+  private def readCheckpoints(sc: SparkContext): Unit =
+    try {
+      readsCheckpoints = Some(sc)
+      ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
+    } catch { case Harmless(e) => logWarning("spark-elastic: checkpoints are read as plain Spark reads them", e) }
 
   /** Called when the application has an id: now there is something that a policy can be told. */
   override def registerMetrics(appId: String, context: PluginContext): Unit =

@@ -74,7 +74,7 @@ private[spark] final class PolicyProcess(
           restarts += 1
           val cannotRun = process.exists(p => !p.isAlive && p.exitValue == CannotRun)
           if (isOff || cannotRun || failures.size >= MaxFailures) {
-            val pause = math.min(retryMs << math.min(tries, 20), math.max(retryMs, LongestRetryMs))
+            val pause = pauseMs(retryMs, tries)
             val what =
               if (cannotRun) s"the policy process cannot run: $lastLine"
               else s"the policy process failed ${failures.size} times, the last time because $reason"
@@ -177,6 +177,10 @@ private[spark] final class PolicyProcess(
 }
 
 private[spark] object PolicyProcess {
+
+  /** How long to wait before another process is tried after so many tries. */
+  def pauseMs(retryMs: Long, tries: Int): Long =
+    if (retryMs > LongestRetryMs) retryMs else math.min(retryMs << math.min(tries, 20), LongestRetryMs)
 
   /** The exit code of a Python that cannot run the policy, as the jar's `__main__.py` has it. */
   private val CannotRun = 5

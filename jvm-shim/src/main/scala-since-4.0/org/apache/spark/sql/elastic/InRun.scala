@@ -9,6 +9,9 @@ import Moved._
 private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryRun) {
   private val state = new StateMover(execution)
 
+  /** Reads what a move begins with, and changes nothing: a storage that is away by then costs the move, not the query. */
+  def look(): Unit = if (query.stateful) CheckpointFacts.of(execution)
+
   /** Gives the query another count: a stateful one that has run a micro-batch, with its state. Returns whether it was so. */
   def repartition(partitions: Int, next: Batch): Boolean = {
     val hasState = query.stateful && execution.offsetLog.getLatestBatchId().isDefined

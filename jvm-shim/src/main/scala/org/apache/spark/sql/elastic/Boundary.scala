@@ -168,15 +168,21 @@ private[elastic] final class Boundary(
   /** Gives the query another count, a stateful one with its state. Returns why not, if it has not got it. */
   private def move(partitions: Int): Option[String] = {
     query.showIdle("Rescaling")
+    var isBegun = false
     try {
+      inRun.look()
+      isBegun = true
       hasMoved = inRun.repartition(partitions, next)
       None
     } catch {
       case NonFatal(_) if query.isStopped => throw new InterruptedException // the next start ends what was begun
       case Harmless(e) =>
         logWarning(s"spark-elastic: query ${execution.id} was not moved to $partitions partitions", e)
-        failure = bringBack(System.nanoTime(), patienceMs(dueAt - System.currentTimeMillis(), intervalMs), FirstPauseMs)
-        hasMoved = query.partitions == partitions // it could be ended after all
+        if (isBegun) {
+          failure =
+            bringBack(System.nanoTime(), patienceMs(dueAt - System.currentTimeMillis(), intervalMs), FirstPauseMs)
+          hasMoved = query.partitions == partitions // it could be ended after all
+        }
         Option.when(query.partitions != partitions)(String.valueOf(e.getMessage))
     }
   }

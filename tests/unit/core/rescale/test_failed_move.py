@@ -1,0 +1,78 @@
+"""What could not be brought about is tried again, later each time, and at once where resources change."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_elastic.core.actions import Rescale
+from spark_elastic.core.rescale.failed_move import FailedMove
+from tests.unit.core.builder import Scene, orders
+
+MINUTE_MS = 60_000
+
+
+def failures(move: FailedMove, times: int, count: int = 4) -> list[int]:
+    """Let a move fail so often, each time when it is tried again; return the pauses in minutes."""
+    now, pauses = 1_000, []
+    for _ in range(times):
+        move.failed(count, now)
+        assert move.to_avoid(move.again_at - 1) == count
+        assert move.to_avoid(move.again_at) is None
+        pauses.append((move.again_at - now) // MINUTE_MS)
+        now = move.again_at
+        move.validate()
+    return pauses
+
+
+def test_it_is_tried_again_after_a_minute_then_after_longer_pauses_and_hourly_at_last() -> None:
+    move = FailedMove()
+    assert failures(move, 9) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert failures(move, 20_000)[-1] == 60
+
+
+def test_a_failure_that_is_told_of_twice_counts_once() -> None:
+    move = FailedMove()
+    move.failed(4, 1_000)
+    move.failed(4, 3_000)
+    assert (move.again_at, move.failures) == (1_000 + MINUTE_MS, 1)
+    move.failed(None, 5_000)
+    assert move.to_avoid(5_000) == 4
+
+
+def test_where_it_may_be_tried_at_once_the_next_pause_is_the_longer_one_all_the_same() -> None:
+    move = FailedMove()
+    move.failed(4, 1_000)
+    move.may_try_again()
+    move.validate()
+    assert move.to_avoid(1_001) is None
+    assert failures(move, 1, count=6) == [2]
+
+
+def test_a_pause_without_a_failure_is_found() -> None:
+    with pytest.raises(AssertionError):
+        FailedMove(count=4).validate()
+
+
+def test_a_rescale_whose_storage_was_away_is_tried_again_with_the_same_slots(scene: Scene) -> None:
+    scene.start(2)
+    scene.running(2)
+    scene.batches(900, 312, 312, 312, partitions=2)
+    scene.executor("1", cores=2)
+    scene.until_rescale()
+    for minutes in (1, 2, 4):
+        order = scene.last_order("Rescale")
+        assert order is not None
+        scene.fail(order, "the storage is away")
+        pause_ms = minutes * MINUTE_MS
+        for _ in range(pause_ms // 5_000 - 1):
+            assert orders(scene.advance(5_000) + scene.batch(312, 2)) == []
+        again = scene.advance(5_000) + scene.batch(312, 2)
+        while not orders(again):  # it waits for the resources to settle, as ever
+            pause_ms += 5_000
+            assert pause_ms < (minutes + 1) * MINUTE_MS
+            again = scene.advance(5_000) + scene.batch(312, 2)
+        (rescale,) = (action for action in again if isinstance(action, Rescale))
+        assert rescale.partitions == 4
+    scene.rescaled()
+    assert scene.query().partitions == 4
+    assert scene.query().rescaled == 1

@@ -16,7 +16,7 @@ from attrs import define, field
 from integration.chaos.master import without_executor
 from integration.chaos.network import Network, network
 from integration.chaos.odd_policy import OddPolicy
-from integration.chaos.rows import INTO_FILES, Feeder, Tail
+from integration.chaos.rows import INTO_FILES, QUERIES, Feeder, Tail
 from integration.chaos.settings import (
     CONF,
     FEWEST,
@@ -209,6 +209,14 @@ class World:
         found = {str(query["name"]): query for query in self.api.get("/queries")["queries"]}
         self._ids |= {name: str(query["id"]) for name, query in found.items()}
         return found
+
+    def has_ended(self) -> bool:
+        """Tell whether a query is over: none of them ends by itself, and no other step can show anything."""
+        shown: Mapping[str, Json] = {}
+        if self.plugin:
+            with suppress(Failure):
+                shown = self.queries()
+        return any(name in shown and shown[name]["state"] == "Finished" for name in QUERIES)
 
     def query(self, name: str) -> Json:
         """Return one query. Raises Failure."""

@@ -117,6 +117,27 @@ def test_a_sink_that_recovers_is_met_again_and_nothing_is_lost(
     assert not [line for line in jvm.said()[since:] if "commit tracker already exists" in line]
 
 
+def test_a_failure_waits_for_the_policy_process_that_takes_the_place_of_one_that_hangs(
+    jvm: Driver, inbox: Inbox
+) -> None:
+    """At a start nobody has to wait for that; after a failure its query would be over."""
+    sink, since = Flaky(failures=0), len(jvm.said())
+    with session(jvm, "fixed-delay", **{"spark.elastic.startTimeout": "1s"}) as spark:
+        inbox.put(1)
+        query = start(spark, inbox, sink)
+        query.processAllAvailable()
+        (policy,) = policies_of(jvm.pid)
+        policy.suspend()
+        sink.left = 1
+        inbox.put(1)
+        query.processAllAvailable()
+        assert sink.failed == 1
+        assert sink.result() == inbox.totals()
+        assert query.exception() is None
+        query.stop()
+    assert any("did not answer for" in line for line in jvm.said()[since:])
+
+
 def test_what_an_exception_has_of_credentials_is_kept_and_shown_nowhere(
     jvm: Driver, inbox: Inbox, tmp_path: Path
 ) -> None:

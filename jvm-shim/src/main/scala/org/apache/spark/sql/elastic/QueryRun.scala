@@ -54,7 +54,9 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     count = found.map(_.partitions)
     facts = Some(start.facts(found).copy(keptBounds = keptBounds.read(), keptBatches = keptBatches.read()))
     val answer =
-      if (control.add(this) && refusal.isEmpty) ask(QuerySubmitted(facts.get, run), untilHeld = true) else None
+      if (control.add(this) && refusal.isEmpty)
+        ask(QuerySubmitted(facts.get, run), untilHeld = true, control.startWaitMs)
+      else None
     if (answer.exists { case s: StartQuery => s.rescalable; case h: HoldQuery => h.rescalable; case _ => false }) {
       start.makeRescalable()
       facts = facts.map(_.copy(provider = "rocksdb", checkpointFormat = 2))
@@ -75,21 +77,21 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   }
 
   /** Asks the policy and waits for its answer; none where nobody answers in time. */
-  private def ask(question: Event, untilHeld: Boolean): Option[QueryOrder] = {
+  private def ask(question: Event, untilHeld: Boolean, waitMs: Long): Option[QueryOrder] = {
     isToldToWait = false
     control.events.offer(question)
-    answer(untilHeld)
+    answer(untilHeld, waitMs)
   }
 
   def askAboutFailure(e: Failure): Option[QueryOrder] = {
     failure = Some(e)
     runState = Failed
-    ask(QueryFailed(query, run, e), untilHeld = false)
+    ask(QueryFailed(query, run, e), untilHeld = false, math.max(control.startWaitMs, FailureWaitMs))
   }
 
   /** The answer to what was asked. The policy answers at once, or says that it takes longer. */
-  def answer(untilHeld: Boolean): Option[QueryOrder] = {
-    val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(control.startWaitMs)
+  def answer(untilHeld: Boolean, waitMs: Long = control.startWaitMs): Option[QueryOrder] = {
+    val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs)
     @tailrec def next(): Option[QueryOrder] =
       if (!control.isOn) None
       else if (!isToldToWait && System.nanoTime() >= deadline) {
@@ -250,6 +252,8 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
 private[elastic] object QueryRun {
   private val PollMs = 100L
+  // Without an answer a query that has failed is over. In this time five processes that hang are replaced, and given up.
+  private val FailureWaitMs = 120000L
 
   sealed private abstract class RunState(val name: String)
   private case object Held extends RunState("held")

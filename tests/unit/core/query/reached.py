@@ -24,3 +24,17 @@ def restarting(scene: Scene) -> None:
     executing(scene)
     scene.executor("1", cores=2)
     scene.until_rescale()
+
+
+def rescaling(scene: Scene) -> None:
+    """Bring a query with 2 partitions on 2 slots to where its rescale to 4 on 4 is ordered."""
+    executing(scene)
+    scene.batches(900, 312, 312, 312, partitions=2)
+    scene.executor("1", cores=2)
+    scene.until_rescale()
+
+
+def rescaled(scene: Scene) -> None:
+    """Bring a query with 2 partitions on 2 slots to 4 on 4."""
+    rescaling(scene)
+    scene.rescaled()

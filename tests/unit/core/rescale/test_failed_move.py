@@ -7,6 +7,7 @@ import pytest
 from spark_elastic.core.actions import Rescale
 from spark_elastic.core.rescale.failed_move import FailedMove
 from tests.unit.core.builder import Scene, orders
+from tests.unit.core.query.reached import rescaling
 
 MINUTE_MS = 60_000
 
@@ -54,11 +55,7 @@ def test_a_pause_without_a_failure_is_found() -> None:
 
 
 def test_a_rescale_whose_storage_was_away_is_tried_again_with_the_same_slots(scene: Scene) -> None:
-    scene.start(2)
-    scene.running(2)
-    scene.batches(900, 312, 312, 312, partitions=2)
-    scene.executor("1", cores=2)
-    scene.until_rescale()
+    rescaling(scene)
     for minutes in (1, 2, 4):
         order = scene.last_order("Rescale")
         assert order is not None

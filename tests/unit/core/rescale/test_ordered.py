@@ -11,7 +11,7 @@ from spark_elastic.core.events import (
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.query.record import MOST_ORDERS
 from tests.unit.core.builder import OLD, STATEFUL, Scene, Stage, decisions, only, orders, reasons
-from tests.unit.core.rescale.test_rescale import rescaled, rescaling
+from tests.unit.core.query.reached import rescaled, rescaling
 
 
 class TestOrdered:

@@ -15,6 +15,7 @@ from spark_elastic.core.events import (
 )
 from spark_elastic.core.task_events import ExecutorsUsed, NewExecutor
 from tests.unit.core.builder import STATELESS, Scene, Stage, decisions, only, orders, reasons
+from tests.unit.core.query.reached import rescaled, rescaling
 
 
 class TestInPlace:
@@ -106,21 +107,6 @@ class TestInPlace:
         actions = scene.executor("1")
         assert orders(actions) == []
         assert reasons(actions) == ["untouched_stateless"]
-
-
-def rescaling(scene: Scene) -> None:
-    """Bring a query with 2 partitions on 2 slots to where its rescale to 4 on 4 is ordered."""
-    scene.start(2)
-    scene.running(2)
-    scene.batches(900, 312, 312, 312, partitions=2)
-    scene.executor("1", cores=2)
-    scene.until_rescale()
-
-
-def rescaled(scene: Scene) -> None:
-    """Bring a query with 2 partitions on 2 slots to 4 on 4."""
-    rescaling(scene)
-    scene.rescaled()
 
 
 class TestMove:

@@ -189,8 +189,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "failed_before": Reason(
         "held",
-        "Keeps {before:partition}: going to {after} has failed, and is tried again after a pause, or when "
-        "the resources change.",
+        "Keeps {before:partition}: going to {after} has failed. It is tried again after a pause, unless it "
+        "has failed too often, and when slots or bounds change.",
     ),
     # Nothing to do
     "parallelism_fits": Reason(
@@ -266,6 +266,11 @@ REASONS: Mapping[str, Reason] = {
         "failed",
         "Could not go to {after:partition}, continues with what it had and tries again in {again_ms:ms}: "
         "{error}",
+    ),
+    "rescale_given_up": Reason(
+        "failed",
+        "Could not go to {after:partition}, continues with what it had and tries again when slots or bounds "
+        "change: {error}",
     ),
     "in_place_failed": Reason(
         "failed",

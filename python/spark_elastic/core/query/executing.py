@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class Executing(State):
     """A running query.
 
-    `batches` counts since it was started, `overdue_at` is when growth is carried out that is not worth it.
+    `batches` counts since it was started, `overdue_at` is when growth is carried out that is not worth it,
+    `again_at` when a count that could not be brought about may be tried again.
     `lost_at` is when slots were last lost, None once a batch that began later is committed: until then Spark
     is busy to make up for what was lost, and who is rescaled now waits for that twice. `queued` is the
     rescale that the manager has agreed to, until the state may be moved.
@@ -43,14 +44,18 @@ class Executing(State):
     manager: TransitionManager
     batches: int = 0
     overdue_at: int | None = None
+    again_at: int | None = None
     lost_at: int | None = None
     queued: Candidate | None = None
 
     @property
     def due(self) -> int | None:
-        """The end of the manager's present phase, or of the patience with growth that is not worth it."""
-        due, overdue_at = self.manager.due, self.overdue_at
-        return due if overdue_at is None else overdue_at if due is None else min(due, overdue_at)
+        """The end of the manager's present phase, or the next moment that is a change by itself."""
+        due = self.manager.due
+        for at in (self.overdue_at, self.again_at):
+            if at is not None:
+                due = at if due is None else min(due, at)
+        return due
 
     def candidate(self, record: QueryRecord) -> Candidate | None:
         """Return what is queued; after a loss, or a move, a micro-batch comes first."""
@@ -58,6 +63,7 @@ class Executing(State):
 
     def enter(self, step: Step) -> None:
         """Look once at what has changed while the query was being started."""
+        self.again_at = step.record.failed_move.again_at
         self._reconsider(step, cause=None)
 
     def follow_the_slots(self, event: inner.SlotsChanged, step: Step) -> None:
@@ -108,12 +114,14 @@ class Executing(State):
             self._change_in_place(choice, step)
 
     def due_reached(self, step: Step) -> None:
-        """Continue to the next phase; what is due for its size alone is a change."""
-        overdue = self.overdue_at is not None and step.now >= self.overdue_at
-        if overdue:
-            self.overdue_at = None
+        """Continue to the next phase; growth that is overdue, or may be tried again, is a change."""
+        changed = False
+        if self.overdue_at is not None and step.now >= self.overdue_at:
+            self.overdue_at, changed = None, True
+        if self.again_at is not None and step.now >= self.again_at:
+            self.again_at, changed = None, True
         now = _Running(step, self)
-        if self.manager.advance(step.now, now) or (overdue and self.manager.change(step.now, now)):
+        if self.manager.advance(step.now, now) or (changed and self.manager.change(step.now, now)):
             self._rescale(step, now.choice)
         else:
             self._say(step, now.choice, aloud=False)

@@ -113,8 +113,12 @@ class Hearing(Ordering):
             "savepoint": "savepoint_failed",
         }[order.kind]
         numbers: Mapping[str, Number] = {"error": event.error}
+        again_at = record.failed_move.again_at
         if code == "rescale_failed":
-            numbers = {**numbers, "again_ms": record.failed_move.again_at - self.now}
+            if again_at is None:
+                code = "rescale_given_up"
+            else:
+                numbers = {**numbers, "again_ms": again_at - self.now}
         self.report(code, before=record.partitions, after=order.target, numbers=numbers)
 
     def shown(self, info: ev.QueryInfo) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from spark_elastic.core.actions import Rescale
 from spark_elastic.core.rescale.failed_move import FailedMove
-from tests.unit.core.builder import Scene, orders
+from tests.unit.core.builder import Scene, decisions, orders, reasons
 from tests.unit.core.query.reached import rescaling
 
 MINUTE_MS = 60_000
@@ -17,6 +17,7 @@ def failures(move: FailedMove, times: int, count: int = 4) -> list[int]:
     now, pauses = 1_000, []
     for _ in range(times):
         move.failed(count, now)
+        assert move.again_at is not None
         assert move.to_avoid(move.again_at - 1) == count
         assert move.to_avoid(move.again_at) is None
         pauses.append((move.again_at - now) // MINUTE_MS)
@@ -25,10 +26,15 @@ def failures(move: FailedMove, times: int, count: int = 4) -> list[int]:
     return pauses
 
 
-def test_it_is_tried_again_after_a_minute_then_after_longer_pauses_and_hourly_at_last() -> None:
+def test_it_is_tried_again_after_a_minute_then_after_longer_pauses_and_not_for_ever() -> None:
     move = FailedMove()
-    assert failures(move, 9) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert failures(move, 20_000)[-1] == 60
+    assert failures(move, 5) == [1, 2, 4, 8, 16]
+    move.failed(4, 1 << 40)
+    move.validate()
+    assert move.to_avoid(1 << 60) == 4
+    move.may_try_again()
+    move.validate()
+    assert move.to_avoid(0) is None
 
 
 def test_a_failure_that_is_told_of_twice_counts_once() -> None:
@@ -56,7 +62,7 @@ def test_a_pause_without_a_failure_is_found() -> None:
 
 def test_a_rescale_whose_storage_was_away_is_tried_again_with_the_same_slots(scene: Scene) -> None:
     rescaling(scene)
-    for minutes in (1, 2, 4):
+    for minutes in (1, 2, 4, 8, 16):
         order = scene.last_order("Rescale")
         assert order is not None
         scene.fail(order, "the storage is away")
@@ -73,3 +79,31 @@ def test_a_rescale_whose_storage_was_away_is_tried_again_with_the_same_slots(sce
     scene.rescaled()
     assert scene.query().partitions == 4
     assert scene.query().rescaled == 1
+
+
+def test_a_query_with_nothing_to_read_is_tried_again_by_the_clock_alone_and_left_alone_at_last(
+    scene: Scene,
+) -> None:
+    rescaling(scene)
+    began = scene.now
+    for _ in range(5):
+        order = scene.last_order("Rescale")
+        assert order is not None
+        scene.fail(order, "its rows are elsewhere")
+        scene.until_rescale()
+    assert 31 * MINUTE_MS <= scene.now - began < 36 * MINUTE_MS
+    order = scene.last_order("Rescale")
+    assert order is not None
+    given_up = scene.fail(order, "its rows are elsewhere")
+    assert reasons(given_up) == ["rescale_given_up"]
+    assert decisions(given_up)[0].message == (
+        "Could not go to 4 partitions, continues with what it had and tries again when slots or bounds "
+        "change: its rows are elsewhere"
+    )
+    with pytest.raises(AssertionError, match="nothing is waited for"):
+        scene.until_rescale()
+    for _ in range(100):
+        assert orders(scene.advance(MINUTE_MS) + scene.batch(312, 2)) == []
+    scene.executor("2", cores=2)
+    (rescale,) = (action for action in scene.until_rescale() if isinstance(action, Rescale))
+    assert rescale.partitions == 6

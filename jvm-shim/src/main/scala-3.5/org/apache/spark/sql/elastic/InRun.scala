@@ -11,7 +11,7 @@ import Moved._
  */
 private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryRun) {
 
-  /** No move reads the checkpoint. */
+  /** There is nothing that a re-partitioning could have left. */
   def look(): Unit = {}
 
   /** Gives the query another count, one with state before its first micro-batch. Returns whether state was moved. */

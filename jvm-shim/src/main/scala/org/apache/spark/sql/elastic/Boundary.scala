@@ -70,7 +70,7 @@ private[elastic] final class Boundary(
         try {
           failure.foreach(throw _)
           Right(batch(current))
-        } catch { case NonFatal(e) if isAsked => Left(e) }
+        } catch { case Harmless(e) if isAsked => Left(e) }
       failure = None
       outcome match {
         case Right(goesOn) =>
@@ -118,7 +118,7 @@ private[elastic] final class Boundary(
             inRun.retry(next, again)
             goOn(answer)
             None
-          } catch { case NonFatal(e) if isAsked => Some(e) }
+          } catch { case Harmless(e) if isAsked => Some(e) }
         if (another.nonEmpty) retry(another.get, offsets = "", again = true)
     }
   }

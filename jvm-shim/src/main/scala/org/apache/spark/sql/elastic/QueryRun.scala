@@ -95,7 +95,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     @tailrec def next(): Option[QueryOrder] =
       if (!control.isOn) None
       else if (!isToldToWait && System.nanoTime() >= deadline) {
-        logWarning(s"spark-elastic: no answer from the policy, query $query continues as plain Spark would")
+        logWarning(s"spark-elastic: no answer from the policy, query $query does what it would do in plain Spark")
         None
       } else
         mailbox.poll(PollMs, TimeUnit.MILLISECONDS) match {
@@ -252,7 +252,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
 private[elastic] object QueryRun {
   private val PollMs = 100L
-  // Without an answer a query that has failed is over. In this time five processes that hang are replaced, and given up.
+  // Without an answer a query that has failed is over. In this time a process that hangs is replaced, and so are others.
   private val FailureWaitMs = 120000L
 
   sealed private abstract class RunState(val name: String)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import psutil
 from attrs import define, field, frozen
@@ -22,6 +24,7 @@ from integration.streaming.driver import histogram, listening
 from integration.streaming.waiting import eventually
 from spark_elastic.client.failures import Failure
 from spark_elastic.client.source import Json
+from spark_elastic.gateway.port import QueueName
 
 RECOVERED_S, SLOTS_S = 60.0, 30.0
 #: No bounds are declared then, so the application uses all that is there.
@@ -29,6 +32,8 @@ MISSING = "executors are missing"
 _POLL_S = 0.1
 # Spark's own threads and files come and go.
 MORE_THREADS, MORE_FILES, MORE_PORTS = 40, 80, 4
+# A policy process has a connection for its loop, and one for each queue of requests.
+_CONNECTIONS = {"elastic-gateway-call": 1 + len(get_args(QueueName))}
 # A driver that has just begun has less than half of what it has later: of its broadcasts, generated code, UI.
 MORE_HEAP_MB, MORE_POLICY_MB = 128, 64
 _THREAD = re.compile(r'^"(.*?)" ', re.MULTILINE)
@@ -41,6 +46,7 @@ _POOLS = (
     "ResultQueryStageExecution-",
 )
 _DECLARES_STATE = "Starting Streaming TransformWithStateInPandas Python worker."
+_ENTRY = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} )", re.MULTILINE)
 _ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
 #: What Spark calls an error when executors are lost, or a batch fails as it is meant to.
 KNOWN_ERRORS = (
@@ -88,6 +94,13 @@ class Size:
             f"{self.threads.total()} threads, {self.files} files, {self.ports} ports, {self.heap_mb} MB of "
             f"objects, {self.policy_mb} MB of the policy process"
         )
+
+    def idle_threads(self) -> list[str]:
+        """Say of which threads of ours there are more than a driver whose queries run has use for."""
+        ours = {name: count for name, count in self.threads.items() if name.startswith("elastic-")}
+        return [
+            f"{count} threads {name}" for name, count in ours.items() if count > _CONNECTIONS.get(name, 1)
+        ]
 
     def more_than(self, other: Size) -> list[str]:
         """Say what there is more of, beyond what comes and goes."""
@@ -268,8 +281,10 @@ def secrets_told(world: World) -> list[str]:
     """Name the journals and logs in which something of ours has told the secret."""
     said = [f"{path.name} has the secret" for path in world.journals() if SECRET in path.read_text()]
     for log in world.logs:
-        lines = (line for line in log.read_text(errors="replace").splitlines() if "spark-elastic" in line)
-        said += [f"the log has the secret: {line[:300]}" for line in lines if SECRET in line]
+        # With the lines of an exception, which come after those that name us.
+        entries = _ENTRY.split(log.read_text(errors="replace"))
+        told = (entry for entry in entries if SECRET in entry and "spark-elastic" in entry)
+        said += [f"the log has the secret: {entry[:300]}" for entry in told]
     return said
 
 
@@ -300,7 +315,7 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
     result = Final()
     check = result.broken.append
     with suppress(psutil.NoSuchProcess):
-        if first_size is not None:
+        if world.process.running:
             _check_size(world, first_size, check)
     if world.plugin and world.process.running:
         result.broken += secrets_answered(world)
@@ -327,11 +342,16 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
     return result
 
 
-def _check_size(world: World, first: Size, check: Callable[[str], None]) -> None:
+def _check_size(world: World, first: Size | None, check: Callable[[str], None]) -> None:
+    def too_much() -> list[str]:
+        size = size_of(world)
+        return size.idle_threads() + (size.more_than(first) if first is not None else [])
+
     try:
-        eventually(
-            lambda: not size_of(world).more_than(first), "the driver is small", timeout_s=20, every_s=2.0
-        )
+        eventually(lambda: not too_much(), "the driver is small", timeout_s=20, every_s=2.0)
     except AssertionError:
-        check(f"the driver has grown: {size_of(world).more_than(first)}")
+        check(f"the driver has grown: {too_much()}")
+    except subprocess.SubprocessError as error:
+        check(f"nothing can be asked about the driver's threads and objects: {error}")
+        return
     world.say(f"the driver has {size_of(world)}; after some steps it had {first}")

@@ -19,6 +19,7 @@ import org.apache.hadoop.util.Progressable;
  * Files of this machine under away:///, through Hadoop's plain interface as an object store has it. As long as the file
  * that the system property `away` names exists, nothing of it can be reached; a failed attempt leaves a file beside that
  * one. If it has the name of a folder in it, the first attempt to reach anything below such a folder fails, and no other.
+ * If the system property `away.threads` is true, it is as if a client of a store could have no thread.
  *
  * <p>A file beside that one whose name ends in `.odd` makes it slow or unreliable. Each of its lines is `OPERATION PERCENT
  * MS`: that operation (or `all`) takes so many milliseconds longer, and fails in so many of 100 cases.
@@ -49,6 +50,9 @@ public class AwayStorage extends RawLocalFileSystem {
       Files.writeString(Paths.get(away + ".tried"), "");
       if (!folder.isEmpty()) {
         Files.delete(away);
+      }
+      if (Boolean.getBoolean("away.threads")) {
+        throw new OutOfMemoryError("unable to create native thread");
       }
       throw new StoreIOException("the storage is away");
     }

@@ -98,6 +98,7 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 def storage(jvm: Driver, tmp_path: Path) -> Storage:
     (tmp_path / "storage").mkdir()
     jvm.jvm.java.lang.System.setProperty("away", str(tmp_path / "storage" / "away"))
+    jvm.jvm.java.lang.System.clearProperty("away.threads")
     return Storage(tmp_path / "storage")
 
 
@@ -225,10 +226,12 @@ def test_who_begins_a_checkpoint_that_somebody_else_has_just_begun_is_refused(
         assert metadata.read_text() == theirs
 
 
+@pytest.mark.parametrize("threads", ["false", "true"], ids=["storage", "threads"])
 def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(
-    jvm: Driver, storage: Storage, inbox: Inbox
+    jvm: Driver, storage: Storage, inbox: Inbox, threads: str
 ) -> None:
     sink = Flaky(failures=0)
+    jvm.jvm.java.lang.System.setProperty("away.threads", threads)
     with session(jvm, "fixed-delay", **STORAGE, **MANY_ATTEMPTS) as spark:
         inbox.put(2)
         query = start_with(spark, inbox, sink, checkpointLocation=storage.place("checkpoint"))

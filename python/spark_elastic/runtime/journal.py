@@ -38,7 +38,7 @@ _STATE_EVERY = 1 << 20
 # A large state is written less often, and one that would take more than this share of a part never is.
 _EVENTS_PER_STATE = 8
 _LARGEST_SHARE = 4
-# In the folder that nobody has asked for, a journal stays so long after its last line.
+# Among temporary files a journal stays so long after its last line.
 _KEPT_S = 7 * 24 * 3_600
 
 
@@ -216,7 +216,7 @@ def _size(parts: list[Path]) -> int:
 def open_journal(
     settings: Settings, snapshot: Snapshot, reading: Callable[[], Reading] | None = None
 ) -> Journal:
-    """Open the journal of an application where its settings say, and remove old ones from our own folder.
+    """Open the journal of an application where its settings say, and remove old ones that nobody wants kept.
 
     `reading` reads the loop's clock.
     """
@@ -227,7 +227,8 @@ def open_journal(
     if place.own:
         try:
             make_own_folder(path.parent)
-            remove_old(path.parent, time.time() - _KEPT_S)
+            if not place.kept:
+                remove_old(path.parent, time.time() - _KEPT_S)
         except OSError as error:
             _log.warning("no decision journal: %s: %s", path.parent, error.strerror or error)
             return Journal(None)

@@ -1,8 +1,9 @@
 """Where the journal of an application is.
 
-Where somebody has said so; else beside local event logs, as they are kept for the same reason; else in a
-folder of our own among the temporary files, for the driver's user alone. Nobody has asked for that one: what
-cannot be written there is no error, and nothing in it is kept for ever.
+Where somebody has said so; else beside local event logs, as they are kept for the same reason; else among the
+temporary files, from where old ones are removed. Nobody has asked for these two: what cannot be written there
+is no error, and they are in a folder of our own, for the driver's user alone. There is one for each user,
+since event logs of several users often share a folder.
 """
 
 from __future__ import annotations
@@ -23,16 +24,15 @@ from spark_elastic.settings import Settings
 
 # Spark's own default for spark.eventLog.dir.
 _SPARK_EVENT_LOGS = "/tmp/spark-events"
-# A folder of its own: Spark's history server takes every file beside the event logs for one of them.
-_FOLDER_BESIDE_EVENT_LOGS = "spark-elastic"
 
 
 @frozen(kw_only=True)
 class Place:
-    """The file of a journal; `own` says that its folder is the one among the temporary files."""
+    """The file of a journal: `own` says that its folder is ours, `kept` that nothing leaves it."""
 
     path: Path
     own: bool
+    kept: bool = True
 
 
 def journal_place(settings: Settings, snapshot: Snapshot) -> Place | None:
@@ -47,11 +47,12 @@ def journal_place(settings: Settings, snapshot: Snapshot) -> Place | None:
     if is_on(snapshot.conf, "spark.eventLog.enabled"):
         logs = _local(snapshot.conf.get("spark.eventLog.dir", _SPARK_EVENT_LOGS))
         if logs is not None:
-            return Place(path=logs / _FOLDER_BESIDE_EVENT_LOGS / name, own=False)
+            # Not beside them: Spark's history server takes each file there for one of them.
+            return Place(path=logs / _own_folder() / name, own=True)
     temporary = _temporary_folder(snapshot)
     if temporary is None:
         return None
-    return Place(path=temporary / f"spark-elastic-{_file_name(_user())}" / name, own=True)
+    return Place(path=temporary / _own_folder() / name, own=True, kept=False)
 
 
 def journal_name(application: str) -> str:
@@ -63,11 +64,12 @@ def _file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)
 
 
-def _user() -> str:
+def _own_folder() -> str:
     try:
-        return getpass.getuser()
+        user = getpass.getuser()
     except (KeyError, OSError):  # a container may run as a user without a name
-        return str(os.geteuid())
+        user = str(os.geteuid())
+    return f"spark-elastic-{_file_name(user)}"
 
 
 def _temporary_folder(snapshot: Snapshot) -> Path | None:

@@ -40,15 +40,27 @@ LOGS = {"spark_eventLog_enabled": "true"}
         ({"spark_elastic_journal_dir": "file:///a%20b"}, "/a b"),
         ({"spark_elastic_journal_dir": "none"}, None),
         ({"spark_elastic_journal_dir": "none", **LOGS}, None),
-        (LOGS, "/tmp/spark-events/spark-elastic"),
-        ({**LOGS, "spark_eventLog_dir": "/logs"}, "/logs/spark-elastic"),
-        ({**LOGS, "spark_eventLog_dir": "file:/logs"}, "/logs/spark-elastic"),
         ({**LOGS, "spark_eventLog_dir": "/l", "spark_elastic_journal_dir": "/j"}, "/j"),
     ],
 )
 def test_the_journal_goes_where_somebody_has_said(conf: dict[str, str], folder: str | None) -> None:
     name = "spark-elastic-app-1.jsonl"
     assert place(**conf) == (None if folder is None else Place(path=Path(folder, name), own=False))
+
+
+@pytest.mark.parametrize(
+    ("conf", "logs"),
+    [
+        (LOGS, "/tmp/spark-events"),
+        ({**LOGS, "spark_eventLog_dir": "/logs"}, "/logs"),
+        ({**LOGS, "spark_eventLog_dir": "file:/logs"}, "/logs"),
+    ],
+)
+def test_else_it_goes_to_a_folder_of_the_user_among_local_event_logs(
+    temporary: Path, conf: dict[str, str], logs: str
+) -> None:
+    path = Path(logs, "spark-elastic-anna/spark-elastic-app-1.jsonl")
+    assert place(**conf) == Place(path=path, own=True, kept=True)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +75,8 @@ def test_the_journal_goes_where_somebody_has_said(conf: dict[str, str], folder: 
 def test_else_it_goes_to_a_folder_of_the_user_among_temporary_files(
     temporary: Path, conf: dict[str, str]
 ) -> None:
-    assert place(**conf) == Place(path=temporary / "spark-elastic-anna/spark-elastic-app-1.jsonl", own=True)
+    path = temporary / "spark-elastic-anna/spark-elastic-app-1.jsonl"
+    assert place(**conf) == Place(path=path, own=True, kept=False)
 
 
 def test_temporary_files_are_where_spark_has_its_own(
@@ -124,6 +137,23 @@ def test_our_own_folder_is_for_us_alone_and_old_journals_leave_it(
     names = {"spark-elastic-new.jsonl", "spark-elastic-new.jsonl.1", "spark-elastic-app-1.jsonl"}
     assert {file.name for file in folder.iterdir()} == names | {"something else"}
     assert caplog.messages == [f"each decision is written to {folder / 'spark-elastic-app-1.jsonl'}"]
+
+
+def test_users_share_a_folder_of_event_logs_and_no_journal_leaves_it(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(temporary)}
+    old = temporary / "spark-elastic-anna/spark-elastic-old.jsonl"
+    old.parent.mkdir()
+    old.touch()
+    os.utime(old, (0, 0))
+    for user in ("anna", "bert"):
+        monkeypatch.setattr(getpass, "getuser", lambda: user)  # noqa: B023
+        journal = open_journal(load(conf), snapshot(conf))
+        assert journal.path == temporary / f"spark-elastic-{user}/spark-elastic-app-1.jsonl"
+        assert journal.path.parent.stat().st_mode & 0o777 == 0o700
+        journal.close()
+    assert old.exists()
 
 
 def test_a_folder_that_somebody_has_named_is_left_as_it_is(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ JOURNAL_DIR = Key[str | None](
     "journal.dir",
     or_none(any_text("local folder", "/var/log/spark-elastic")),
     "auto",
-    "Where the decision journal is written; none: nowhere. auto: `spark-elastic/` in `spark.eventLog.dir` if "
-    "event logs are on and that is a local folder, else `spark-elastic-USER/` among Spark's temporary files "
-    "(`SPARK_LOCAL_DIRS`, `spark.local.dir`, `/tmp`), from where a journal is removed after seven days.",
+    "Where the decision journal is written; none: nowhere. auto: in `spark-elastic-USER/`, which is in "
+    "`spark.eventLog.dir` if event logs are on and that is a local folder, else among Spark's temporary "
+    "files (`SPARK_LOCAL_DIRS`, `spark.local.dir`, `/tmp`), from where one is removed after seven days.",
 )
 JOURNAL_MAX_SIZE = Key(
     "journal.maxSize",

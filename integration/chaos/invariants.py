@@ -154,6 +154,7 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
     began = time.monotonic()
     before = dict(world.tail.counts())
     slots_said = looked_for_lost = False
+    slots_due = SLOTS_S
     result = Recovery()
     while True:
         passed = time.monotonic() - began
@@ -170,9 +171,10 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
         if passed > SLOTS_S and not looked_for_lost and any(MISSING in what for what in wrong):
             # An error of Spark's own, which is counted: there is nothing that the application could do.
             with suppress(OSError):
-                world.replace_lost_workers()
+                if world.replace_lost_workers():
+                    slots_due = time.monotonic() - began + SLOTS_S  # of an executor that is about to begin
                 looked_for_lost = True
-        if passed > SLOTS_S and not slots_said and any(what.startswith("slots") for what in wrong):
+        if passed > slots_due and not slots_said and any(what.startswith("slots") for what in wrong):
             slots_said = True
             result.broken.append(f"after {SLOTS_S:g} s {next(w for w in wrong if w.startswith('slots'))}")
         if passed > limit_s:

@@ -271,8 +271,8 @@ class World:
         self.workers.append(_start_worker(self.cluster, self.network))
         return self.workers[-1]
 
-    def replace_lost_workers(self) -> None:
-        """Replace the workers that the master will give no executor any more. Raises OSError."""
+    def replace_lost_workers(self) -> list[Worker]:
+        """Replace the workers that the master will give no executor any more; return them. Raises OSError."""
         lost = without_executor(self.cluster.master_ui, self.workers)
         if lost:
             time.sleep(_APART_S)  # one whose executor was being replaced has another by then
@@ -283,6 +283,7 @@ class World:
             self.cluster.remove_worker(worker)
             new = self.add_worker()
             self.say(f"the master has lost {worker.name}, {new.name} is there instead")
+        return lost
 
     def forget_dead_workers(self) -> None:
         """Leave out the workers that have ended."""

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 from attrs import evolve
@@ -18,6 +18,7 @@ from integration.chaos.world import World
 from spark_elastic import wire
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
+from spark_elastic.gateway.port import QueueName
 from tests.unit.core.builder import STATEFUL, STATELESS
 
 WINDOWS = [(100, 200)]
@@ -71,9 +72,11 @@ def test_a_restart_fails_for_a_fault_alone_and_no_waiter_stays(world: World) -> 
 
 def test_a_secret_is_found_in_journals_and_in_our_lines_of_the_log(world: World) -> None:
     (log,), (journal,) = world.logs, world.journals()
-    log.write_text(f"12:00 INFO ElasticDriver: spark-elastic: failed\n12:00 WARN Spark: at {SECRET}\n")
+    said = "12:00:01.500 INFO ElasticDriver: spark-elastic: failed"
+    log.write_text(f"{said}\n12:00:01.600 WARN Spark: at {SECRET}\n")
     assert invariants.secrets_told(world) == []
-    log.write_text(f"12:00 INFO ElasticDriver: spark-elastic: failed at {SECRET}\n")
+    # In the lines of an exception, which come after the one that names us.
+    log.write_text(f"{said}\njava.io.IOException: at {SECRET}\n12:00:01.600 WARN Spark: away\n")
     journal.write_text(f"at {SECRET}\n")
     assert [said.partition(":")[0] for said in invariants.secrets_told(world)] == [
         "journal.jsonl has the secret",
@@ -111,6 +114,15 @@ def test_what_grows_beyond_what_comes_and_goes_is_said(change: dict[str, Any], s
     assert first.more_than(first) == []
     (found,) = evolve(first, **change).more_than(first)
     assert found.startswith(said)
+
+
+def test_one_thread_of_each_of_ours_is_enough_but_for_connections() -> None:
+    of_spark = Counter({"main": 1, "task-launcher": 9})
+    ours = Counter({"elastic-tick": 1, "elastic-gateway-call": 1 + len(get_args(QueueName))})
+    size = invariants.Size(threads=of_spark + ours, files=1, ports=1, heap_mb=1, policy_mb=1)
+    assert size.idle_threads() == []
+    more = evolve(size, threads=size.threads + Counter({"elastic-tick": 1, "elastic-gateway-call": 1}))
+    assert more.idle_threads() == ["2 threads elastic-tick", "5 threads elastic-gateway-call"]
 
 
 def read(path: Path, *entries: ev.Event | ac.Action) -> Moves:

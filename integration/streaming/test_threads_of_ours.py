@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from integration.jdk_tools import compile_java
 from integration.streaming.bare_jvm import bare_jvm
-from integration.streaming.driver import Driver, driver, policies_of
+from integration.streaming.driver import Driver, driver, is_in, policies_of
 from integration.streaming.files import Inbox
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.native_threads import LARGE_STACKS, no_thread_more
@@ -139,6 +139,8 @@ def test_a_savepoint_whose_copying_fails_has_an_outcome_and_so_has_the_next(
                 lambda n=times: len(said.lines("a savepoint could not be copied")) == n,  # type: ignore[misc]
                 "it is said",
             )
+        eventually(lambda: not is_in(jvm.jvm, "ScarceStorage.open"), "nobody copies any more")
+        eventually(lambda: not list((tmp_path / "savepoints").glob("*")), "nothing is left of it")
         inbox.put()
         query.processAllAvailable()
         assert query.exception() is None

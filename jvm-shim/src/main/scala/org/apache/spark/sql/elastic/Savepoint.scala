@@ -4,7 +4,7 @@ import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, LinkOption, Paths, Path => LocalPath}
 import java.util.UUID
-import java.util.concurrent.ExecutionException
+import java.util.concurrent.{ExecutionException, Phaser}
 
 import scala.util.Using
 
@@ -51,7 +51,8 @@ private[elastic] object Savepoint extends Logging {
   }
 
   /**
-   * Copies the checkpoint `root` as its last committed batch left it; fails without leaving anything.
+   * Copies the checkpoint `root` as its last committed batch left it. Where it fails, or is interrupted, nothing is left
+   * once the last thread has let go of its file, which may be a moment later.
    *
    * @param within the folder that no link may lead it out of
    * @param query whose it is
@@ -66,9 +67,20 @@ private[elastic] object Savepoint extends Logging {
     val to = new Path(target, s"savepoint-$batch-${UUID.randomUUID.toString.take(8)}")
     val part = new Path(target, s".${to.getName}.part")
     val fs = part.getFileSystem(conf)
+    // Where it fails, whoever leaves last deletes what was written.
+    val writers = new Phaser(1) {
+      override def onAdvance(phase: Int, parties: Int): Boolean = {
+        val isInterrupted = Thread.interrupted()
+        try fs.delete(part, true)
+        catch { case _: IOException => } // what stays has a name that is no savepoint's
+        finally if (isInterrupted) Thread.currentThread().interrupt()
+        true
+      }
+    }
     try {
       val from = new Path(root)
-      val bytes = copy(files(from, conf).filter(f => belongs(relative(f, from, conf), batch)), from, part, conf)
+      val bytes =
+        copy(files(from, conf).filter(f => belongs(relative(f, from, conf), batch)), from, part, conf, writers)
       val now = committed.getOrElse(batch)
       if (now - batch >= kept) {
         throw new NotTaken(
@@ -80,8 +92,7 @@ private[elastic] object Savepoint extends Logging {
       Savepoint(fs.makeQualified(to).toString, batch, bytes)
     } catch {
       case e: Throwable =>
-        try fs.delete(part, true)
-        catch { case _: IOException => } // what stays has a name that is no savepoint's
+        writers.arriveAndDeregister()
         throw e
     }
   }
@@ -183,20 +194,31 @@ private[elastic] object Savepoint extends Logging {
   private def relative(file: FileStatus, root: Path, conf: Configuration): String =
     root.getFileSystem(conf).makeQualified(root).toUri.relativize(file.getPath.toUri).getPath
 
-  /** Returns how many bytes were copied. What has vanished meanwhile was of older batches. */
-  private def copy(files: Seq[FileStatus], from: Path, to: Path, conf: Configuration): Long = {
+  /**
+   * Returns how many bytes were copied. What has vanished meanwhile was of older batches.
+   *
+   * @param writers whoever writes a file; who waits for the copy may be gone before them
+   */
+  private def copy(
+      files: Seq[FileStatus],
+      from: Path,
+      to: Path,
+      conf: Configuration,
+      writers: Phaser = new Phaser(1)): Long = {
     val (source, target) = (from.getFileSystem(conf), to.getFileSystem(conf))
     try
       ThreadUtils
         .parmap(files, "elastic-savepoint", Threads) { file =>
-          try {
-            FileUtil.copy(source, file, target, new Path(to, relative(file, from, conf)), false, true, conf)
-            file.getLen
-          } catch {
-            case _: FileNotFoundException => 0L
-            case e: Error =>
-              throw new ExecutionException(e) // a future that ends with an error never ends for who waits
-          }
+          if (writers.register() < 0) 0L
+          else
+            try {
+              FileUtil.copy(source, file, target, new Path(to, relative(file, from, conf)), false, true, conf)
+              file.getLen
+            } catch {
+              case _: FileNotFoundException => 0L
+              case e: Error =>
+                throw new ExecutionException(e) // a future that ends with an error never ends for who waits
+            } finally writers.arriveAndDeregister()
         }
         .sum
     catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper

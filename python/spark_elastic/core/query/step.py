@@ -156,8 +156,11 @@ class Step(Deciding):
     ) -> None:
         """Go to Finished and let go of everything."""
         record = self.record
+        for order in self.give_up():
+            if order.kind == "savepoint" and not order.replaced:
+                error = "the query has ended before it was complete"
+                self.report("savepoint_failed", before=record.partitions, numbers={"error": error})
         self.report(reason, before=record.partitions, numbers=numbers)
         self.close_rescale(terminated)
-        self.give_up()
         record.target = None
         self._go(Finished(entered=self.now))

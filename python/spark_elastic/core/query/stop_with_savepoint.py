@@ -88,6 +88,8 @@ class StopWithSavepoint(State):
         if self.path is None:
             self.finish(event, step)
         else:
+            for action in self.orders:  # the end may come before their outcome
+                step.record.orders.pop(action, None)
             step.end("stopped_with_savepoint", "job_finished", {"path": self.path})
 
     def _hold(self, step: Step) -> None:

@@ -11,7 +11,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
-from tests.unit.core.builder import STATEFUL, Scene, matches, reasons
+from tests.unit.core.builder import STATEFUL, Scene, decisions, matches, reasons
 from tests.unit.core.shim import running, settle
 
 FATAL: dict[str, Any] = {"causes": ("org.apache.spark.sql.AnalysisException",)}
@@ -146,6 +146,25 @@ def test_a_query_that_does_not_end_with_its_savepoint_is_ended(scene: Scene) -> 
     fields = {"query": "counts", "run": "r1", "path": "/s/savepoint-7", "batch": 7, "bytes": 10}
     assert orders(scene.send(ev.SavepointTaken, action=order.id, **fields)) == []
     assert [type(end) for end in orders(scene.fail(order, "it does not stop"))] == [ac.CancelQuery]
+    assert reasons(scene.terminated()) == ["stopped_with_savepoint"]
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_who_waits_for_a_savepoint_is_told_that_the_query_has_ended_before(scene: Scene, stop: bool) -> None:
+    request(scene, stop=stop)
+    actions = scene.terminated()
+    assert reasons(actions) == ["savepoint_failed", "finished"]
+    assert decisions(actions)[0].message == (
+        "No savepoint was taken: the query has ended before it was complete"
+    )
+
+
+def test_an_end_that_comes_before_the_outcome_of_its_savepoint_is_no_failure(scene: Scene) -> None:
+    request(scene, stop=True)
+    order = scene.last_order("TakeSavepoint")
+    assert order is not None
+    fields = {"query": "counts", "run": "r1", "path": "/s/savepoint-7", "batch": 7, "bytes": 10}
+    scene.send(ev.SavepointTaken, action=order.id, **fields)
     assert reasons(scene.terminated()) == ["stopped_with_savepoint"]
 
 

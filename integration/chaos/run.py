@@ -167,7 +167,8 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
             for step in steps:
                 happened = chaos.step(step)
                 plan.met(happened.pairs)
-                if not made.process.running or made.has_ended():
+                # A query that is over has not recovered, so there is a failure.
+                if not made.process.running or (report.failures and made.has_ended()):
                     break
         policies = made.policies() if made.process.running else []
         chaos.finish({name for name, _ in plan.hit})

@@ -51,11 +51,8 @@ class Executing(State):
     @property
     def due(self) -> int | None:
         """The end of the manager's present phase, or the next moment that is a change by itself."""
-        due = self.manager.due
-        for at in (self.overdue_at, self.again_at):
-            if at is not None:
-                due = at if due is None else min(due, at)
-        return due
+        times = (self.manager.due, self.overdue_at, self.again_at)
+        return min((at for at in times if at is not None), default=None)
 
     def candidate(self, record: QueryRecord) -> Candidate | None:
         """Return what is queued; after a loss, or a move, a micro-batch comes first."""

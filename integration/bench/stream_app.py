@@ -73,7 +73,8 @@ def stateful_large(rows: DataFrame, keys: int) -> DataFrame:
 def main(kind: str, checkpoint: str, progress: str, trigger_ms: str, state_keys: str) -> None:
     """Run the query of this kind for good."""
     spark = SparkSession.builder.appName(kind).getOrCreate()
-    print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
+    # In one piece: Spark runs Python unbuffered, and lines of the log come between pieces.
+    print(f"UI: {spark.sparkContext.uiWebUrl}\n", end="", flush=True)
     spark.streams.addListener(ProgressNotes(progress))
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS_PER_BATCH)
     rows = source.option("numPartitions", 2).option("advanceMillisPerBatch", trigger_ms).load()

@@ -39,7 +39,9 @@ while not any(progress["numInputRows"] for progress in query.recentProgress):
     if not query.isActive:
         raise SystemExit(f"the query has ended: {query.exception()}")
     time.sleep(0.2)
-print(f"partitions: {query.lastProgress['stateOperators'][0]['numShufflePartitions']}", flush=True)
+# In one piece: Spark runs Python unbuffered, and lines of the log come between pieces.
+partitions = query.lastProgress["stateOperators"][0]["numShufflePartitions"]
+print(f"partitions: {partitions}\\n", end="", flush=True)
 query.stop()
 spark.stop()
 """

@@ -43,7 +43,9 @@ while not any(progress["numInputRows"] for progress in query.recentProgress):
     if not query.isActive:
         raise SystemExit(f"the query has ended: {query.exception()}")
     time.sleep(0.2)
-print(f"partitions: {query.lastProgress['stateOperators'][0]['numShufflePartitions']}", flush=True)
+# In one piece: Spark runs Python unbuffered, and lines of the log come between pieces.
+partitions = query.lastProgress["stateOperators"][0]["numShufflePartitions"]
+print(f"partitions: {partitions}\\n", end="", flush=True)
 if "ask" in sys.argv:
     address = spark.sparkContext.uiWebUrl + "/elastic/api/v1/"
     for name in ("overview", "decisions"):

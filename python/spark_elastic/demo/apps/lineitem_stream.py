@@ -70,7 +70,8 @@ def totals(lines: DataFrame) -> DataFrame:
 def main(incoming: str, orders: str, output: str, interval: str = "1 second", lookup_ms: str = "0") -> None:
     """Run both queries until the input is said to be complete."""
     spark = SparkSession.builder.appName("lineitem-stream").getOrCreate()
-    print(f"UI: {spark.sparkContext.uiWebUrl}", flush=True)
+    # In one piece: Spark runs Python unbuffered, and lines of the log come between pieces.
+    print(f"UI: {spark.sparkContext.uiWebUrl}\n", end="", flush=True)
     lines = arrived(spark.readStream, incoming)
     queries = {
         "enrichment": enrich(lines, spark.read.parquet(orders), int(lookup_ms)),

@@ -1,7 +1,8 @@
 """Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
 
-usage: python -m integration.chaos --faults N --seed S [--minutes M] [--kinds KIND,...] [--no-restarts]
-                                   [--plain | --reactive] [--no-rerun] [--folder DIR] [--after DIR]...
+usage: python -m integration.chaos --faults N --seed S [--minutes M] [--burst N] [--kinds KIND,...]
+                                   [--no-restarts] [--plain | --reactive] [--no-rerun] [--folder DIR]
+                                   [--after DIR]...
        python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain | --reactive]
                                    [--no-rerun] [--folder DIR]
 With `--plain` the application is one of plain Spark: what it does not survive without us, we need not either.
@@ -44,7 +45,14 @@ def main() -> int:
         print(f"no link is cut or slow, all is on loopback: {no_links}", file=sys.stderr, flush=True)
     restarts, mode = not arguments.no_restarts, arguments.mode
     try:
-        plan = Plan(arguments.seed, arguments.kinds, restarts=restarts, links=no_links is None, mode=mode)
+        plan = Plan(
+            arguments.seed,
+            arguments.kinds,
+            restarts=restarts,
+            links=no_links is None,
+            mode=mode,
+            burst=arguments.burst,
+        )
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -96,6 +104,13 @@ def _runs(folder: Path, plan: Plan) -> Callable[[Sequence[Step]], Mapping[str, A
     return lambda steps: run(folder / str(next(tries)), plan, iter(steps))
 
 
+def _positive(number: str) -> int:
+    value = int(number)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return value
+
+
 def _kinds(names: str) -> tuple[str, ...]:
     unknown = set(names.split(",")) - set(FAULTS)
     if unknown:
@@ -111,6 +126,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--faults", type=int, default=20, help="so many faults (default 20)")
     parser.add_argument(
         "--minutes", type=float, default=math.inf, help="no fault begins later than that; else all are done"
+    )
+    parser.add_argument(
+        "--burst",
+        type=_positive,
+        default=1,
+        help="so many steps before all has to be well again; the end of a driver ends it too (default 1)",
     )
     parser.add_argument("--seed", type=int, default=1, help="chooses them and their targets (default 1)")
     parser.add_argument(

@@ -79,21 +79,25 @@ _ALONE = ("all_workers_gone", "bounds_refused")
 
 @frozen(kw_only=True)
 class Step:
-    """One or two faults at once, while `query` is in `phase`, for so many seconds; `seed` chooses targets."""
+    """One or two faults at once, while `query` is in `phase`, for so many seconds; `seed` chooses targets.
+
+    If it `goes_on`, the next step does not wait until all is well.
+    """
 
     faults: tuple[str, ...]
     query: str
     phase: str
     seconds: float
     seed: int
+    goes_on: bool = False
 
 
 class Plan:
     """Chooses steps; what has been hit is told to it.
 
     Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
-    needs a network, and nothing that an application in this `mode` does not have. Raises ValueError if no
-    kind is left.
+    needs a network, and nothing that an application in this `mode` does not have. All has to be well after
+    each `burst` of so many steps. Raises ValueError if no kind is left.
     """
 
     def __init__(
@@ -104,12 +108,15 @@ class Plan:
         restarts: bool = True,
         links: bool = True,
         mode: Mode = "adaptive",
+        burst: int = 1,
     ) -> None:
         self.seed = seed
         # Plain Spark restarts no query.
         self.restarts = restarts and mode != "plain"
         self.links = links
         self.mode = mode
+        self._burst = burst
+        self._chosen = 0
         self._chance = random.Random(seed)
         self._names = [
             name
@@ -136,12 +143,14 @@ class Plan:
             others = [n for n in others if not (FAULTS[n].loses_policy and FAULTS[first].loses_policy)]
             if others:
                 names.append(self._chance.choice(others))
+        self._chosen += 1
         step = Step(
             faults=tuple(names),
             query=self._chance.choice([name for name in STATEFUL if name != EAGER or phase not in WAITING]),
             phase=phase,
             seconds=self._seconds([FAULTS[name] for name in names]),
             seed=self._chance.randrange(1 << 30),
+            goes_on=self._chosen % self._burst != 0,
         )
         if any(FAULTS[name].ends_driver for name in names):
             self._lost.clear()

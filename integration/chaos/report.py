@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,18 @@ _TRIES = 5
 
 @frozen(kw_only=True)
 class Happened:
-    """A step as it came: the phase that it met, what each fault has hit, None: nothing; times in epoch ms."""
+    """A step as it came: the phase that it met, what each fault has hit, None: nothing; times in epoch ms.
+
+    `seconds` went by until all was well, None if the next step came before.
+    """
 
     step: Step
     phase: str
     hits: tuple[str | None, ...]
     struck: int
     healed: int
-    recovered: int
-    seconds: float
+    recovered: int | None = None
+    seconds: float | None = None
 
     @property
     def struck_by(self) -> tuple[str, ...]:
@@ -50,7 +53,8 @@ class Happened:
         struck = " + ".join(
             f"{name} ({hit or 'nothing'})" for name, hit in zip(self.step.faults, self.hits, strict=True)
         )
-        return f"{self.struck} {struck} in {self.step.query} {self.phase}, recovered in {self.seconds:g} s"
+        then = "the next at once" if self.seconds is None else f"recovered in {self.seconds:g} s"
+        return f"{self.struck} {struck} in {self.step.query} {self.phase}, {then}"
 
 
 @define
@@ -144,9 +148,10 @@ def read_happened(folder: Path) -> list[Happened]:
     return found
 
 
-def spread(seconds: Sequence[float]) -> dict[str, float | None]:
-    """Return the median and the most of them, rounded to 10 ms; None of none."""
+def spread(seconds: Iterable[float | None]) -> dict[str, float | None]:
+    """Return the median and the most of those that are known, rounded to 10 ms; None of none."""
+    known = [one for one in seconds if one is not None]
     return {
-        "p50": round(statistics.median(seconds), 2) if seconds else None,
-        "max": max(seconds, default=None),
+        "p50": round(statistics.median(known), 2) if known else None,
+        "max": max(known, default=None),
     }

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import psutil
 from attrs import define, field
 
@@ -31,6 +32,17 @@ _END_S = 10.0
 
 
 @define
+class Burst:
+    """Steps that come one after another, without all being well between them."""
+
+    policies: list[int]
+    struck: int
+    steps: list[Step] = field(factory=list)
+    faults: list[Fault] = field(factory=list)
+    broken: list[str] = field(factory=list)
+
+
+@define
 class Chaos:
     """One run."""
 
@@ -38,6 +50,7 @@ class Chaos:
     report: Report
     windows: list[tuple[int, int]] = field(factory=list)
     first_size: Size | None = None
+    _burst: Burst | None = None
 
     def settle(self) -> bool:
         """Wait until the application runs; tells whether it does."""
@@ -46,48 +59,53 @@ class Chaos:
         return not found.broken
 
     def step(self, step: Step) -> Happened:
-        """Do one step, and return what came of it."""
-        policies = [policy.pid for policy in self.world.policies()]
+        """Do one step, and return what came of it; if it is the last of a burst, all has to be well again."""
+        if self._burst is None:
+            self._burst = Burst([policy.pid for policy in self.world.policies()], now())
+        burst = self._burst
         began = time.monotonic()
         phase = bring_about(self.world, step.query, step.phase)
         self.world.say(f"{step} meets {phase} after {time.monotonic() - began:.1f} s")
         struck = now()
         faults = [FAULTS[name]() for name in step.faults]
-        broken: list[str] = []
-        hits = tuple(self._strike(fault, step, broken) for fault in faults)
+        burst.steps.append(step)
+        burst.faults += faults
+        hits = tuple(self._strike(fault, step, burst.broken) for fault in faults)
         self.world.say(f"hit {hits}")
         time.sleep(step.seconds)  # as long as it lasts
         healed = now()
         for fault in faults:
-            self._try(fault.heal, broken)
-        self._try(World.calm, broken)
+            self._try(fault.heal, burst.broken)
+        self._try(World.calm, burst.broken)
         for fault in faults:
-            self._try(fault.outcome, broken)
-        calmed = now()
-        again = any(fault.ends_driver for fault in faults)
+            self._try(fault.outcome, burst.broken)
+        self.world.say(f"calm after {(now() - healed) / 1000:.1f} s")
+        self.report.happened.append(Happened(step=step, phase=phase, hits=hits, struck=struck, healed=healed))
+        if not step.goes_on or any(fault.ends_driver for fault in faults):
+            self.recover()
+        return self.report.happened[-1]
+
+    def recover(self) -> None:
+        """Wait until all is well again after the steps so far, and note what is not."""
+        if self._burst is None:
+            return
+        burst, self._burst = self._burst, None
+        again = any(fault.ends_driver for fault in burst.faults)
         found = recover(self.world, _START_S if again else RECOVERED_S)
         recovered = now()
-        self.world.say(f"calm after {(calmed - healed) / 1000:.1f} s")
-        self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {broken + found.broken}")
-        if any(fault.repeats for fault in faults):
-            self.windows.append((struck, recovered))
-        happened = Happened(
-            step=step,
-            phase=phase,
-            hits=hits,
-            struck=struck,
-            healed=healed,
-            recovered=recovered,
-            seconds=found.seconds,
+        broken = burst.broken + found.broken
+        self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {broken}")
+        if any(fault.repeats for fault in burst.faults):
+            self.windows.append((burst.struck, recovered))
+        self.report.happened[-1] = attrs.evolve(
+            self.report.happened[-1], recovered=recovered, seconds=found.seconds
         )
-        self.report.happened.append(happened)
-        self._note(broken + found.broken + self._uncaused(step, faults, policies, struck))
+        self._note(broken + self._uncaused(burst))
         if self.world.mode == "adaptive" and any(MISSING in what for what in found.broken):
             self._get_executors()
         self.report.write()
-        if len(self.report.happened) == _WARM_STEPS:
+        if self.first_size is None and len(self.report.happened) >= _WARM_STEPS:
             self.first_size = size_of(self.world)
-        return happened
 
     def _threads(self) -> str:
         with suppress(psutil.NoSuchProcess):
@@ -118,19 +136,19 @@ class Chaos:
         except AssertionError as error:
             broken.append(str(error))
 
-    def _uncaused(self, step: Step, faults: list[Fault], policies: list[int], since: int) -> list[str]:
+    def _uncaused(self, burst: Burst) -> list[str]:
         """Name what has happened that none of the faults explains."""
         said = []
         after = [policy.pid for policy in self.world.policies()]
-        if after != policies and not any(fault.loses_policy for fault in faults):
-            said.append(f"the policy process was {policies} and is {after}")
-        if not self.world.plugin or any(fault.fails for fault in faults):
+        if after != burst.policies and not any(fault.loses_policy for fault in burst.faults):
+            said.append(f"the policy process was {burst.policies} and is {after}")
+        if not self.world.plugin or any(fault.fails for fault in burst.faults):
             return said
+        ill = {step.query for step in burst.steps if step.phase in ILL}
         try:
             for name in self.world.queries():
                 for failed in self.world.api.get(f"{self.world.path(name)}/exceptions")["exceptions"]:
-                    ill = name == step.query and step.phase in ILL
-                    if failed["at"] >= since and not ill:
+                    if failed["at"] >= burst.struck and name not in ill:
                         said.append(f"{name} has failed: {failed}")
         except Failure as failure:
             self.world.say(f"the API says: {failure}")  # which is said as an invariant too
@@ -170,6 +188,7 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
                 # A query that is over has not recovered, so there is a failure.
                 if not made.process.running or (report.failures and made.has_ended()):
                     break
+            chaos.recover()
         policies = made.policies() if made.process.running else []
         chaos.finish({name for name, _ in plan.hit})
     _, living = psutil.wait_procs(policies, timeout=_END_S)

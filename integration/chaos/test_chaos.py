@@ -1,5 +1,7 @@
 """Sixty faults, always the same: nothing is lost, nothing stays still, and everything is put right.
 
+Once after each of them, and once after five steps, of which each meets what the one before has left.
+
 The steps in `scripts` are those that defects needed to show: an executor that was missing for good; a rescale
 that failed and was not taken back; slots that nobody compared with the executors.
 
@@ -41,8 +43,9 @@ def check(folder: Path, plan: Plan, steps: Iterator[Step], least: int) -> Path:
 
 
 @limit(FAULTS)
-def test_faults_break_nothing(tmp_path: Path) -> None:
-    plan = Plan(SEED, links=why_not() is None)
+@pytest.mark.parametrize("burst", [1, 5])
+def test_faults_break_nothing(tmp_path: Path, burst: int) -> None:
+    plan = Plan(SEED, links=why_not() is None, burst=burst)
     check(tmp_path / "chaos", plan, chosen(plan, FAULTS), FAULTS // 2)
 
 

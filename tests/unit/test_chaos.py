@@ -81,6 +81,20 @@ def test_steps_are_chosen_until_there_are_enough_faults_or_time_is_up() -> None:
     assert not list(chosen(Plan(1), 20, minutes=0.0))
 
 
+def test_all_has_to_be_well_after_each_burst() -> None:
+    plan = Plan(1, burst=3)
+    goes_on = [plan.next(float(number)).goes_on for number in range(7)]
+    assert goes_on == [True, True, False, True, True, False, True]
+    assert not any(step.goes_on for step in chosen(Plan(1), 20))
+
+
+def test_steps_of_a_burst_differ_in_nothing_else() -> None:
+    one_by_one, burst = Plan(1), Plan(1, burst=5)
+    for number in range(50):
+        step = burst.next(float(number))
+        assert attrs.evolve(step, goes_on=False) == one_by_one.next(float(number))
+
+
 def chosen_by(plan: Plan) -> tuple[set[str], set[str]]:
     """Return the kinds of faults that a plan chooses, and the phases."""
     steps = []
@@ -189,6 +203,16 @@ def test_a_fault_that_has_missed_does_not_count(tmp_path: Path) -> None:
     assert result["by_fault_and_phase"] == {"executor_killed": {"running": 2}, "savepoint": {"running": 1}}
     assert result["recover_s_by_fault"]["savepoint"] == {"p50": 2.5, "max": 2.5}
     assert "savepoint (nothing)" in report.happened[0].line()
+
+
+def test_a_step_after_which_the_next_came_at_once_has_no_time_of_recovery(tmp_path: Path) -> None:
+    first = attrs.evolve(happened("executor 1", None), recovered=None, seconds=None)
+    report = Report(7, tmp_path, happened=[first])
+    assert report.close([])["recover_s"] == {"p50": None, "max": None}
+    report.happened.append(happened("executor 2", None))
+    assert report.close([])["recover_s_by_fault"]["executor_killed"] == {"p50": 2.5, "max": 2.5}
+    assert "the next at once" in first.line()
+    assert read_happened(tmp_path) == report.happened
 
 
 def test_a_fault_that_always_misses_is_said(tmp_path: Path) -> None:

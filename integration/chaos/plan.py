@@ -97,7 +97,7 @@ class Plan:
 
     Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
     needs a network, and nothing that an application in this `mode` does not have. All has to be well after
-    each `burst` of so many steps. Raises ValueError if no kind is left.
+    each `burst` of so many steps, which the end of a driver ends too. Raises ValueError if no kind is left.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Plan:
         self.links = links
         self.mode = mode
         self._burst = burst
-        self._chosen = 0
+        self._in_burst = 0
         self._chance = random.Random(seed)
         self._names = [
             name
@@ -143,20 +143,26 @@ class Plan:
             others = [n for n in others if not (FAULTS[n].loses_policy and FAULTS[first].loses_policy)]
             if others:
                 names.append(self._chance.choice(others))
-        self._chosen += 1
         step = Step(
             faults=tuple(names),
             query=self._chance.choice([name for name in STATEFUL if name != EAGER or phase not in WAITING]),
             phase=phase,
             seconds=self._seconds([FAULTS[name] for name in names]),
             seed=self._chance.randrange(1 << 30),
-            goes_on=self._chosen % self._burst != 0,
+            goes_on=self._goes_on(names),
         )
         if any(FAULTS[name].ends_driver for name in names):
             self._lost.clear()
         elif any(FAULTS[name].loses_policy for name in names):
             self._lost.append(clock_s)
         return step
+
+    def _goes_on(self, names: list[str]) -> bool:
+        self._in_burst += 1
+        if self._in_burst < self._burst and not any(FAULTS[name].ends_driver for name in names):
+            return True
+        self._in_burst = 0
+        return False
 
     def _seconds(self, kinds: list[type[Fault]]) -> float:
         """Return for how long they last: as often one second to two as eight to sixteen."""

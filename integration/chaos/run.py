@@ -81,7 +81,7 @@ class Chaos:
             self._try(fault.outcome, burst.broken)
         self.world.say(f"calm after {(now() - healed) / 1000:.1f} s")
         self.report.happened.append(Happened(step=step, phase=phase, hits=hits, struck=struck, healed=healed))
-        if not step.goes_on or any(fault.ends_driver for fault in faults):
+        if not step.goes_on:
             self.recover()
         return self.report.happened[-1]
 

@@ -68,6 +68,8 @@ KNOWN_ERRORS = (
     r"FileFormatWriter: Aborting job ",
     # A query that is stopped is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",
+    # The context ends while a task of Python's does.
+    r"DAGScheduler: Failed to update accumulator \d+ \(org\.apache\.spark\.api\.python\.",
     # What has failed beside a query's own thread: its purge of old batches where the storage fails.
     r"ErrorNotifier: A fatal error has occurred",
     # A slow listener at a short queue.

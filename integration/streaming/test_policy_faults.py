@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 import threading
-import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -30,8 +29,6 @@ from integration.streaming.waiting import PATIENCE_S, eventually
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 FILES = 6
-# Before the driver would take the policy process for one that hangs, after 10 s.
-MORE_S = 5.0
 # A start waits for 10 s where nothing else is said.
 LATE_S = 14.0
 MINUTE_MS = 60_000
@@ -198,42 +195,6 @@ def test_a_start_waits_for_a_policy_that_connects_late_for_as_long_as_it_is_told
         running.process_all()
     release.join()
     assert not any("no answer from the policy" in line for line in jvm.said()[since:])
-
-
-def test_a_context_whose_policy_hangs_stops_within_five_seconds_of_plain_spark(
-    jvm: Driver, tmp_path: Path
-) -> None:
-    plain = {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": tmp_path.as_uri(),
-        "spark.ui.enabled": "true",
-    }
-
-    def stop_takes_s(conf: Mapping[str, str], *, hangs: bool) -> float:
-        with jvm.session(conf) as spark:
-            policies = [stopped_policy(jvm, spark)] if hangs else []
-            began = time.monotonic()
-            spark.stop()
-            took_s = time.monotonic() - began
-        eventually(lambda: not any(map(psutil.Process.is_running, policies)), "the one that hangs is gone")
-        return took_s
-
-    def more_s() -> float:
-        return stop_takes_s({**WITH_PLUGIN, **plain}, hangs=True) - stop_takes_s(plain, hangs=False)
-
-    # Once is enough: a busy machine takes its time for all that Spark itself does.
-    assert any(more_s() < MORE_S for _ in range(3))
-
-
-def stopped_policy(jvm: Driver, spark: SparkSession) -> psutil.Process:
-    """Return the policy process once it has answered, and has been stopped in the middle of its work."""
-    policy = eventually(lambda: policies_of(jvm.pid), "there is a policy process")[0]
-    url = spark.sparkContext.uiWebUrl
-    assert url is not None
-    overview = Client(url, "/elastic/api/v1")
-    eventually(lambda: overview.get("/overview").status == 200, "it answers")
-    policy.send_signal(signal.SIGSTOP)
-    return policy
 
 
 def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:

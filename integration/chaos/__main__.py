@@ -6,7 +6,8 @@ usage: python -m integration.chaos --faults N --seed S [--minutes M] [--burst N]
        python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain | --reactive]
                                    [--no-rerun] [--folder DIR]
 With `--plain` the application is one of plain Spark: what it does not survive without us, we need not either.
-With `--reactive` it is in reactive mode and has to use all slots after each fault, else in adaptive mode.
+With `--reactive` it is in reactive mode and has to use all slots once all is well, else in adaptive mode.
+With `--burst` all has to be well after so many steps only: each in between meets what the last has left.
 If anything is broken, the same script is done three times more, and shrunk if that breaks again.
 The last line printed is one JSON object; the exit code is 1 if anything is broken.
 """
@@ -105,10 +106,9 @@ def _runs(folder: Path, plan: Plan) -> Callable[[Sequence[Step]], Mapping[str, A
 
 
 def _positive(number: str) -> int:
-    value = int(number)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
-    return value
+    if not number.isdecimal() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"'{number}' is no number of steps: take 1 or more")
+    return int(number)
 
 
 def _kinds(names: str) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def _arguments() -> argparse.Namespace:
         "--burst",
         type=_positive,
         default=1,
-        help="so many steps before all has to be well again; the end of a driver ends it too (default 1)",
+        help="all has to be well after so many steps, sooner after some faults (default 1)",
     )
     parser.add_argument("--seed", type=int, default=1, help="chooses them and their targets (default 1)")
     parser.add_argument(

@@ -33,6 +33,7 @@ class _EndsDriver(Fault):
     fails = True
     loses_policy = True
     ends_driver = True
+    ends_burst = True
 
 
 class KillDriver(_EndsDriver):

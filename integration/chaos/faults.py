@@ -33,6 +33,7 @@ class Fault(ABC):
 
     `repeats` says that batches may be done again, `fails` that they may fail, `loses_policy` that the policy
     process may be replaced, `ends_driver` that the driver ends and the application is started again,
+    `ends_burst` that all has to be well before the next step,
     `ends_queries` that a query which is not restarted ends. `needs_links` says that it needs a network, which
     not every machine allows, `needs_plugin` that plain Spark has nothing to strike, `needs_bounds` that there
     is nothing to strike in reactive mode either. It lasts from `shortest` to `longest` seconds.
@@ -43,6 +44,7 @@ class Fault(ABC):
     fails: ClassVar[bool] = False
     loses_policy: ClassVar[bool] = False
     ends_driver: ClassVar[bool] = False
+    ends_burst: ClassVar[bool] = False
     ends_queries: ClassVar[bool] = False
     needs_links: ClassVar[bool] = False
     needs_plugin: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""What must hold once a fault is over, and at the end."""
+"""What must hold once faults are over, and at the end."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ KNOWN_ERRORS = (
     r"FileFormatWriter: Aborting job ",
     # A query that is stopped is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",
-    # The context ends while a task of Python's does.
-    r"DAGScheduler: Failed to update accumulator \d+ \(org\.apache\.spark\.api\.python\.",
+    # A task of Python's ends while its context does: nobody takes its accumulators any more.
+    r"DAGScheduler: Failed to update accumulator \d+ \(\S+\.PythonAccumulatorV2\)",
     # What has failed beside a query's own thread: its purge of old batches where the storage fails.
     r"ErrorNotifier: A fatal error has occurred",
     # A slow listener at a short queue.
@@ -145,7 +145,7 @@ def ports_left_by_spark(log: Path) -> int:
 
 @define
 class Recovery:
-    """How one fault was got over: seconds, and what was not."""
+    """How faults were got over: seconds, and what was not."""
 
     seconds: float = 0.0
     broken: list[str] = field(factory=list)

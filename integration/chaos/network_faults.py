@@ -18,6 +18,7 @@ _KBIT = (200, 4_000)
 
 class _Link(Fault):
     needs_links = True
+    ends_burst = True
     shortest, longest = 1.0, 30.0
     _host: str | None = None
 

@@ -97,7 +97,7 @@ class Plan:
 
     Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
     needs a network, and nothing that an application in this `mode` does not have. All has to be well after
-    each `burst` of so many steps, which the end of a driver ends too. Raises ValueError if no kind is left.
+    `burst` steps, or sooner if a fault ends the burst. Raises ValueError if no kind is left.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Plan:
 
     def _goes_on(self, names: list[str]) -> bool:
         self._in_burst += 1
-        if self._in_burst < self._burst and not any(FAULTS[name].ends_driver for name in names):
+        if self._in_burst < self._burst and not any(FAULTS[name].ends_burst for name in names):
             return True
         self._in_burst = 0
         return False

@@ -27,7 +27,7 @@ _TRIES = 5
 class Happened:
     """A step as it came: the phase that it met, what each fault has hit, None: nothing; times in epoch ms.
 
-    `seconds` went by until all was well, None if the next step came before.
+    `seconds` went by until all was well after the last so many `steps`, None if the next one came before.
     """
 
     step: Step
@@ -37,6 +37,7 @@ class Happened:
     healed: int
     recovered: int | None = None
     seconds: float | None = None
+    steps: int = 1
 
     @property
     def struck_by(self) -> tuple[str, ...]:
@@ -47,6 +48,11 @@ class Happened:
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The faults that have hit something, each with the phase that it has met."""
         return tuple((name, self.phase) for name in self.struck_by)
+
+    @property
+    def own_seconds(self) -> float | None:
+        """The seconds of recovery if they are due to this step alone."""
+        return self.seconds if self.steps == 1 else None
 
     def line(self) -> str:
         """Say it in a line."""
@@ -115,9 +121,9 @@ class Report:
             "faults": pairs.total(),
             "missed": sum(len(happened.step.faults) for happened in self.happened) - pairs.total(),
             "by_fault_and_phase": by_fault,
-            "recover_s": spread([happened.seconds for happened in self.happened]),
+            "recover_s": spread(happened.seconds for happened in self.happened),
             "recover_s_by_fault": {
-                name: spread([h.seconds for h in self.happened if name in h.struck_by]) for name in by_fault
+                name: spread(h.own_seconds for h in self.happened if name in h.struck_by) for name in by_fault
             },
             **self.found,
             "left_over": list(left),

@@ -1,4 +1,4 @@
-"""Run faults against a world, one step after another, and check it after each."""
+"""Run faults against a world, one step after another, and check it after each burst of them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ _END_S = 10.0
 
 @define
 class Burst:
-    """Steps that come one after another, without all being well between them."""
+    """What has happened since all was well: whatever it may have brought about is no defect."""
 
     policies: list[int]
-    struck: int
-    steps: list[Step] = field(factory=list)
+    looked: int
     faults: list[Fault] = field(factory=list)
-    broken: list[str] = field(factory=list)
+    ill: set[str] = field(factory=set)
+    repeats_since: int | None = None
+    steps: int = 0
 
 
 @define
@@ -59,53 +60,65 @@ class Chaos:
         return not found.broken
 
     def step(self, step: Step) -> Happened:
-        """Do one step, and return what came of it; if it is the last of a burst, all has to be well again."""
+        """Do one step, and return what came of it; unless it `goes_on`, all has to be well again."""
         if self._burst is None:
             self._burst = Burst([policy.pid for policy in self.world.policies()], now())
         burst = self._burst
+        burst.steps += 1
+        if step.phase in ILL:
+            burst.ill.add(step.query)
         began = time.monotonic()
         phase = bring_about(self.world, step.query, step.phase)
         self.world.say(f"{step} meets {phase} after {time.monotonic() - began:.1f} s")
         struck = now()
         faults = [FAULTS[name]() for name in step.faults]
-        burst.steps.append(step)
         burst.faults += faults
-        hits = tuple(self._strike(fault, step, burst.broken) for fault in faults)
+        if burst.repeats_since is None and any(fault.repeats for fault in faults):
+            burst.repeats_since = struck
+        broken: list[str] = []
+        hits = tuple(self._strike(fault, step, broken) for fault in faults)
         self.world.say(f"hit {hits}")
         time.sleep(step.seconds)  # as long as it lasts
         healed = now()
         for fault in faults:
-            self._try(fault.heal, burst.broken)
-        self._try(World.calm, burst.broken)
+            self._try(fault.heal, broken)
+        self._try(World.calm, broken)
         for fault in faults:
-            self._try(fault.outcome, burst.broken)
-        self.world.say(f"calm after {(now() - healed) / 1000:.1f} s")
-        self.report.happened.append(Happened(step=step, phase=phase, hits=hits, struck=struck, healed=healed))
+            self._try(fault.outcome, broken)
+        self.world.say(f"calm after {(now() - healed) / 1000:.1f} s, broken: {broken}")
+        happened = Happened(step=step, phase=phase, hits=hits, struck=struck, healed=healed)
+        self.report.happened.append(happened)
+        self._note(broken + self._uncaused(burst))
+        self.report.write()
         if not step.goes_on:
-            self.recover()
-        return self.report.happened[-1]
+            self.end_burst()
+            if self.first_size is None and len(self.report.happened) >= _WARM_STEPS:
+                self._measure()
+        return happened
 
-    def recover(self) -> None:
-        """Wait until all is well again after the steps so far, and note what is not."""
+    def end_burst(self) -> None:
+        """Wait until all is well again after the steps since it was, and note what is not."""
         if self._burst is None:
             return
         burst, self._burst = self._burst, None
         again = any(fault.ends_driver for fault in burst.faults)
         found = recover(self.world, _START_S if again else RECOVERED_S)
         recovered = now()
-        broken = burst.broken + found.broken
-        self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {broken}")
-        if any(fault.repeats for fault in burst.faults):
-            self.windows.append((burst.struck, recovered))
+        self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {found.broken}")
+        if burst.repeats_since is not None:
+            self.windows.append((burst.repeats_since, recovered))
         self.report.happened[-1] = attrs.evolve(
-            self.report.happened[-1], recovered=recovered, seconds=found.seconds
+            self.report.happened[-1], recovered=recovered, seconds=found.seconds, steps=burst.steps
         )
-        self._note(broken + self._uncaused(burst))
+        self._note(found.broken + self._uncaused(burst))
         if self.world.mode == "adaptive" and any(MISSING in what for what in found.broken):
             self._get_executors()
         self.report.write()
-        if self.first_size is None and len(self.report.happened) >= _WARM_STEPS:
-            self.first_size = size_of(self.world)
+
+    def _measure(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            if self.world.process.running:
+                self.first_size = size_of(self.world)
 
     def _threads(self) -> str:
         with suppress(psutil.NoSuchProcess):
@@ -137,20 +150,22 @@ class Chaos:
             broken.append(str(error))
 
     def _uncaused(self, burst: Burst) -> list[str]:
-        """Name what has happened that none of the faults explains."""
+        """Name what has happened since the last look that none of the faults explains."""
         said = []
         after = [policy.pid for policy in self.world.policies()]
         if after != burst.policies and not any(fault.loses_policy for fault in burst.faults):
             said.append(f"the policy process was {burst.policies} and is {after}")
+            burst.policies = after
+        since, burst.looked = burst.looked, now()
         if not self.world.plugin or any(fault.fails for fault in burst.faults):
             return said
-        ill = {step.query for step in burst.steps if step.phase in ILL}
         try:
             for name in self.world.queries():
                 for failed in self.world.api.get(f"{self.world.path(name)}/exceptions")["exceptions"]:
-                    if failed["at"] >= burst.struck and name not in ill:
+                    if failed["at"] >= since and name not in burst.ill:
                         said.append(f"{name} has failed: {failed}")
         except Failure as failure:
+            burst.looked = since
             self.world.say(f"the API says: {failure}")  # which is said as an invariant too
         return said
 
@@ -188,7 +203,7 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
                 # A query that is over has not recovered, so there is a failure.
                 if not made.process.running or (report.failures and made.has_ended()):
                     break
-            chaos.recover()
+            chaos.end_burst()
         policies = made.policies() if made.process.running else []
         chaos.finish({name for name, _ in plan.hit})
     _, living = psutil.wait_procs(policies, timeout=_END_S)

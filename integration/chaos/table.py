@@ -31,8 +31,9 @@ def table(happened: Sequence[Happened]) -> str:
         met = [times[name, phase] for phase in PHASES]
         others = sum(count for (of, phase), count in times.items() if of == name and phase not in PHASES)
         cells = [str(count or "") for count in (*met, others)]
-        seconds = spread([one.seconds for one in happened if name in one.struck_by])
-        rows.append(f"| {name} | {' | '.join(cells)} | {seconds['p50']} | {seconds['max']} |")
+        seconds = spread(one.own_seconds for one in happened if name in one.struck_by).values()
+        cells += ["" if one is None else str(one) for one in seconds]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -46,7 +47,7 @@ def totals(happened: Sequence[Happened], results: Sequence[dict[str, Any]]) -> d
         "seeds": [result["seed"] for result in results],
         "steps": len(happened),
         "faults": sum(len(one.struck_by) for one in happened),
-        "recover_s": spread([one.seconds for one in happened]),
+        "recover_s": spread(one.seconds for one in happened),
         "rescales": dict(moves),
         "rows_compared": sum(result["rows_compared"] for result in results),
         "batch_jobs": sum(result["batch_jobs"] for result in results),

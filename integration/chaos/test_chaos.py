@@ -1,6 +1,6 @@
 """Sixty faults, always the same: nothing is lost, nothing stays still, and everything is put right.
 
-Once after each of them, and once after five steps, of which each meets what the one before has left.
+All has to be well after each step in one run, and only after every fifth in another.
 
 The steps in `scripts` are those that defects needed to show: an executor that was missing for good; a rescale
 that failed and was not taken back; slots that nobody compared with the executors.

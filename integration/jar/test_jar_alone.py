@@ -49,7 +49,7 @@ print(f"partitions: {partitions}\\n", end="", flush=True)
 if "ask" in sys.argv:
     address = spark.sparkContext.uiWebUrl + "/elastic/api/v1/"
     for name in ("overview", "decisions"):
-        # Spark passes on what is printed in pieces, between which lines of the log may come.
+        # Into files, for the same reason.
         with urllib.request.urlopen(address + name, timeout=60) as answer, open(name + ".json", "w") as file:
             json.dump(json.load(answer), file)
 query.stop()

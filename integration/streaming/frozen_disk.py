@@ -1,4 +1,4 @@
-"""A file system that can be frozen: who writes to it then waits for it, and cannot be killed."""
+"""A file system that can be frozen: whatever writes to it waits then, and cannot be killed."""
 
 from __future__ import annotations
 
@@ -6,50 +6,61 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from attrs import frozen
+from attrs import define
 
 _TOOLS = ("mkfs.ext4", "mount", "umount", "fsfreeze")
 _MB = 1 << 20
+_COMMAND_S = 30.0
 
 
-@frozen
+@define
 class Disk:
     """A small file system of its own, at `folder`."""
 
     folder: Path
+    _thaws: subprocess.Popen[bytes] | None = None
 
     def freeze(self) -> None:
-        """Let whoever writes wait. Raises CalledProcessError."""
+        """Make every write wait. Raises CalledProcessError."""
+        # Whatever ends this process, the pipe is closed then, and nobody waits for ever.
+        self._thaws = subprocess.Popen(
+            ["sh", "-c", 'read -r _; exec fsfreeze --unfreeze "$0"', str(self.folder)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
         _run("fsfreeze", "--freeze", self.folder)
 
     def thaw(self) -> None:
-        """Let them go on; nothing happens if it was not frozen."""
-        subprocess.run(["fsfreeze", "--unfreeze", str(self.folder)], capture_output=True, check=False)
+        """Let writes go on; nothing happens if it is not frozen. Raises CalledProcessError."""
+        if self._thaws is not None:
+            thaws, self._thaws = self._thaws, None
+            thaws.communicate(timeout=_COMMAND_S)
+            if thaws.returncode != 0:
+                raise subprocess.CalledProcessError(thaws.returncode, "fsfreeze --unfreeze")
 
 
 @contextmanager
 def disk(folder: Path) -> Iterator[Disk]:
-    """Mount one under a new folder; it is gone with the block. Raises CalledProcessError where none may."""
+    """Mount one under a new folder, for as long as the block. Raises CalledProcessError where none may be."""
     image, place = folder / "image", folder / "disk"
     place.mkdir(parents=True)
     with image.open("wb") as file:
         file.truncate(16 * _MB)
     _run("mkfs.ext4", "-q", image)
-    _run("mount", "-o", "loop", image, place)
-    made = Disk(place)
-    try:
+    with ExitStack() as closing:
+        _run("mount", "-o", "loop", image, place)
+        # Some process may still have a file open there.
+        closing.callback(_run, "umount", "--lazy", place)
+        made = Disk(place)
+        closing.callback(made.thaw)
         yield made
-    finally:
-        made.thaw()
-        # One that was waiting may still have a file open.
-        _run("umount", "--lazy", place)
 
 
 def why_not(folder: Path) -> str | None:
-    """Say why this machine has none, None if it has."""
+    """Say why no file system can be frozen here, None if one can."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         return f"there is no {missing[0]}"
@@ -59,9 +70,9 @@ def why_not(folder: Path) -> str | None:
         with disk(folder) as made:
             made.freeze()
     except subprocess.CalledProcessError as error:
-        return f"none can be mounted or frozen: {error.stderr.decode(errors='replace').strip()}"
+        return f"none can be mounted or frozen: {(error.stderr or b'').decode(errors='replace').strip()}"
     return None
 
 
 def _run(*command: str | Path) -> None:
-    subprocess.run([str(word) for word in command], capture_output=True, check=True)
+    subprocess.run([str(word) for word in command], capture_output=True, check=True, timeout=_COMMAND_S)

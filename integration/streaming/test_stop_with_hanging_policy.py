@@ -20,6 +20,7 @@ from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
+# Before the driver would take the policy process for one that hangs, after 10 s.
 MORE_S = 5.0
 
 
@@ -38,14 +39,6 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         yield made
 
 
-def plain(folder: Path) -> Mapping[str, str]:
-    return {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": folder.as_uri(),
-        "spark.ui.enabled": "true",
-    }
-
-
 def answering(jvm: Driver, spark: SparkSession) -> psutil.Process:
     """Return the policy process once it answers."""
     policy = eventually(lambda: policies_of(jvm.pid), "there is a policy process")[0]
@@ -56,9 +49,7 @@ def answering(jvm: Driver, spark: SparkSession) -> psutil.Process:
     return policy
 
 
-def stop_takes_s(
-    jvm: Driver, conf: Mapping[str, str], before: Callable[[SparkSession], object] = lambda spark: None
-) -> float:
+def stop_takes_s(jvm: Driver, conf: Mapping[str, str], before: Callable[[SparkSession], object]) -> float:
     """Return how long the end of a context takes, after what is done `before` it."""
     with jvm.session(conf) as spark:
         before(spark)
@@ -67,47 +58,55 @@ def stop_takes_s(
         return time.monotonic() - began
 
 
-def test_of_one_that_stands_still_nothing_is_left(jvm: Driver, tmp_path: Path) -> None:
-    hanging: list[psutil.Process] = []
-
-    def stand_still(spark: SparkSession) -> None:
-        hanging.append(answering(jvm, spark))
-        hanging[-1].send_signal(signal.SIGSTOP)
+def check_stops_in_time(
+    jvm: Driver,
+    folder: Path,
+    conf: Mapping[str, str],
+    hang: Callable[[SparkSession], object],
+    after: Callable[[], object],
+) -> None:
+    """Check that a context stops in time though its policy process hangs, and that none is left at last."""
+    plain = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": folder.as_uri(),
+        "spark.ui.enabled": "true",
+    }
 
     def more_s() -> float:
-        with_plugin = stop_takes_s(jvm, {**WITH_PLUGIN, **plain(tmp_path)}, stand_still)
-        eventually(lambda: not hanging[-1].is_running(), "the one that hangs is gone")
-        return with_plugin - stop_takes_s(jvm, plain(tmp_path))
+        ours = stop_takes_s(jvm, {**WITH_PLUGIN, **plain, **conf}, hang)
+        after()
+        eventually(lambda: not policies_of(jvm.pid), "no policy process is left")
+        return ours - stop_takes_s(jvm, plain, lambda spark: None)
 
     # Once is enough: a busy machine takes its time for all that Spark itself does.
     assert any(more_s() < MORE_S for _ in range(3))
-    assert hanging
 
 
-def test_one_that_cannot_be_killed_is_left_to_its_fate(jvm: Driver, disk: Disk, tmp_path: Path) -> None:
-    conf = {
-        **WITH_PLUGIN,
-        **plain(tmp_path),
-        "spark.elastic.journal.dir": str(disk.folder / "journal"),
-        "spark.elastic.startTimeout": "2s",
-    }
-    hanging: list[psutil.Process] = []
+def test_a_context_whose_policy_stands_still_stops_in_time(jvm: Driver, tmp_path: Path) -> None:
+    def stand_still(spark: SparkSession) -> None:
+        answering(jvm, spark).send_signal(signal.SIGSTOP)
+
+    check_stops_in_time(jvm, tmp_path, {}, stand_still, lambda: None)
+
+
+def test_a_context_whose_policy_cannot_be_killed_stops_in_time(
+    jvm: Driver, disk: Disk, tmp_path: Path
+) -> None:
+    conf = {"spark.elastic.journal.dir": str(disk.folder / "journal"), "spark.elastic.startTimeout": "2s"}
+    policies: list[psutil.Process] = []
 
     def wait_for_disk(spark: SparkSession) -> None:
         policy = answering(jvm, spark)
+        policies.append(policy)
         disk.freeze()
         # It writes down what it is told: of this query.
         query = spark.readStream.format("rate").load().writeStream.format("noop").start()
         eventually(lambda: policy.status() == psutil.STATUS_DISK_SLEEP, "it waits for the disk")
         assert spark.range(1000).repartition(4).count() == 1000
         query.stop()
-        hanging.append(policy)
 
-    def more_s() -> float:
-        with_plugin = stop_takes_s(jvm, conf, wait_for_disk)
-        assert hanging[-1].status() == psutil.STATUS_DISK_SLEEP
+    def thaw() -> None:
+        assert policies[-1].status() == psutil.STATUS_DISK_SLEEP
         disk.thaw()
-        eventually(lambda: not hanging[-1].is_running(), "it ends as soon as it can")
-        return with_plugin - stop_takes_s(jvm, plain(tmp_path))
 
-    assert any(more_s() < MORE_S for _ in range(3))
+    check_stops_in_time(jvm, tmp_path, conf, wait_for_disk, thaw)

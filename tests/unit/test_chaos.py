@@ -88,7 +88,7 @@ def test_all_has_to_be_well_after_each_burst() -> None:
         step = plan.next(float(number))
         steps += 1
         if not step.goes_on:
-            assert steps == 3 or any(FAULTS[name].ends_driver for name in step.faults)
+            assert steps == 3 or any(FAULTS[name].ends_burst for name in step.faults)
             lasted.append(steps)
             steps = 0
     assert set(lasted) == {1, 2, 3}
@@ -218,6 +218,13 @@ def test_a_step_after_which_the_next_came_at_once_has_no_time_of_recovery(tmp_pa
     assert report.close([])["recover_s"] == {"p50": None, "max": None}
     report.happened.append(happened("executor 2", None))
     assert report.close([])["recover_s_by_fault"]["executor_killed"] == {"p50": 2.5, "max": 2.5}
+    report.happened[-1] = attrs.evolve(report.happened[-1], steps=2)
+    found = report.close([])
+    assert found["recover_s"] == {"p50": 2.5, "max": 2.5}
+    assert found["recover_s_by_fault"]["executor_killed"] == {"p50": None, "max": None}
+    assert (
+        table.table(report.happened).splitlines()[-1] == "| executor_killed | 2 |  |  |  |  |  |  |  |  |  |"
+    )
     assert "the next at once" in first.line()
     assert read_happened(tmp_path) == report.happened
 

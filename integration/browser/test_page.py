@@ -14,6 +14,7 @@ from integration.cluster.application import Application, application, now
 from integration.cluster.queries import start_enrichment, start_totals
 from integration.spark_minor import MOVES_STATE, SPARK_MINOR
 from integration.streaming.driver import Driver, policies_of
+from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
@@ -198,9 +199,16 @@ def test_a_decision_opens_to_its_full_record(app: Application, query: Watched) -
 
 def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, overview: Watched) -> None:
     rows = app.spark.newSession().range(0, 200_000).selectExpr("id % 1000 AS key", "id")
-    rows.groupBy("key").count().write.format("noop").mode("overwrite").save()
     rows_of_table = overview.page.get_by_role("table", name="Batch Stages").locator("tbody")
-    opener = rows_of_table.filter(has_text="ranges to read").first.get_by_role("button")
+    decided = rows_of_table.filter(has_text="ranges to read")
+
+    def run() -> int:
+        rows.groupBy("key").count().write.format("noop").mode("overwrite").save()
+        return decided.count()
+
+    # On a busy machine an answer may come too late for a stage.
+    eventually(run, "ranges are shown", every_s=1.0)
+    opener = decided.first.get_by_role("button")
     # The row that is opened moves down when a later one comes.
     number = str(opener.get_attribute("aria-label"))
     button = overview.page.get_by_role("button", name=number, exact=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import getsource
 from queue import Empty
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
@@ -133,18 +134,21 @@ class Notebook:
 @contextmanager
 def opened(machine: Machine, environment: Mapping[str, str] | None = None) -> Iterator[Notebook]:
     """Open a notebook on a machine; its kernel ends with the block, with all it started."""
-    manager = KernelManager(connection_file=str(machine.folder / "kernel.json"))
     env = {**machine.environment, "IPYTHONDIR": str(machine.folder / "ipython"), **(environment or {})}
-    manager.start_kernel(env=env, cwd=str(machine.folder))
-    client = manager.client()
-    client.start_channels()
-    try:
-        client.wait_for_ready(timeout=PATIENCE_S)
-        yield Notebook(manager, client)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-        manager.cleanup_resources()
+    # Ports would be chosen before the kernel takes them; a socket's path has to be short.
+    with TemporaryDirectory(prefix="kernel-") as sockets:
+        file = str(machine.folder / "kernel.json")
+        manager = KernelManager(connection_file=file, transport="ipc", ip=f"{sockets}/socket")
+        manager.start_kernel(env=env, cwd=str(machine.folder))
+        client = manager.client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=PATIENCE_S)
+            yield Notebook(manager, client)
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+            manager.cleanup_resources()
 
 
 def partitions(notebook: Notebook) -> int:

@@ -27,7 +27,7 @@ SLOTS = 2
 PLAIN = 20
 # The application and its Python know PySpark, and nothing of ours.
 APPLICATION = """\
-import json, sys, time, urllib.request
+import json, sys, time, urllib.error, urllib.request
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
@@ -49,9 +49,17 @@ print(f"partitions: {partitions}\\n", end="", flush=True)
 if "ask" in sys.argv:
     address = spark.sparkContext.uiWebUrl + "/elastic/api/v1/"
     for name in ("overview", "decisions"):
-        # Into files, for the same reason.
-        with urllib.request.urlopen(address + name, timeout=60) as answer, open(name + ".json", "w") as file:
-            json.dump(json.load(answer), file)
+        for tries in range(10):
+            # Into files, for the same reason. The first answer may take longer than the driver waits for it.
+            try:
+                with urllib.request.urlopen(address + name, timeout=60) as answer:
+                    found = json.load(answer)
+                break
+            except urllib.error.HTTPError as busy:
+                if busy.code != 503:
+                    raise
+        with open(name + ".json", "w") as file:
+            json.dump(found, file)
 query.stop()
 spark.stop()
 """

@@ -122,7 +122,8 @@ def test_a_failure_waits_for_the_policy_process_that_takes_the_place_of_one_that
 ) -> None:
     """At a start nobody has to wait for that; after a failure its query would be over."""
     sink, since = Flaky(failures=0), len(jvm.said())
-    with session(jvm, "fixed-delay", **{"spark.elastic.startTimeout": "1s"}) as spark:
+    # Less than the 10 s after which a process is taken for one that hangs.
+    with session(jvm, "fixed-delay", **{"spark.elastic.startTimeout": "8s"}) as spark:
         inbox.put(1)
         query = start(spark, inbox, sink)
         query.processAllAvailable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -47,7 +48,8 @@ def test_a_query_that_is_held_starts_once_the_policy_is_given_up(
 
         def is_given_up() -> bool:
             for stand_in in psutil.Process(jvm.pid).children():
-                stand_in.kill()
+                with suppress(psutil.NoSuchProcess):
+                    stand_in.kill()
             return any("off, the application continues" in line for line in jvm.said()[since:])
 
         eventually(is_given_up, "the policy is given up")

@@ -109,6 +109,7 @@ def run(home: Path, settings: Mapping[str, str], folder: Path, inbox: Inbox) -> 
     (folder / "conf").mkdir(parents=True)
     flags = {
         **settings,
+        "spark.elastic.startTimeout": "1min",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

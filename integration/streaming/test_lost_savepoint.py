@@ -20,7 +20,7 @@ from integration.streaming.world import totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-SLOW_MS = 500
+SLOW_MS = 3_000
 
 
 def test_who_waits_for_a_savepoint_gets_one_though_the_policy_has_died_meanwhile(

@@ -111,7 +111,14 @@ def test_a_call_of_the_cluster_manager_that_fails_has_an_outcome_and_so_has_the_
         assert "can neither request nor release executors" in failed[0]["error"]
 
 
+def wait_for_threads_of_before(jvm: Driver) -> None:
+    """Wait until Netty's threads of contexts before have ended: each makes room for one more."""
+    netty = ("rpc-", "shuffle-", "files-")
+    eventually(lambda: not any(name.startswith(netty) for name in jvm.threads()), "they have ended")
+
+
 def test_an_order_that_there_is_no_thread_for_has_an_outcome(jvm: Driver, tmp_path: Path) -> None:
+    wait_for_threads_of_before(jvm)
     with own_world(jvm, tmp_path) as world:
         eventually(lambda: world.policy.all("Snapshot"), "the policy is there")
         with no_thread_more(jvm.jvm):
@@ -190,6 +197,7 @@ def test_a_start_that_there_is_no_thread_for_fails_and_the_next_one_does_not(
     jvm: Driver, inbox: Inbox, tmp_path: Path
 ) -> None:
     sink = Totals()
+    wait_for_threads_of_before(jvm)
     with jvm.session({**WITH_PLUGIN, "spark.rpc.askTimeout": "5s"}) as spark:
         eventually(lambda: policies_of(jvm.pid), "there is a policy process")
         inbox.put()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
@@ -116,7 +117,7 @@ class Chaos:
         self.report.write()
 
     def _measure(self) -> None:
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess, subprocess.SubprocessError):
             if self.world.process.running:
                 self.first_size = size_of(self.world)
 

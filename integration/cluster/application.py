@@ -143,14 +143,16 @@ def now() -> int:
 
 def executors(worker: Worker) -> dict[str, psutil.Process]:
     """Return the executors that a worker has started and that have not ended, by their id."""
-    found = {}
-    for child in psutil.Process(worker.process.pid).children(recursive=True):
+    found: dict[str, psutil.Process] = {}
+    # A process that an executor starts has its command line for a moment: the oldest is the executor.
+    started = psutil.Process(worker.process.pid).children(recursive=True)
+    for child in sorted(started, key=psutil.Process.create_time):
         try:
             command = child.cmdline()
         except psutil.NoSuchProcess:
             continue
         if "--executor-id" in command:
-            found[command[command.index("--executor-id") + 1]] = child
+            found.setdefault(command[command.index("--executor-id") + 1], child)
     return found
 
 

@@ -113,7 +113,7 @@ def test_a_call_of_the_cluster_manager_that_fails_has_an_outcome_and_so_has_the_
 
 def wait_for_threads_of_before(jvm: Driver) -> None:
     """Wait until Netty's threads of contexts before have ended: each makes room for one more."""
-    netty = ("rpc-", "shuffle-", "files-")
+    netty = ("rpc-server-", "rpc-client-", "shuffle-server-", "shuffle-client-", "files-client-")
     eventually(lambda: not any(name.startswith(netty) for name in jvm.threads()), "they have ended")
 
 

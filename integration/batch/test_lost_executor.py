@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from integration.batch.plans import LEFT_ALONE, advised, decisions
+from integration.cluster.application import executors_below
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import Ranges
@@ -28,15 +27,6 @@ CLUSTER = {
 PAUSE_MS = 2_000
 
 
-def executors(jvm: Driver) -> list[psutil.Process]:
-    found = []
-    for child in psutil.Process(jvm.pid).children(recursive=True):
-        with suppress(psutil.Error):  # it may have ended meanwhile
-            if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
-                found.append(child)
-    return found
-
-
 def slowly(spark: SparkSession) -> list[Row]:
     """Count by key; who reads the shuffle sleeps at each of the four keys."""
     counts = spark.range(0, 8_000, 1, 2).groupBy((F.col("id") % 4).alias("k")).count()
@@ -48,7 +38,7 @@ def slowly(spark: SparkSession) -> list[Row]:
 def test_the_map_side_runs_again_and_the_answer_is_right(jvm: Driver, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with advised(jvm, journal, CLUSTER) as spark:
-        eventually(lambda: len(executors(jvm)) == 2, "two executors are there")
+        eventually(lambda: len(executors_below(jvm.pid)) == 2, "two executors are there")
         before = len(decisions(journal))
         answers: list[list[Row]] = []
         query = threading.Thread(target=lambda: answers.append(slowly(spark)))
@@ -59,7 +49,7 @@ def test_the_map_side_runs_again_and_the_answer_is_right(jvm: Driver, tmp_path: 
 
         eventually(read, "what to read is decided")
         # Both have a part of what the map side has written.
-        victim = executors(jvm)[0]
+        victim, _ = executors_below(jvm.pid).values()
         victim.kill()
         query.join(200)
         assert answers

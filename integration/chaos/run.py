@@ -89,9 +89,11 @@ class Chaos:
         self.world.say(f"calm after {(now() - healed) / 1000:.1f} s, broken: {broken}")
         happened = Happened(step=step, phase=phase, hits=hits, struck=struck, healed=healed)
         self.report.happened.append(happened)
-        self._note(broken + self._uncaused(burst))
+        self._note(broken)
         self.report.write()
-        if not step.goes_on:
+        if step.goes_on:
+            self._note(self._uncaused(burst))
+        else:
             self.end_burst()
             if self.first_size is None and len(self.report.happened) >= _WARM_STEPS:
                 self._measure()

@@ -143,9 +143,14 @@ def now() -> int:
 
 def executors(worker: Worker) -> dict[str, psutil.Process]:
     """Return the executors that a worker has started and that have not ended, by their id."""
+    return executors_below(worker.process.pid)
+
+
+def executors_below(pid: int) -> dict[str, psutil.Process]:
+    """Return the executors that a process has started, by itself or by another, and that have not ended."""
     found: dict[str, psutil.Process] = {}
     # A process that an executor starts has its command line for a moment: the oldest is the executor.
-    started = psutil.Process(worker.process.pid).children(recursive=True)
+    started = psutil.Process(pid).children(recursive=True)
     for child in sorted(started, key=psutil.Process.create_time):
         try:
             command = child.cmdline()

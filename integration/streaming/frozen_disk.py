@@ -25,13 +25,13 @@ class Disk:
 
     def freeze(self) -> None:
         """Make every write wait. Raises CalledProcessError."""
+        _run("fsfreeze", "--freeze", self.folder)
         # Whatever ends this process, the pipe is closed then, and nobody waits for ever.
         self._thaws = subprocess.Popen(
             ["sh", "-c", 'read -r _; exec fsfreeze --unfreeze "$0"', str(self.folder)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
-        _run("fsfreeze", "--freeze", self.folder)
 
     def thaw(self) -> None:
         """Let writes go on; nothing happens if it is not frozen. Raises CalledProcessError."""

@@ -68,7 +68,7 @@ private[elastic] object Savepoint extends Logging {
     val batch = committed.getOrElse(throw new NotTaken("no micro-batch has been committed yet"))
     val from = new CheckpointFiles(new Path(root), conf)
     val folder = new CheckpointFiles(new Path(target), conf)
-    val owner = s"$query\n${from.root}"
+    val owner = ownerOf(query, from.root)
     removeUnfinished(folder, owner)
     val name = s"savepoint-$batch-${UUID.randomUUID.toString.take(8)}"
     val to = new CheckpointFiles(folder.at(name), conf)
@@ -109,6 +109,7 @@ private[elastic] object Savepoint extends Logging {
     }
   }
 
+  private def ownerOf(query: String, root: Path) = s"$query\n$root"
   private def partOf(name: String) = s".$name.part"
   private def noteOf(name: String) = s".$name.note"
 
@@ -134,18 +135,19 @@ private[elastic] object Savepoint extends Logging {
   /**
    * Removes savepoints of a query beside its newest one, the oldest first, until `keep` are left. Micro-batches say
    * nothing of their age: a query that starts from an older savepoint counts from there. Only what has a name and a mark
-   * of ours is looked at. What fails is left for the next time.
+   * of ours is looked at. What fails is left for the next time, and what is cut short for the next savepoint.
    */
-  def removeOlder(session: SparkSession, newest: Savepoint, query: String, keep: Int): Unit =
+  def removeOlder(session: SparkSession, root: String, newest: Savepoint, query: String, keep: Int): Unit =
     try {
       val path = new Path(newest.path)
-      val folder = new CheckpointFiles(path.getParent, session.sessionState.newHadoopConf())
+      val conf = session.sessionState.newHadoopConf()
+      val folder = new CheckpointFiles(path.getParent, conf)
       val others = folder.names("").filter(name => name != path.getName && Name.pattern.matcher(name).matches)
       val ours = for (name <- others; taken <- takenAt(folder, name, query)) yield name -> taken
       for ((old, _) <- ours.sortBy(-_._2).drop(keep - 1)) {
         logInfo(s"spark-elastic: removes the savepoint ${folder.at(old)}, $keep newer ones are kept")
-        folder.delete(s"$old/$Mark") // what is half removed is no savepoint
-        folder.delete(old)
+        folder.write(noteOf(old), ownerOf(query, new CheckpointFiles(new Path(root), conf).root))
+        discard(folder, old)
       }
     } catch { case Harmless(e) => logWarning(s"spark-elastic: older savepoints than ${newest.path} stay", e) }
 

@@ -236,6 +236,23 @@ def test_while_its_savepoint_is_taken(lives: Lives) -> None:
     assert list(lives.savepoints.glob("savepoint-*")) == []
 
 
+def test_what_was_left_of_the_savepoint_goes_with_the_next_one(lives: Lives) -> None:
+    taken: list[str] = []
+
+    def saved(life: Life) -> None:
+        runs(life)
+        (query,) = life.story.queries
+        lives.requests.ask("SavepointRequested", query=query, target=str(lives.savepoints), by="a test")
+        taken.extend(
+            eventually(lambda: [p.parent.name for p in lives.savepoints.glob("*/.spark-elastic")], "one")
+        )
+        eventually(lambda: os.listdir(lives.savepoints) == taken, "it stands alone")
+
+    assert list(lives.savepoints.glob(".savepoint-*.part"))
+    lives.values.put(1)
+    lives.live(saved)
+
+
 def test_nothing_is_lost_or_doubled(lives: Lives) -> None:
     lives.values.put(2)
     expected = lives.values.expected()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -215,28 +212,49 @@ def test_a_link_does_not_lead_a_savepoint_out_of_where_it_may_be(
         query.stop()
 
 
-def test_only_older_ones_of_ours_and_of_the_query_are_removed(
+def test_the_oldest_ones_of_the_query_are_removed_and_what_was_cut_short(
     jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
 ) -> None:
     folder = tmp_path / "savepoints"
-    strange = ["savepoint-1-1f2b10aa", "savepoint-mine", "a savepoint-2-1f2b10aa"]
-    for name in strange:
+    stays = ["savepoint-1-1f2b10aa", "savepoint-mine", "a savepoint-2-1f2b10aa", ".savepoint-2-00000002.part"]
+    for name in stays:
         (folder / name / "offsets").mkdir(parents=True)
     conf = {"spark.elastic.savepointDir": folder.as_uri(), "spark.elastic.savepoint.keep": "2"}
     with session(jvm, asking, **conf) as spark:
         queries = [start(spark, inbox, Totals(), tmp_path / name, name) for name in ("totals", "others")]
+        # Older ones have the highest numbers: the query had started from an older savepoint since. The second
+        # has the mark of an older version of ours, without a time.
+        for name, mark in (("savepoint-901-00000000", "\n1000"), ("savepoint-900-00000000", "")):
+            (folder / name).mkdir()
+            (folder / name / ".spark-elastic").write_text(queries[0].id + mark)
+            os.utime(folder / name / ".spark-elastic", (2, 2))
+        # Drivers were killed while they renamed the first two, and when the third was complete; and somebody
+        # else writes the last.
+        for number, query in enumerate((*[queries[0]] * 3, queries[1])):
+            note = f"{query.id}\nfile:{tmp_path / ('totals' if query is queries[0] else 'elsewhere')}"
+            (folder / f".savepoint-{number}-0000000f.note").write_text(note)
+            for name in (f".savepoint-{number}-0000000f.part", f"savepoint-{number}-0000000f"):
+                (folder / name / "offsets").mkdir(parents=True)
+        shutil.rmtree(folder / ".savepoint-2-0000000f.part")
+        (folder / "savepoint-2-0000000f" / ".spark-elastic").write_text(f"{queries[0].id}\n2500")
+        stays += [n for n in savepoints(folder) if "3-0000000f" in n]
         taken: list[str] = []
+        kept: list[list[str]] = []
         for query in (queries[1], *[queries[0]] * 4):
             inbox.put(1)
             query.processAllAvailable()
             asking.savepoint(query, folder.as_uri())
             taken.append(Path(asking.taken()[1]).name)
-        kept = sorted([*strange, taken[0], *taken[-2:]])
-        eventually(lambda: savepoints(folder) == kept, "two of the query, and all that is not its own")
+            if len(taken) == 2:
+                # The one that only had its note left is the newest of the others.
+                kept.append(sorted([*stays, *taken, "savepoint-2-0000000f"]))
+                eventually(lambda: savepoints(folder) == kept[0], "two of the query, and what is another's")
+        last = sorted([*stays, taken[0], *taken[-2:]])
+        eventually(lambda: savepoints(folder) == last, "two of the query, and all that is not its own")
         # One that is asked for elsewhere removes nothing.
         asking.savepoint(queries[0], str(tmp_path / "elsewhere"))
         asking.taken()
-        assert savepoints(folder) == kept
+        assert savepoints(folder) == last
         for query in queries:
             query.stop()
     with session(jvm, asking, **starting_from((folder / taken[-1]).as_uri())) as spark:
@@ -269,70 +287,3 @@ def test_a_batch_that_is_not_kept_until_the_end_makes_no_savepoint(
         assert "raise spark.sql.streaming.minBatchesToRetain, now 1" in found[1]
         assert savepoints(target) == []
         query.stop()
-
-
-def test_a_start_that_was_cut_short_is_begun_anew(
-    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
-) -> None:
-    with session(jvm, asking) as spark:
-        query = start(spark, inbox, Totals(), tmp_path / "checkpoint")
-        inbox.put(4)
-        query.processAllAvailable()
-        asking.savepoint(query, str(tmp_path / "savepoints"))
-        _, path = asking.taken()
-        query.stop()
-    # All but the offsets had been copied when the driver died.
-    half = tmp_path / "other"
-    shutil.copytree(path.removeprefix("file:"), half, ignore=shutil.ignore_patterns("offsets", "metadata"))
-    (half / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
-    again = Totals()
-    with session(jvm, asking, **starting_from(path)) as spark:
-        query = start(spark, inbox, again, half)
-        inbox.put(1)
-        query.processAllAvailable()
-        assert again.now == inbox.totals()
-        assert again.batches == [4]
-        query.stop()
-
-
-def test_one_that_is_behind_its_file_sink_is_refused(
-    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
-) -> None:
-    """The sink would leave out what comes under the numbers of micro-batches that it has."""
-
-    def write(spark: SparkSession, checkpoint: str) -> StreamingQuery:
-        rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
-        writer = rows.writeStream.format("json").queryName("written")
-        return writer.option("checkpointLocation", str(tmp_path / checkpoint)).start(str(tmp_path / "out"))
-
-    with session(jvm, asking) as spark:
-        query = write(spark, "checkpoint")
-        inbox.put(2)
-        query.processAllAvailable()
-        asking.savepoint(query, str(tmp_path / "savepoints"))
-        batch, path = asking.taken()
-        inbox.put(3)
-        query.processAllAvailable()
-        query.stop()
-    with session(jvm, asking, **starting_from(path, "written")) as spark:
-        query = write(spark, "other")
-        with pytest.raises(StreamingQueryException) as refused:
-            query.processAllAvailable()
-        said = f"it ends with micro-batch {batch} and the sink has all up to {batch + 3}"
-        assert said in str(refused.value)
-        assert "write to another folder" in str(refused.value)
-        assert spark.read.schema(SCHEMA).json(str(tmp_path / "out")).count() == inbox.rows
-    assert not [*(tmp_path / "other").rglob("offsets/*")]
-
-
-def test_who_names_no_savepoint_is_told_so(jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with session(jvm, asking, **starting_from(str(tmp_path / "empty"))) as spark:
-        inbox.put(1)
-        query = start(spark, inbox, Totals(), tmp_path / "checkpoint")
-        with pytest.raises(StreamingQueryException, match=r"spark\.elastic\.query\.totals\.savepoint"):
-            query.awaitTermination()
-        other = start(spark, inbox, Totals(), tmp_path / "another", name="without")
-        other.processAllAvailable()
-        assert other.isActive
-        other.stop()

@@ -98,7 +98,8 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 def storage(jvm: Driver, tmp_path: Path) -> Storage:
     (tmp_path / "storage").mkdir()
     jvm.jvm.java.lang.System.setProperty("away", str(tmp_path / "storage" / "away"))
-    jvm.jvm.java.lang.System.clearProperty("away.threads")
+    for said in ("away.threads", "away.keeps"):
+        jvm.jvm.java.lang.System.clearProperty(said)
     return Storage(tmp_path / "storage")
 
 

@@ -30,7 +30,7 @@ class Place:
     def parse(cls, text: str) -> Place:
         """Read an absolute path or a URI. Raises ValueError, with what is wrong and not with the text."""
         if text != text.strip() or _AMBIGUOUS.search(text):
-            raise ValueError("it has characters in it that are not read alike everywhere")
+            raise ValueError("it has blanks around it, or one of % ? # \\ or a control character in it")
         found = _PARTS.fullmatch(text)
         if found is None or not (found["path"] or found["authority"]):
             raise ValueError("it is neither an absolute path nor a URI")

@@ -20,6 +20,8 @@ __all__ = ["permitted"]
 def permitted(target: str, settings: Settings) -> tuple[str, str]:
     """Return the folder that was asked for, and the one that allows it. Raises Refusal (400)."""
     folder, allowed = settings[SAVEPOINT_DIR], tuple(_allowed(settings))
+    if folder is not None and target == folder:
+        return folder, folder  # whatever its name has in it: nobody but the settings has chosen it
     try:
         place = Place.parse(target)
     except ValueError as error:

@@ -39,6 +39,15 @@ def test_what_is_below_a_folder_of_the_settings_is_written(target: str, written:
     assert permitted(target, settings()) == (written, within)
 
 
+@pytest.mark.parametrize("folder", ["/data/50%", "s3a://b/a#b", "s3a://b/a b/ü:x", "relative"])
+def test_the_folder_of_the_settings_may_have_any_name(folder: str) -> None:
+    assert permitted(folder, settings(folder)) == (folder, folder)
+    for other in (f"{folder}%", f"{folder}#1", f"{folder}?1"):
+        with pytest.raises(Refusal) as refused:
+            permitted(other, settings(folder))
+        assert "it has blanks around it, or one of % ? # " in refused.value.errors[0]
+
+
 OUTSIDE = [
     "s3a://b/xy", "s3a://b", "s3a://b/", "s3a://B/x", "s3a://b2/x", "s3a://b/X/y", "s3://b/x/y", "s3a:/b/x",
     "s3a:///b/x", "s3a://b:80/x", f"s3a://k:{SECRET}@b/x", f"s3a://{SECRET}@b/x", "s3a://b@evil/x",

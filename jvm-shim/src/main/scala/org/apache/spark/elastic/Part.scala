@@ -17,7 +17,7 @@ private[spark] object Part {
   val EarlyStart = part("letting start() return before there are sources", "StartLatch")(Queries, Boundaries)
   val StateMoves = part("rescales of state", "StateMove")(Queries, Boundaries)
   val Retries = part("retries of failed micro-batches", "NewSources")(Queries, Boundaries)
-  val Savepoints = part("savepoints", "Savepoint")()
+  val Savepoints = part("savepoints", "Savepoint", "Restore")()
   val LostState = part("moving stores off lost executors", "StateLocations")(Queries, Boundaries)
   val WarmUps = part("the warm-up of executors", "WarmUp")(Queries, Boundaries)
   val SourceBounds = part("bounds of sources", "SourceBoundsRule")(Queries, Boundaries)

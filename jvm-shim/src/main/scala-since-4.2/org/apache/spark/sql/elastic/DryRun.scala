@@ -25,7 +25,8 @@ private[elastic] object DryRun {
   /** As many rows of a partition's state are enough. */
   private val MostRows = 1000
 
-  def apply(session: SparkSession, checkpoint: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {
+  def apply(session: SparkSession, root: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {
+    val checkpoint = StateRoot(session, root)
     val conf = session.sessionState.newHadoopConf()
     val logs = new StreamingQueryCheckpointMetadata(session, checkpoint)
     // Its name keeps it out of savepoints.

@@ -24,7 +24,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   def repartition(from: Int, partitions: Int): Unit = {
     Linkage.need(Part.StateMoves)
     CurrentExecution.asOurs(session.sparkContext, s"the state in $root is moved to $partitions partitions") {
-      StateMove.run(session, root, from, partitions)
+      StateMove.run(session, StateRoot(session, root), from, partitions)
     }
     closeSinkGap()
   }
@@ -72,10 +72,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
       for {
         (batch, _) <- now.commits.getLatest()
         if now.offsets.getLatestBatchId().contains(batch) && batch > 0 && isRepartition(batch, now.offsets)
-      } {
-        val log = SinkLog.of(sink)
-        if (log.getLatestBatchId().exists(_ < batch)) log.add(batch, Array.empty)
-      }
+      } SinkLog.fill(SinkLog.of(sink), batch)
     case _ => // keeps no such log
   }
 

@@ -39,9 +39,27 @@ private[elastic] final class CheckpointLogs(session: SparkSession, root: String)
   lazy val commits = new CommitLog(session, new Path(root, "commits").toString)
 }
 
-/** The log of a file sink, which keeps it to itself. */
+/**
+ * The log of a file sink, which keeps it to itself: an entry for each micro-batch, and all of them up to then in each tenth
+ * or so. Spark reads it, and goes on with it, from there on, and fails where one is missing.
+ */
 private[elastic] object SinkLog {
   private lazy val field = Hidden.field(MovedFields.SinkLog)
 
   def of(sink: FileStreamSink): FileStreamSinkLog = field.get(sink).asInstanceOf[FileStreamSinkLog]
+
+  /** Lets it go on after a micro-batch though the sink has not had those before it: they have written nothing there. */
+  def fill(log: FileStreamSinkLog, batch: Long): Unit = {
+    val last = log.getLatestBatchId().getOrElse(-1L)
+    val missing = Iterator.iterate(batch)(_ - 1).takeWhile(_ > last)
+    // Two are enough, and no less: Spark tells by them how many entries come from one to the next.
+    val compactions = missing.filter(log.batchIdToPath(_).getName.endsWith(".compact")).take(2).toList
+    lazy val files = log.allFiles()
+    compactions.reverse.foreach(b => check(b, log.addNewBatchByStream(b)(log.serialize(files, _))))
+    for (b <- compactions.headOption.getOrElse(last) + 1 to batch) check(b, log.add(b, Array.empty))
+  }
+
+  private def check(batch: Long, isAdded: Boolean): Unit =
+    if (!isAdded)
+      throw new IllegalStateException(s"somebody else has written micro-batch $batch to the log of the sink")
 }

@@ -61,7 +61,7 @@ private[elastic] final class KeptText(execution: StreamExecution, name: String) 
   }
 }
 
-private object KeptText {
-  private val Folder = "_elastic"
+private[elastic] object KeptText {
+  val Folder = "_elastic"
   private val Largest = 1 << 20
 }

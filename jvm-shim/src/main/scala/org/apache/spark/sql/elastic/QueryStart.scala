@@ -19,16 +19,18 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
    *
    * @throws IllegalStateException if that cannot be had; who wants to begin with it does not want to begin without it
    */
-  def restoreSavepoint(): Unit =
-    for {
+  def restoreSavepoint(): Unit = {
+    val root = execution.resolvedCheckpointRoot
+    val named = for {
       name <- Option(execution.name)
       key = s"spark.elastic.query.$name.savepoint"
       savepoint <- execution.sparkSession.sparkContext.conf.getOption(key)
-    } {
+    } yield (name, key, savepoint.trim)
+    named.foreach { case (name, key, savepoint) =>
       val copied =
         try {
           Linkage.need(Part.Savepoints)
-          Savepoint.restore(execution.sparkSession, savepoint.trim, execution.resolvedCheckpointRoot, written)
+          Restore(execution.sparkSession, savepoint, root, sinkLog)
         } catch {
           case e: Exception =>
             val why = String.valueOf(e.getMessage)
@@ -38,9 +40,11 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
         if (copied) s"spark-elastic: query $name starts from the savepoint $savepoint"
         else s"spark-elastic: query $name resumes its checkpoint, not the savepoint $savepoint")
     }
+    if (named.isEmpty && Linkage.has(Part.Savepoints)) Restore.takeBack(execution.sparkSession, root)
+  }
 
-  private def written: Option[Long] = execution.sink match {
-    case sink: FileStreamSink => SinkLog.of(sink).getLatestBatchId()
+  private def sinkLog: Option[FileStreamSinkLog] = execution.sink match {
+    case sink: FileStreamSink => Some(SinkLog.of(sink))
     case _ => None
   }
 

@@ -1,0 +1,104 @@
+package org.apache.spark.sql.elastic
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.{ExecutionException, Phaser}
+
+import scala.util.Using
+
+import org.apache.commons.io.IOUtils
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
+
+import org.apache.spark.SparkException
+import org.apache.spark.network.util.LimitedInputStream
+import org.apache.spark.util.ThreadUtils
+
+/** A file below the folder of a checkpoint, and its name from there on, with slashes. */
+private[elastic] case class CheckpointFile(name: String, status: FileStatus) {
+  def isHidden: Boolean = name.split('/').exists(_.startsWith("."))
+
+  /** Whether it is what the policy keeps beside a checkpoint (KeptText), which is that one query's. */
+  def isKept: Boolean = name.startsWith(s"${KeptText.Folder}/")
+}
+
+/** A checkpoint, or a copy of one, as a folder of any file system that Hadoop knows. */
+private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) {
+  import CheckpointFiles._
+
+  val fs: FileSystem = folder.getFileSystem(conf)
+  val root: Path = fs.makeQualified(folder)
+
+  /** Where a name is in it. Hadoop would take what stands before a colon in it for a file system. */
+  def at(name: String): Path = {
+    val uri = root.toUri
+    new Path(uri.getScheme, uri.getAuthority, s"${uri.getPath.stripSuffix("/")}/$name")
+  }
+
+  /** All files, those of a folder before those of the folders in it: a snapshot before what it refers to. */
+  def all(mayVanish: Boolean): Seq[CheckpointFile] = {
+    def below(path: Path): Seq[FileStatus] = {
+      val (folders, plain) =
+        try fs.listStatus(path).toSeq.partition(_.isDirectory)
+        catch { case _: FileNotFoundException if mayVanish && path != root => (Nil, Nil) } // of a task, gone by now
+      plain ++ folders.flatMap(f => below(f.getPath))
+    }
+    below(root).map(f => CheckpointFile(root.toUri.relativize(f.getPath.toUri).getPath, f))
+  }
+
+  /** The start of a text; nothing where there is no such file, or an empty one, as a writer leaves it that was killed. */
+  def read(name: String): Option[String] =
+    try
+      Using
+        .resource(fs.open(at(name)))(in =>
+          Some(new String(IOUtils.toByteArray(new LimitedInputStream(in, MostText)), UTF_8)))
+        .filter(_.nonEmpty)
+    catch { case _: FileNotFoundException => None }
+
+  def write(name: String, text: String): Unit = Using.resource(fs.create(at(name)))(_.write(text.getBytes(UTF_8)))
+
+  def rename(name: String, to: Path): Unit =
+    if (!fs.rename(at(name), to)) throw new IOException(s"${at(name)} could not be renamed to $to")
+
+  /** Removes what has this name, if there is something. */
+  def delete(name: String): Unit =
+    if (!fs.delete(at(name), true) && fs.exists(at(name))) throw new IOException(s"${at(name)} could not be removed")
+
+  /** The names of what a folder in it holds; none for a folder that is not there. */
+  def names(of: String): Seq[String] =
+    try fs.listStatus(at(of)).toSeq.map(_.getPath.getName)
+    catch { case _: FileNotFoundException => Nil }
+
+  def copy(file: CheckpointFile, to: Path): Unit =
+    if (!FileUtil.copy(fs, file.status, to.getFileSystem(conf), to, false, true, conf))
+      throw new IOException(s"${file.status.getPath} could not be copied to $to")
+
+  /**
+   * Returns how many bytes were copied.
+   *
+   * @param mayVanish whether a file that is gone by now was of no use any more
+   * @param writers whoever writes a file; who waits for the copy may be gone before them
+   */
+  def copy(files: Seq[CheckpointFile], to: CheckpointFiles, mayVanish: Boolean, writers: Phaser = new Phaser(1)): Long =
+    try
+      ThreadUtils
+        .parmap(files, "elastic-savepoint", Threads) { file =>
+          if (writers.register() < 0) 0L
+          else
+            try {
+              copy(file, to.at(file.name))
+              file.status.getLen
+            } catch {
+              case _: FileNotFoundException if mayVanish => 0L
+              case e: Error =>
+                throw new ExecutionException(e) // a future that ends with an error never ends for who waits
+            } finally writers.arriveAndDeregister()
+        }
+        .sum
+    catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
+}
+
+private[elastic] object CheckpointFiles {
+  private val Threads = 8
+  private val MostText = 10000
+}

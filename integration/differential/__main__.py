@@ -1,8 +1,8 @@
 """Run programs that chance has made without the plugin and with it, and compare what comes of them.
 
-usage: python -m integration.differential --seed S --minutes M [--programs N] [--heap SIZE] [--folder DIR]
-What differs shrinks to a few lines and is written as a script of its own. With `--heap` applications have so
-much memory, and the programs are some that need much. The last line printed is one JSON object; the exit code
+usage: python -m integration.differential --seed S --minutes M [--programs N] [--large] [--folder DIR]
+What differs shrinks to a few lines and is written as a script of its own. With `--large`, programs need much
+memory, and the applications have little. The last line printed is one JSON object; the exit code
 is 1 if something was found that came again.
 """
 
@@ -16,7 +16,9 @@ import tempfile
 from pathlib import Path
 
 from integration.differential.application import Application, Pair
-from integration.differential.run import Search
+from integration.differential.large import HEAP, large_programs
+from integration.differential.large import SLOTS as LARGE_SLOTS
+from integration.differential.run import SLOTS, Search
 from integration.differential.strategies import programs
 
 
@@ -28,12 +30,18 @@ def main() -> int:
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="differential-"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {arguments.seed}, everything is in {folder}", file=sys.stderr, flush=True)
-    heap = arguments.heap or "1g"
+    heap = HEAP if arguments.large else "1g"
     with (
         Application(folder / "plain", elastic=False, heap=heap) as plain,
         Application(folder / "elastic", elastic=True, heap=heap) as elastic,
     ):
-        search = Search(Pair(plain, elastic, folder), programs(), arguments.seed, folder)
+        search = Search(
+            Pair(plain, elastic, folder),
+            large_programs() if arguments.large else programs(),
+            arguments.seed,
+            folder,
+            slots=LARGE_SLOTS if arguments.large else SLOTS,
+        )
         search.last(arguments.minutes, arguments.programs)
     print(json.dumps(search.result()))
     return int(any(finding.again for finding in search.findings))

@@ -19,8 +19,11 @@ from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 
 _WORKER = Path(__file__).with_name("worker.py")
 _START_TIMEOUT_S = 120.0
-#: A program takes a second or so; twenty of them at once may start Python for each task.
+#: A program takes a second or so, and is too large for us where plain Spark is not done by then.
 PATIENCE_S = 60.0
+#: So many times as long there is none that is well.
+_HANGS = 4
+NO_END = "no end"
 
 
 class Runs(Protocol):
@@ -35,6 +38,12 @@ class Runs(Protocol):
     def renew(self, slots: int) -> None:
         """Have the next program run where nothing has been learned yet."""
 
+    def contained(self) -> str:
+        """Return what has been said since this was asked last of parts of the plugin that have failed."""
+
+    def stop(self) -> None:
+        """End what runs, with all that it has started."""
+
 
 class Application:
     """Runs programs on so many slots; one that has ended is started anew for the next program."""
@@ -44,6 +53,7 @@ class Application:
     ) -> None:
         self._folder, self._heap = folder, heap
         self._given = {**(WITH_PLUGIN if elastic else {}), **(conf or {})}
+        self._patience_s = PATIENCE_S * (_HANGS if elastic else 1)
         self._stack = ExitStack()
         self._starts = itertools.count()
         self._runs = itertools.count()
@@ -70,15 +80,15 @@ class Application:
         """Return what came of it; an application that is silent for too long is ended."""
         assert self._orders is not None
         try:
-            if self._orders.poll(PATIENCE_S):
+            if self._orders.poll(self._patience_s):
                 found: Results = self._orders.recv()
                 return found
-            end = "no end"
+            end = NO_END
         except (OSError, EOFError):
             end = "the application has died"
-        tail = self._process.log_tail() if self._process else ""
+        tail = self._process.log_tail(200) if self._process else ""
         self.stop()
-        memory = "OutOfMemoryError" in tail
+        memory = end != NO_END and "OutOfMemoryError" in tail
         return {ENDED: {"error": "out of memory" if memory else end, "text": tail[-1500:]}}
 
     def _open(self) -> None:
@@ -152,7 +162,7 @@ class Application:
 class Pair:
     """Plain Spark and Spark with the plugin, which run the same programs at the same time."""
 
-    def __init__(self, plain: Runs, elastic: Application, data: Path) -> None:
+    def __init__(self, plain: Runs, elastic: Runs, data: Path) -> None:
         self.plain, self.elastic = plain, elastic
         self._real, self._seen = data / "data", data / "seen"
         self._real.mkdir(parents=True)
@@ -165,7 +175,7 @@ class Pair:
         self.elastic.renew(slots)
 
     def contained(self) -> str:
-        """Return the lines in which the plugin says since this was asked last that a part of it has failed."""
+        """Return what the plugin has said since this was asked last of parts of it that have failed."""
         return self.elastic.contained()
 
     def run(self, text: str, *, apart: bool = False) -> tuple[Results, Results]:
@@ -174,12 +184,12 @@ class Pair:
         root = self._seen / str(next(self._numbers))
         os.symlink(self._real, root)
         self.plain.send(text, str(root))
+        if not apart:
+            self.elastic.send(text, str(root))
+        found = self.plain.received()
+        if found.get(ENDED, {}).get("error") == NO_END:
+            self.elastic.stop()
+            return found, found
         if apart:
-            found = self.plain.received()
             self.elastic.send(text, str(root))
-            return found, self.elastic.received()
-        try:
-            self.elastic.send(text, str(root))
-        finally:
-            found = self.plain.received()
         return found, self.elastic.received()

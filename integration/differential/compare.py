@@ -14,6 +14,10 @@ Results = Mapping[str, Mapping[str, Any]]
 
 #: Slower by more than this factor and these seconds is worth a second look.
 SLOWER, SLOWER_S = 1.3, 0.4
+#: Fewer rows are other rows.
+_KINDS = {"count": "rows"}
+#: What brings rows here as they come.
+_IN_ORDER = frozenset({"collected", "iterated", "as_pandas", "taken"})
 #: What an application has not survived, or has not ended in time.
 ENDED = "application"
 BUILDING = "building"
@@ -59,8 +63,8 @@ def _compared(
         return
     looked = {
         "count": promise >= Promise.COUNT,
-        "rows": promise >= Promise.ROWS,
-        "order": promise >= Promise.ORDER and action.name in ("collected", "iterated", "as_pandas"),
+        "rows": promise >= (Promise.ORDER if action.name == "taken" else Promise.ROWS),
+        "order": promise >= Promise.ORDER and action.name in _IN_ORDER,
         "partitions": chain.counts,
         "files": chain.counts
         and promise >= Promise.ROWS
@@ -70,7 +74,9 @@ def _compared(
     for what, is_promised in looked.items():
         if is_promised and what in plain and plain[what] != elastic[what]:
             yield Difference(
-                _KINDS.get(what, what), which, f"plain {_shown(plain, what)}, with the plugin {_shown(elastic, what)}"
+                _KINDS.get(what, what),
+                which,
+                f"plain {_shown(plain, what)}, with the plugin {_shown(elastic, what)}",
             )
             return
     for what in ("twice", "missing"):
@@ -122,7 +128,7 @@ def _repeated(which: str, plain: tuple[Any, Any], elastic: tuple[Any, Any]) -> I
 
 def seconds(results: Results) -> float:
     """Return how long the actions have taken together."""
-    return sum(found.get("seconds", 0.0) for found in results.values())
+    return float(sum(found.get("seconds", 0.0) for found in results.values()))
 
 
 def slower(plain: float, elastic: float) -> bool:

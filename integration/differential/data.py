@@ -1,26 +1,30 @@
 """Files to read, made without Spark; a failing program carries this text in its script."""
 
+import contextlib
 import csv
 import gzip
 import io
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.orc
 import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "id LONG, k LONG, v LONG, s STRING"
 
 
-def row(i, keys=7):
+def row(i: int, keys: int = 7) -> dict[str, Any]:
     """Return row i: an id, one of a few keys, a number and a word."""
     return {"id": i, "k": i % keys, "v": (i * 7919) % 1000, "s": f"s{i % 13}"}
 
 
-def encoded(rows, form, keys):
+def encoded(rows: Iterable[int], form: str, keys: int) -> bytes:
     """Return the bytes of a file."""
     records = [row(i, keys) for i in rows]
     if form in ("parquet", "orc"):
@@ -43,11 +47,19 @@ def encoded(rows, form, keys):
     return text.getvalue().encode()
 
 
-def files(root, form, rows, count, layout="flat", packed=False, keys=7):
+def files(
+    root: str,
+    form: str,
+    rows: int,
+    count: int,
+    layout: str = "flat",
+    packed: bool = False,
+    keys: int = 7,
+) -> str:
     """Return a folder with so many rows in so many files, which is made if it is not there yet.
 
-    `layout`: flat; nested (each file in a folder of its own, in the one before); split (folders k=0, k=1, ...);
-    empty (one more file without a byte).
+    `layout`: flat; nested (folders in folders); split (folders p=0, p=1, p=2); empty (one more file, with
+    nothing in it).
     """
     folder = Path(root) / f"{form}-{rows}-{count}-{layout}-{keys}{'-gz' if packed else ''}"
     if folder.exists():
@@ -68,22 +80,20 @@ def files(root, form, rows, count, layout="flat", packed=False, keys=7):
             else:
                 path.write_bytes(content)
         if layout == "empty":
-            (top / f"part-empty.{form}").write_bytes(
-                b"" if form not in ("parquet", "orc") else encoded((), form, keys)
-            )
-        try:
+            nothing = encoded((), form, keys) if form in ("parquet", "orc") else b""
+            (top / f"part-empty.{form}").write_bytes(nothing)
+        # The other application may have been faster.
+        with contextlib.suppress(OSError):
             os.rename(top, folder)
-        except OSError:
-            pass  # the other application has been faster
     return str(folder)
 
 
-def first_file(folder):
+def first_file(folder: str) -> str:
     """Return the path of one file in a folder."""
     return str(min(path for path in Path(folder).rglob("part-*") if path.is_file()))
 
 
-def read(spark, form, *paths, **options):
+def read(spark: SparkSession, form: str, *paths: str, **options: Any) -> DataFrame:
     """Return the rows of files, whatever their format."""
     reader = spark.read.options(**options)
     if form == "text":

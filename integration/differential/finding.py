@@ -10,6 +10,8 @@ from attrs import define
 from integration.differential.compare import Difference
 from integration.differential.program import Program
 from integration.differential.script import body, standalone
+from integration.differential.sources import SIMPLEST
+from integration.differential.strategies import ACTIONS
 
 
 @define
@@ -30,7 +32,12 @@ class Finding:
 
     def covers(self, difference: Difference, program: Program) -> bool:
         """Tell whether a difference in a program is taken for the same: it has all that this one needs."""
-        return difference.kind == self.difference.kind and self.program.names <= program.names
+        return difference.kind == self.difference.kind and self.needs <= program.names
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it is made of, but for what anything shrinks to."""
+        return self.program.names - {SIMPLEST.name, ACTIONS[0]}
 
     def write(self, folder: Path, number: int) -> None:
         """Write the script, which needs nothing of ours."""
@@ -41,15 +48,16 @@ class Finding:
     def told(self) -> str:
         """Say it in lines for whoever waits."""
         head = f"{self.difference.kind} ({self.difference.action}): {self.difference.text[:600]}"
-        when = f"program {self.first}, {self.seconds:.0f} s; {self.slots} slots; came again {self.again} of {TIMES} times"
-        return f"{head}\n{when}\n{body(self.program)}"
+        when = f"program {self.first}, {self.seconds:.0f} s; {self.slots} slots"
+        repeats = f"came again {self.again} of {TIMES} times"
+        return f"{head}\n{when}; {repeats}\n{body(self.program)}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the last line."""
         return {
             "kind": self.difference.kind,
             "text": self.difference.text[:300],
-            "needs": sorted(self.program.names),
+            "needs": sorted(self.needs),
             "slots": self.slots,
             "program": self.first,
             "seconds": round(self.seconds),

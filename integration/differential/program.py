@@ -31,9 +31,9 @@ class Size:
 class Kind:
     """A source or an operator: its text with `{0}`, `{1}` for its frames and `{name}` for its arguments.
 
-    `promise` is the most that holds behind it. `narrow` keeps each row where and what it is but for its columns,
-    so a promise of fewer things than rows holds behind it, too; `sorts` makes an order, and all others but those
-    that are `stable` forget it.
+    `promise` is the most that holds behind it. A `narrow` one changes only columns: what is promised of the
+    number of rows holds behind it, too; a `stable` one keeps the order. `counts`: it names the number of
+    partitions; `fails`: it may raise an error. `before` is text that has to stand before.
     """
 
     name: str
@@ -122,6 +122,7 @@ class Action:
     name: str
     arguments: Mapping[str, Any] = field(factory=dict)
     depth: int = 0
+    twice: bool = False
 
     def of(self, chain: Chain) -> Chain:
         """Return the part of a chain that is asked: the last `depth` steps may be left out."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import random
+import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from integration.differential.finding import TIMES, Finding
 from integration.differential.program import Program
 from integration.differential.script import body
 
+#: Slots of one round after another.
 SLOTS = (4, 2, 8, 1, 16, 3)
 #: So many programs come from one seed: of more, Hypothesis would make many that are nearly alike.
 _HAND = 9
@@ -44,6 +46,7 @@ class Search:
     strategy: hypothesis.strategies.SearchStrategy[Program]
     seed: int
     folder: Path
+    slots: Sequence[int] = SLOTS
     timed: bool = True
     programs: int = 0
     errors: int = 0
@@ -51,15 +54,15 @@ class Search:
     known: int = 0
     findings: list[Finding] = field(factory=list)
     _tried: Counter[str] = field(factory=Counter)
+    _told: dict[str, Difference | None] = field(factory=dict)
     _began: float = field(factory=time.monotonic)
 
     def last(self, minutes: float, programs: int | None = None) -> None:
         """Search for so long, or for so many programs."""
         until = self._began + 60 * minutes
-        chance = random.Random(self.seed)
         hand = 0
         while time.monotonic() < until and not (programs and self.programs >= programs):
-            slots = SLOTS[hand // _ROUND % len(SLOTS)] if hand < _ROUND * len(SLOTS) else chance.choice(SLOTS)
+            slots = self.slots[hand // _ROUND % len(self.slots)]
             if hand % _ROUND == 0:
                 self.pair.renew(slots)
             self._play(hand, slots, until)
@@ -67,20 +70,19 @@ class Search:
 
     def _play(self, hand: int, slots: int, until: float) -> None:
         """Run some programs; if one differs, shrink it, which may take longer than there is time left."""
-        told: dict[str, Difference | None] = {}
         wanted: list[Difference] = []
         first = tries = 0
 
         def look(program: Program) -> None:
             nonlocal first, tries, until
             text = body(program)
-            if text not in told:
+            if text not in self._told:
                 if time.monotonic() > until:
                     return
                 tries += 1
-                told[text] = self._tried_out(program, text, is_new=not wanted)
-            found = told[text]
-            if found is None or (wanted and found.kind != wanted[0].kind):
+                self._told[text] = self._tried_out(program, text, is_new=not wanted)
+            found = self._told[text]
+            if found is None or self._covered(found, program) or (wanted and found.kind != wanted[0].kind):
                 return
             if not wanted:
                 print(f"{found.kind} in program {self.programs}, being shrunk", file=sys.stderr, flush=True)
@@ -112,15 +114,30 @@ class Search:
         plain, elastic = self.pair.run(text)
         if is_new:
             self.programs += 1
+            self._note(text, plain, elastic)
             self._tried.update(program.names | {key for key, _ in program.settings})
             self.errors += any("error" in found for found in plain.values())
-        found = [d for d in self._differences(program, text, plain, elastic) if not self._covered(d, program)]
-        if not found:
+        found = self._differences(program, text, plain, elastic)
+        unknown = [difference for difference in found if not self._covered(difference, program)]
+        self.known += len(found) > len(unknown)
+        if not unknown:
             return None
         if differences(program, plain, self.pair.run(text)[0]):
             self.unsteady += is_new
             return None
-        return found[0]
+        return unknown[0]
+
+    def _note(self, text: str, plain: Results, elastic: Results) -> None:
+        """Add a program to the list of those that were run."""
+        entry = {
+            "program": self.programs,
+            "text": text,
+            "plain_s": round(seconds(plain), 2),
+            "elastic_s": round(seconds(elastic), 2),
+            "errors": [found["error"] for found in plain.values() if "error" in found],
+        }
+        with (self.folder / "programs.jsonl").open("a", encoding="utf-8") as notes:
+            notes.write(json.dumps(entry) + "\n")
 
     def _differences(self, program: Program, text: str, plain: Results, elastic: Results) -> list[Difference]:
         found = differences(program, plain, elastic)
@@ -135,9 +152,7 @@ class Search:
         return found
 
     def _covered(self, difference: Difference, program: Program) -> bool:
-        is_known = any(finding.covers(difference, program) for finding in self.findings)
-        self.known += is_known
-        return is_known
+        return any(finding.covers(difference, program) for finding in self.findings)
 
     def _keep(self, finding: Finding) -> None:
         """Try a finding again where nothing has been learned, and write its script."""

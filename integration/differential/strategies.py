@@ -7,14 +7,18 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from integration.differential.operators import FAILING, JOINS, LOOSE, NARROW, PLACED, WIDE
+from integration.differential.operators import FAILING, LOOSE, NARROW, PLACED, WITH_PYTHON
 from integration.differential.program import Action, Chain, Kind, Program, Promise, Step
 from integration.differential.settings import SETTINGS
 from integration.differential.sources import SOURCES
+from integration.differential.wide import JOINS, WIDE
 
 MOST_ROWS = 200_000
 #: More rows are not brought into Python.
 _COLLECTED = 10_000
+#: What is asked of few rows, and of any.
+ACTIONS = ("collected", "split", "written", "as_pandas", "iterated")
+_OF_MANY = ("summed", "counted", "taken")
 
 
 def _some(kinds: list[Kind]) -> st.SearchStrategy[Step]:
@@ -29,9 +33,9 @@ def _step(draw: st.DrawFn, kind: Kind) -> Step:
 
 
 _SOURCE = _some(SOURCES)
-_ALONE = [kind for kind in NARROW + WIDE + PLACED if not kind.frames]
+_ALONE = [kind for kind in NARROW + WIDE + PLACED + WITH_PYTHON if not kind.frames]
 _SIDE = st.builds(lambda source, steps: Chain((source, *steps)), _SOURCE, st.lists(_some(_ALONE), max_size=1))
-_ANY = st.one_of(_some(WIDE), _some(NARROW), _some(PLACED), _some(JOINS), _some(LOOSE))
+_ANY = st.one_of(*map(_some, (WIDE, NARROW, PLACED, JOINS, LOOSE)), _some(WITH_PYTHON))
 _CHAIN = st.builds(
     lambda source, steps, last: Chain((source, *steps, *last)),
     _SOURCE,
@@ -44,9 +48,9 @@ _CHAIN = st.builds(
 def _action(draw: st.DrawFn, chain: Chain) -> Action:
     depth = draw(st.sampled_from([0, 0, 0, 1, 2]))
     asked = Action("", depth=depth).of(chain)
-    forms = ["summed", "counted", "taken"]
+    forms = [*_OF_MANY]
     if asked.size.rows <= _COLLECTED:
-        forms = ["collected", "split", "written", "as_pandas", "iterated", *forms]
+        forms = [*ACTIONS, *_OF_MANY]
         if asked.counts:
             forms += ["partitions"] * 3
             if asked.promise >= Promise.ROWS and asked.steps[-1].kind.name == "repartition by key":
@@ -60,7 +64,7 @@ def _action(draw: st.DrawFn, chain: Chain) -> Action:
     elif name == "written":
         form = draw(st.sampled_from(["parquet", "csv", "json", "orc"]))
         arguments = {"form": form, "by": draw(st.sampled_from([None, None, "k"]))}
-    return Action(name, arguments, depth)
+    return Action(name, arguments, depth, draw(st.sampled_from([False, False, True])))
 
 
 @st.composite
@@ -71,5 +75,8 @@ def programs(draw: st.DrawFn) -> Program:
     actions = draw(st.lists(_action(chain), min_size=1, max_size=3))
     chosen = draw(st.lists(st.sampled_from(SETTINGS), max_size=3, unique_by=lambda setting: setting.key))
     settings = tuple((setting.key, draw(setting.values)) for setting in chosen)
+    if ("spark.sql.adaptive.enabled", "false") in settings:
+        # Nobody joins partitions then, and 200 tasks for some rows take longer than they are worth here.
+        settings += (("spark.sql.shuffle.partitions", "5"),)
     threads = len(actions) > 1 and draw(st.booleans())
     return Program(chain, tuple(actions), settings, threads)

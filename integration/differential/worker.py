@@ -43,7 +43,7 @@ def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
 
 def _tidy(session: SparkSession) -> None:
     session.catalog.clearCache()
-    for rdd in list(session.sparkContext._jsc.getPersistentRDDs().values()):  # type: ignore[attr-defined]
+    for rdd in list(session.sparkContext._jsc.getPersistentRDDs().values()):
         rdd.unpersist()
     for table in session.catalog.listTables():
         if not table.isTemporary:

@@ -12,6 +12,7 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any
 
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from integration.batch.plans import asked
@@ -25,7 +26,9 @@ def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
     """Run the text of a program in a new session, and return what came of its actions."""
     session = spark.newSession()
     spark.sparkContext.setCheckpointDir(f"{out}/checkpoints")
-    # Python's workers know no module of this name, and so get what is defined here by value.
+    # Python's workers get what a program calls by value, as they get what is in a script.
+    for module in (data, harness):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(IMPORTS, names)
     names |= {

@@ -18,6 +18,7 @@ from pathlib import Path
 from integration.differential.application import Application, Pair
 from integration.differential.large import HEAP, large_programs
 from integration.differential.large import SLOTS as LARGE_SLOTS
+from integration.differential.measure import jar
 from integration.differential.run import SLOTS, Search
 from integration.differential.strategies import programs
 
@@ -31,9 +32,11 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {arguments.seed}, everything is in {folder}", file=sys.stderr, flush=True)
     heap = HEAP if arguments.large else "1g"
+    measuring = jar()
+    jars = [measuring] if measuring else []
     with (
-        Application(folder / "plain", elastic=False, heap=heap) as plain,
-        Application(folder / "elastic", elastic=True, heap=heap) as elastic,
+        Application(folder / "plain", elastic=False, heap=heap, jars=jars) as plain,
+        Application(folder / "elastic", elastic=True, heap=heap, jars=jars) as elastic,
     ):
         search = Search(
             Pair(plain, elastic, folder),
@@ -56,7 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10, help="none begins later (default 10)")
     parser.add_argument("--programs", type=int, help="no more than so many")
     parser.add_argument(
-        "--heap", help="memory of each application, such as 450m, and programs that need much"
+        "--large", action="store_true", help=f"programs that need much memory, in applications with {HEAP}"
     )
     parser.add_argument("--folder", type=Path, help="a new folder for all that is written")
     return parser.parse_args()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
@@ -16,6 +16,7 @@ from integration.differential.compare import ENDED, Results
 from integration.streaming.launch import WITH_PLUGIN, run_by_python
 from integration.streaming.waiting import eventually
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic.jar import jar_path
 
 _WORKER = Path(__file__).with_name("worker.py")
 _START_TIMEOUT_S = 120.0
@@ -48,11 +49,10 @@ class Runs(Protocol):
 class Application:
     """Runs programs on so many slots; one that has ended is started anew for the next program."""
 
-    def __init__(
-        self, folder: Path, *, elastic: bool, heap: str = "1g", conf: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, elastic: bool, heap: str = "1g", jars: Sequence[Path] = ()) -> None:
         self._folder, self._heap = folder, heap
-        self._given = {**(WITH_PLUGIN if elastic else {}), **(conf or {})}
+        self._class_path = os.pathsep.join(map(str, (jar_path(), *jars)))
+        self._given = WITH_PLUGIN if elastic else {}
         self._patience_s = PATIENCE_S * (_HANGS if elastic else 1)
         self._stack = ExitStack()
         self._starts = itertools.count()
@@ -117,6 +117,7 @@ class Application:
         address = folder / "socket"
         settings = {
             "spark.driver.memory": self._heap,
+            "spark.driver.extraClassPath": self._class_path,
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.ui.showConsoleProgress": "false",
         }

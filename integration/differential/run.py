@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase
 from integration.differential.application import Pair
 from integration.differential.compare import Difference, Results, differences, seconds, slower
 from integration.differential.finding import TIMES, Finding
+from integration.differential.measure import MEASURED
 from integration.differential.program import Program
 from integration.differential.script import body
 
@@ -54,6 +55,7 @@ class Search:
     known: int = 0
     findings: list[Finding] = field(factory=list)
     _tried: Counter[str] = field(factory=Counter)
+    _cost: dict[str, Counter[str]] = field(factory=lambda: {"plain": Counter(), "elastic": Counter()})
     _told: dict[str, Difference | None] = field(factory=dict)
     _began: float = field(factory=time.monotonic)
 
@@ -135,7 +137,12 @@ class Search:
             "plain_s": round(seconds(plain), 2),
             "elastic_s": round(seconds(elastic), 2),
             "errors": [found["error"] for found in plain.values() if "error" in found],
+            "plain": plain.get(MEASURED),
+            "elastic": elastic.get(MEASURED),
         }
+        if MEASURED in plain and MEASURED in elastic:
+            self._cost["plain"].update(plain[MEASURED])
+            self._cost["elastic"].update(elastic[MEASURED])
         with (self.folder / "programs.jsonl").open("a", encoding="utf-8") as notes:
             notes.write(json.dumps(entry) + "\n")
 
@@ -176,5 +183,6 @@ class Search:
             "unsteady_in_plain": self.unsteady,
             "known_again": self.known,
             "findings": [finding.as_json() for finding in self.findings],
+            "cost": self._cost,
             "tried": dict(sorted(self._tried.items())),
         }

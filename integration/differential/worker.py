@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from integration.batch.plans import asked
 from integration.differential import data, harness
 from integration.differential.compare import BUILDING
+from integration.differential.measure import MEASURED, Meter
 from integration.differential.script import IMPORTS
 from integration.streaming.waiting import eventually
 
@@ -35,13 +36,15 @@ def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
         name: value for module in (data, harness) for name, value in vars(module).items() if name[0] != "_"
     }
     harness.RESULTS.clear()
+    meter = Meter(session)
     try:
         exec(text, names | {"spark": session, "DATA": root, "OUT": out})
     except Exception as error:
         harness.RESULTS[BUILDING] = {"error": harness.condition(error), "text": str(error)[:1500]}
     finally:
         _tidy(session)
-    return dict(harness.RESULTS)
+    measured = meter.end()
+    return {**harness.RESULTS, **({MEASURED: measured} if measured else {})}
 
 
 def _tidy(session: SparkSession) -> None:

@@ -32,7 +32,7 @@ def jar() -> Path | None:
 
 
 class Meter:
-    """Measures in one session of an application; without the jar on its class path there is nothing to tell."""
+    """Measures in one session of an application: nothing where the jar is not on its class path."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._stages: Any = None

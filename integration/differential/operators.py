@@ -82,6 +82,16 @@ NARROW = [
         "F.col('n').alias('v'), 's')",
         lambda one: Size(one.rows * 2, one.alike * 2),
     ),
+    kind(
+        "unpivot",
+        "{0}.unpivot(['id', 's'], ['k', 'v'], 'n', 'v').selectExpr('id', '1L AS k', 'v', 's')",
+        lambda one: Size(one.rows * 2, one.alike * 2),
+    ),
+    kind(
+        "lateral view",
+        "spark.sql('SELECT id, k, n AS v, s FROM {{a}} LATERAL VIEW explode(array(k, v)) AS n', a={0})",
+        lambda one: Size(one.rows * 2, one.alike * 2),
+    ),
 ]
 WITH_PYTHON = [
     kind(
@@ -135,6 +145,11 @@ PLACED = [
         stable=True,
         narrow=True,
     ),
+    kind("hint of a number", "{0}.hint('repartition', {n})", counts=True, n=N),
+    kind("hint of few", "{0}.hint('coalesce', {n})", n=N),
+    kind("distribute by", "spark.sql('SELECT * FROM {{a}} DISTRIBUTE BY {key}', a={0})", key=KEY),
+    kind("cluster by", "spark.sql('SELECT * FROM {{a}} CLUSTER BY {key}', a={0})", key=KEY),
+    kind("observe", "{0}.observe('seen', F.count('*').alias('n'))", stable=True, narrow=True),
 ]
 # What of its rows there is depends on how they are shared out: plain Spark only repeats itself.
 LOOSE = [
@@ -174,6 +189,23 @@ LOOSE = [
         promise=Promise.COUNT,
     ),
     kind("a part of a split", "{0}.randomSplit([0.7, 0.3], {seed})[0]", promise=Promise.NOTHING, seed=_SEED),
+    kind(
+        "zip",
+        "{0}.select('id').rdd.zip({0}.select('v').rdd).map(lambda r: (r[0].id, r[0].id, r[1].v, 's'))"
+        ".toDF(SCHEMA)",
+        promise=Promise.COUNT,
+    ),
+    kind(
+        "attached index",
+        "{0}.pandas_api().reset_index().to_spark().selectExpr('index AS id', 'k', 'v', 's')",
+        promise=Promise.COUNT,
+    ),
+    kind(
+        "table sample",
+        "spark.sql('SELECT * FROM {{a}} TABLESAMPLE (30 PERCENT) REPEATABLE ({seed})', a={0})",
+        promise=Promise.NOTHING,
+        seed=_SEED,
+    ),
 ]
 # Nothing comes of these but an error, for some rows at least.
 FAILING = [

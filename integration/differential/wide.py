@@ -108,6 +108,22 @@ WIDE = [
         "x.k, y.v, CAST(x.k AS STRING) AS s FROM t x JOIN t y ON x.k = y.k', a={0})",
         lambda one: Size(one.rows, 50),
     ),
+    kind(
+        "grouping sets",
+        "spark.sql('SELECT sum(v) AS id, k, count(*) AS v, s FROM {{a}} "
+        "GROUP BY GROUPING SETS ((k, s), (k), ())', a={0})",
+        lambda one: Size(one.rows * 3, 200),
+    ),
+    kind(
+        "window of a range",
+        "{0}.withColumn('v', F.count('*').over(Window.partitionBy('k').orderBy('v').rangeBetween(-50, 50)))",
+    ),
+    kind(
+        "lists",
+        "{0}.groupBy('k').agg(F.sort_array(F.collect_list('id')).alias('l'))"
+        ".selectExpr('cast(size(l) AS LONG) AS id', 'k', 'xxhash64(l) % 1000 AS v', '\"s\" AS s')",
+        lambda one: Size(one.rows, 50),
+    ),
 ]
 _HOW = st.sampled_from(["inner", "left", "right", "full"])
 _HINT = st.sampled_from(

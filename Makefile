@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos clean
+.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos differential clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ bench-planning: jar ## measure what the plugin adds to planning (BENCH=--quick: 
 
 bench-batch: jar ## measure TPC-H with the plugin and without (SF=1: scale; BENCH=--quick: few queries)
 	$(BIN)/python -m integration.bench.batch $(if $(SF),--sf $(SF)) $(BENCH)
+
+differential: jar ## run programs made by chance with the plugin and without, and compare (SEED=1; MINUTES=10; LARGE=yes: some that need much memory)
+	$(BIN)/python -m integration.differential $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter yes,$(LARGE)),--large)
 
 chaos: jar ## let one thing after another go wrong on a real cluster (FAULTS=20: so many; MINUTES=60: none later; BURST=5: so many steps before all has to be well; SEED=1; KINDS=a,b; RESTARTS=no; PLAIN=yes; REACTIVE=yes; SCRIPT=FILE; RERUN=no; AFTER=DIR)
 	$(BIN)/python -m integration.chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(BURST),--burst $(BURST)) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)) $(if $(filter no,$(RESTARTS)),--no-restarts) $(if $(filter yes,$(PLAIN)),--plain) $(if $(filter yes,$(REACTIVE)),--reactive) $(if $(SCRIPT),--script $(SCRIPT)) $(if $(filter no,$(RERUN)),--no-rerun) $(if $(AFTER),--after $(AFTER))

@@ -1,0 +1,196 @@
+"""An application in a process of its own, with the plugin or without, which runs programs."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+from integration.batch.plans import LEFT_ALONE
+from integration.differential.compare import ENDED, Results
+from integration.streaming.launch import WITH_PLUGIN, run_by_python
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic.jar import jar_path
+
+_WORKER = Path(__file__).with_name("worker.py")
+_START_TIMEOUT_S = 120.0
+#: A program takes a second or so, and is too large for us where plain Spark is not done by then.
+PATIENCE_S = 60.0
+#: So many times as long there is none that is well.
+_HANGS = 4
+NO_END = "no end"
+
+
+class Runs(Protocol):
+    """What runs the text of a program."""
+
+    def send(self, text: str, root: str) -> None:
+        """Begin to run a text over the data in a folder."""
+
+    def received(self) -> Results:
+        """Return what came of it."""
+
+    def renew(self, slots: int) -> None:
+        """Have the next program run where nothing has been learned yet."""
+
+    def contained(self) -> str:
+        """Return what has been said since this was asked last of parts of the plugin that have failed."""
+
+    def stop(self) -> None:
+        """End what runs, with all that it has started."""
+
+
+class Application:
+    """Runs programs on so many slots; one that has ended is started anew for the next program."""
+
+    def __init__(self, folder: Path, *, elastic: bool, heap: str = "1g", jars: Sequence[Path] = ()) -> None:
+        self._folder, self._heap = folder, heap
+        self._class_path = os.pathsep.join(map(str, (jar_path(), *jars)))
+        self._given = WITH_PLUGIN if elastic else {}
+        self._patience_s = PATIENCE_S * (_HANGS if elastic else 1)
+        self._stack = ExitStack()
+        self._starts = itertools.count()
+        self._runs = itertools.count()
+        self._orders: Connection | None = None
+        self._process: LoggedProcess | None = None
+        self._slots = 4
+        self._is_fresh = False
+        self._read = 0
+
+    def renew(self, slots: int) -> None:
+        """Have the next program run in a new context, which has learned nothing yet."""
+        self._slots, self._is_fresh = slots, False
+
+    def send(self, text: str, root: str) -> None:
+        """Begin to run a text over the data in a folder. Raises ProcessFailure if there is no application."""
+        if not self._is_fresh:
+            self._open()
+        assert self._orders is not None
+        out = self._folder / f"out-{next(self._runs)}"
+        out.mkdir(parents=True)
+        self._orders.send(("run", text, root, str(out)))
+
+    def received(self) -> Results:
+        """Return what came of it; an application that is silent for too long is ended."""
+        assert self._orders is not None
+        try:
+            if self._orders.poll(self._patience_s):
+                found: Results = self._orders.recv()
+                return found
+            end = NO_END
+        except (OSError, EOFError):
+            end = "the application has died"
+        tail = self._process.log_tail(200) if self._process else ""
+        self.stop()
+        memory = end != NO_END and "OutOfMemoryError" in tail
+        return {ENDED: {"error": "out of memory" if memory else end, "text": tail[-1500:]}}
+
+    def _open(self) -> None:
+        for _ in range(2):
+            orders = self._orders or self._start()
+            journal = tempfile.mkdtemp(prefix="journal-", dir=self._folder)
+            conf = {
+                **self._given,
+                "spark.master": f"local[{self._slots}]",
+                "spark.elastic.journal.dir": journal,
+            }
+            try:
+                orders.send(("open", conf))
+                if orders.poll(_START_TIMEOUT_S) and orders.recv():
+                    self._is_fresh = True
+                    return
+            except (OSError, EOFError):
+                pass
+            tail = self._process.log_tail() if self._process else ""
+            self.stop()
+        raise ProcessFailure(f"no context on {self._slots} slots\n{tail}")
+
+    def _start(self) -> Connection:
+        folder = self._folder / f"process-{next(self._starts)}"
+        self._read = 0
+        address = folder / "socket"
+        settings = {
+            "spark.driver.memory": self._heap,
+            "spark.driver.extraClassPath": self._class_path,
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.ui.showConsoleProgress": "false",
+        }
+        self._process = process = self._stack.enter_context(
+            run_by_python(str(_WORKER), [str(address)], folder, settings)
+        )
+
+        def connected() -> Connection | None:
+            if not process.running:
+                raise ProcessFailure(f"the application has ended\n{process.log_tail()}")
+            try:
+                return Client(str(address), family="AF_UNIX")
+            except OSError:
+                return None
+
+        found = eventually(connected, "the application listens", _START_TIMEOUT_S)
+        assert found is not None
+        self._orders = self._stack.enter_context(found)
+        return found
+
+    def contained(self) -> str:
+        """Return what the present process has logged of failures of ours since this was asked last."""
+        if self._process is None:
+            return ""
+        with self._process.log.open(errors="replace") as log:
+            log.seek(self._read)
+            said = log.read()
+            self._read = log.tell()
+        return "\n".join(line for line in said.splitlines() if LEFT_ALONE in line)
+
+    def stop(self) -> None:
+        """End it and all that it has started."""
+        self._orders, self._is_fresh = None, False
+        self._stack.close()
+
+    def __enter__(self) -> Application:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+
+class Pair:
+    """Plain Spark and Spark with the plugin, which run the same programs at the same time."""
+
+    def __init__(self, plain: Runs, elastic: Runs, data: Path) -> None:
+        self.plain, self.elastic = plain, elastic
+        self._real, self._seen = data / "data", data / "seen"
+        self._real.mkdir(parents=True)
+        self._seen.mkdir()
+        self._numbers = itertools.count()
+
+    def renew(self, slots: int) -> None:
+        """Have the next program run where nothing has been learned yet."""
+        self.plain.renew(slots)
+        self.elastic.renew(slots)
+
+    def contained(self) -> str:
+        """Return what the plugin has said since this was asked last of parts of it that have failed."""
+        return self.elastic.contained()
+
+    def run(self, text: str, *, apart: bool = False) -> tuple[Results, Results]:
+        """Return what came of a text without the plugin and with it; `apart` one after the other."""
+        # Under a new name files are others: nobody has learned how large they are.
+        root = self._seen / str(next(self._numbers))
+        os.symlink(self._real, root)
+        self.plain.send(text, str(root))
+        if not apart:
+            self.elastic.send(text, str(root))
+        found = self.plain.received()
+        if found.get(ENDED, {}).get("error") == NO_END:
+            self.elastic.stop()
+            return found, found
+        if apart:
+            self.elastic.send(text, str(root))
+        return found, self.elastic.received()

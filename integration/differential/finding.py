@@ -1,0 +1,71 @@
+"""What a run has found: the shortest program that was found to show it, and a script of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from integration.differential.compare import Difference
+from integration.differential.program import Program
+from integration.differential.script import body, standalone
+from integration.differential.sources import SIMPLEST
+from integration.differential.strategies import ACTIONS
+
+
+@define
+class Finding:
+    """A difference and a program that shows it; `first` is the number of the program that showed it first.
+
+    `again` says how often it came again in `TIMES` new contexts.
+    """
+
+    difference: Difference
+    program: Program
+    slots: int
+    first: int
+    seconds: float
+    tries: int
+    again: int = 0
+    script: Path | None = None
+
+    def covers(self, difference: Difference, program: Program) -> bool:
+        """Tell whether a difference in a program is taken for the same: it has all that this one needs."""
+        return difference.kind == self.difference.kind and self.needs <= program.names
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it is made of, but for what anything shrinks to."""
+        return self.program.names - {SIMPLEST.name, ACTIONS[0]}
+
+    def write(self, folder: Path, number: int) -> None:
+        """Write the script, which needs nothing of ours."""
+        title = f"{self.difference.kind}: {self.difference.text.splitlines()[0]}"
+        self.script = folder / f"finding-{number}.py"
+        self.script.write_text(standalone(self.program, self.slots, title), encoding="utf-8")
+
+    def told(self) -> str:
+        """Say it in lines for whoever waits."""
+        head = f"{self.difference.kind} ({self.difference.action}): {self.difference.text[:600]}"
+        when = f"program {self.first}, {self.seconds:.0f} s; {self.slots} slots"
+        repeats = f"came again {self.again} of {TIMES} times"
+        return f"{head}\n{when}; {repeats}\n{body(self.program)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for the last line."""
+        return {
+            "kind": self.difference.kind,
+            "text": self.difference.text[:300],
+            "needs": sorted(self.needs),
+            "slots": self.slots,
+            "program": self.first,
+            "seconds": round(self.seconds),
+            "shrunk_in": self.tries,
+            "again": self.again,
+            "script": str(self.script),
+        }
+
+
+#: So often a finding is tried again, each time where nothing has been learned yet.
+TIMES = 3

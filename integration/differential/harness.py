@@ -1,0 +1,118 @@
+"""What the text of a program calls; a failing program carries this text in its script."""
+
+import collections
+import concurrent.futures
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pandas
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+RESULTS: dict[str, dict[str, Any]] = {}
+
+
+def condition(error: Exception) -> str:
+    """Name the kind of an error, however deep it is wrapped: the innermost condition that Spark names."""
+    text = str(error)
+    python = re.findall(r"^(\w+(?:Error|Exception)): ", text, re.MULTILINE)
+    if type(error).__name__ == "PythonException" and python:
+        return f"Python's {python[-1]}"
+    memory = re.search(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|Not enough memory", text)
+    if memory:
+        return "out of memory"
+    named: str | None = error.getCondition() if isinstance(error, PySparkException) else None
+    inner = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", text)
+    thrown = re.findall(r"((?:java|org)\.[\w.]+(?:Exception|Error))", text)
+    return str(inner[-1] if inner else named or (thrown or [type(error).__name__])[-1])
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Return a short name for texts in their order."""
+    return hashlib.md5("\n".join(texts).encode()).hexdigest()[:12]
+
+
+def said(rows: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    """Say which rows there are, in their order and in any."""
+    texts = [repr(tuple(row)) for row in rows]
+    ordered = sorted(texts)
+    return {"count": len(texts), "rows": digest(ordered), "order": digest(texts), "some": ordered[:6]}
+
+
+def collected(frame: DataFrame) -> dict[str, Any]:
+    return said(frame.collect())
+
+
+def iterated(frame: DataFrame) -> dict[str, Any]:
+    return said(frame.toLocalIterator())
+
+
+def counted(frame: DataFrame) -> dict[str, Any]:
+    return {"count": frame.count()}
+
+
+def summed(frame: DataFrame) -> dict[str, Any]:
+    """Say what rows there are without bringing them here."""
+    found = frame.selectExpr("count(*)", "sum(cast(xxhash64(*) AS DECIMAL(38, 0)))").collect()[0]
+    return {"count": found[0], "rows": str(found[1])}
+
+
+def taken(frame: DataFrame, number: int) -> dict[str, Any]:
+    return said(frame.take(number))
+
+
+def as_pandas(frame: DataFrame) -> dict[str, Any]:
+    return said(pandas.DataFrame(frame.toPandas()).astype(object).itertuples(index=False, name=None))
+
+
+def partitions(frame: DataFrame) -> dict[str, Any]:
+    return {"partitions": frame.rdd.getNumPartitions(), **said(frame.collect())}
+
+
+def placed(frame: DataFrame) -> dict[str, Any]:
+    """Say which rows there are, each with the partition that it is in."""
+    return partitions(frame.select("*", F.spark_partition_id().alias("partition")))
+
+
+def split(frame: DataFrame, weights: list[float], seed: int) -> dict[str, Any]:
+    """Say what rows are in more than one part, or in none."""
+    parts = [[repr(tuple(r)) for r in part.collect()] for part in frame.randomSplit(weights, seed)]
+    whole = collections.Counter(repr(tuple(r)) for r in frame.collect())
+    found = collections.Counter(text for part in parts for text in part)
+    return {
+        "count": whole.total(),
+        "twice": (found - whole).total(),
+        "missing": (whole - found).total(),
+    }
+
+
+def written(
+    frame: DataFrame, spark: SparkSession, form: str, out: str, by: str | None = None
+) -> dict[str, Any]:
+    """Write a frame and say what is there."""
+    writer = frame.write.format(form).mode("overwrite")
+    (writer.partitionBy(by) if by else writer).save(out)
+    parts = [name for _, _, names in os.walk(out) for name in names if name.startswith("part-")]
+    back = spark.read.schema(frame.schema).format(form).load(out)
+    return {**said(back.select(*frame.columns).collect()), "files": len(parts)}
+
+
+def act(name: str, action: Callable[[], dict[str, Any]]) -> None:
+    """Do an action, and keep what came of it under a name."""
+    began = time.monotonic()
+    try:
+        found = action()
+    except Exception as error:
+        found = {"error": condition(error), "text": str(error)[:1500]}
+    RESULTS[name] = {**found, "seconds": round(time.monotonic() - began, 3)}
+
+
+def together(actions: Mapping[str, Callable[[], dict[str, Any]]]) -> None:
+    """Do actions at the same time, each in a thread."""
+    with concurrent.futures.ThreadPoolExecutor(len(actions)) as threads:
+        list(threads.map(act, actions.keys(), actions.values()))

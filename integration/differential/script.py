@@ -1,0 +1,110 @@
+"""A program as the text of a PySpark application."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from integration.differential import data, harness
+from integration.differential.program import Action, Chain, Program, Promise
+
+IMPORTS = """\
+from pyspark import StorageLevel
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+"""
+
+_HEAD = '''\
+"""{title}
+
+usage: python {{this file}} plain
+       spark-submit $(spark-elastic conf) {{this file}}
+"""
+
+import tempfile
+
+{imports}
+{data}
+
+{harness}
+
+spark = SparkSession.builder.master("local[{slots}]").getOrCreate()
+DATA, OUT = tempfile.mkdtemp(), tempfile.mkdtemp()
+spark.sparkContext.setCheckpointDir(OUT + "/checkpoints")
+
+'''
+
+
+def body(program: Program) -> str:
+    """Return the text that needs a session and what the harness and the data have."""
+    lines = [f"spark.conf.set({key!r}, {value!r})" for key, value in program.settings]
+    names = (f"frame{number}" for number in itertools.count(1))
+    frames: list[str] = []
+    lines += _frames(program.chain, names, frames)
+    asked = [_asked(program, number, action, frames) for number, action in enumerate(program.actions)]
+    acts = [entry for entries in asked for entry in entries]
+    if program.threads:
+        # The same action again comes after all, so that it has seen what the others have taught.
+        for entries in itertools.zip_longest(*asked):
+            inner = ", ".join(f"{key!r}: lambda: {text}" for key, text in filter(None, entries))
+            lines.append(f"together({{{inner}}})")
+    else:
+        lines += [f"act({key!r}, lambda: {text})" for key, text in acts]
+    return "\n".join(lines) + "\n"
+
+
+def _frames(chain: Chain, names: Iterator[str], own: list[str]) -> Iterator[str]:
+    """Give the lines that make the frames of a chain, and put the names of its own into `own`."""
+    for step in chain.steps:
+        inputs = own[-1:]
+        for other in step.others:
+            made: list[str] = []
+            yield from _frames(other, names, made)
+            inputs.append(made[-1])
+        if step.kind.before:
+            yield step.kind.before.format(*inputs, **step.arguments).rstrip()
+        frame = next(names)
+        own.append(frame)
+        yield f"{frame} = {step.kind.text.format(*inputs, **step.arguments)}"
+
+
+def _asked(program: Program, number: int, action: Action, frames: list[str]) -> list[tuple[str, str]]:
+    """Return name and text of an action, and of the same once more where only repetition is promised."""
+    chain = action.of(program.chain)
+    again = action.twice or action.name == "taken" or chain.promise < Promise.ROWS
+    return [
+        (name(number, action, time), _text(frames[len(chain.steps) - 1], number, action, time))
+        for time in range(1 + again)
+    ]
+
+
+def name(number: int, action: Action, time: int) -> str:
+    """Name what comes of an action, the second `time` apart from the first (0)."""
+    return f"{number} {action.name}{' again' * time}"
+
+
+def _text(frame: str, number: int, action: Action, time: int) -> str:
+    # Selected again it is planned again, as it is in an application that makes its frames in a function.
+    frame = f"{frame}.select('*')" if time else frame
+    arguments: dict[str, Any] = dict(action.arguments)
+    if action.name == "written":
+        return (
+            f"written({frame}, spark, {arguments['form']!r}, OUT + '/{number}-{time}', {arguments['by']!r})"
+        )
+    return f"{action.name}({', '.join([frame, *map(repr, arguments.values())])})"
+
+
+def standalone(program: Program, slots: int, title: str) -> str:
+    """Return an application that needs nothing of ours, and prints what came of each action."""
+    head = _HEAD.format(
+        title=title,
+        imports=IMPORTS,
+        data=inspect.getsource(data),
+        harness=inspect.getsource(harness),
+        slots=slots,
+    )
+    end = "\nfor name, found in RESULTS.items():\n    print(name, found)\nspark.stop()\n"
+    return head + body(program) + end

@@ -1,0 +1,82 @@
+"""How Hypothesis makes programs: what comes first in a list is what a failing program shrinks to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from integration.differential.operators import FAILING, LOOSE, NARROW, PLACED, WITH_PYTHON
+from integration.differential.program import Action, Chain, Kind, Program, Promise, Step
+from integration.differential.settings import SETTINGS
+from integration.differential.sources import SOURCES
+from integration.differential.wide import JOINS, WIDE
+
+MOST_ROWS = 200_000
+#: More rows are not brought into Python.
+_COLLECTED = 10_000
+#: What is asked of few rows, and of any.
+ACTIONS = ("collected", "split", "written", "as_pandas", "iterated")
+_OF_MANY = ("summed", "counted", "taken")
+
+
+def _some(kinds: list[Kind]) -> st.SearchStrategy[Step]:
+    return st.sampled_from(kinds).flatmap(_step)
+
+
+@st.composite
+def _step(draw: st.DrawFn, kind: Kind) -> Step:
+    arguments = {name: draw(values) for name, values in kind.arguments.items()}
+    others = tuple(draw(_SIDE) for _ in range(kind.frames))
+    return Step(kind, arguments, others)
+
+
+_SOURCE = _some(SOURCES)
+_ALONE = [kind for kind in NARROW + WIDE + PLACED + WITH_PYTHON if not kind.frames]
+_SIDE = st.builds(lambda source, steps: Chain((source, *steps)), _SOURCE, st.lists(_some(_ALONE), max_size=1))
+_ANY = st.one_of(*map(_some, (WIDE, NARROW, PLACED, JOINS, LOOSE)), _some(WITH_PYTHON))
+_CHAIN = st.builds(
+    lambda source, steps, last: Chain((source, *steps, *last)),
+    _SOURCE,
+    st.lists(_ANY, max_size=4),
+    st.one_of(st.just(()), st.just(()), st.just(()), st.tuples(_some(FAILING)), st.tuples(_some(PLACED))),
+)
+
+
+@st.composite
+def _action(draw: st.DrawFn, chain: Chain) -> Action:
+    depth = draw(st.sampled_from([0, 0, 0, 1, 2]))
+    asked = Action("", depth=depth).of(chain)
+    forms = [*_OF_MANY]
+    if asked.size.rows <= _COLLECTED:
+        forms = [*ACTIONS, *_OF_MANY]
+        if asked.counts:
+            forms += ["partitions"] * 3
+            if asked.promise >= Promise.ROWS and asked.steps[-1].kind.name == "repartition by key":
+                forms += ["placed"] * 3
+    name = draw(st.sampled_from(forms))
+    arguments: dict[str, Any] = {}
+    if name == "taken":
+        arguments = {"number": draw(st.sampled_from([1, 10, 500]))}
+    elif name == "split":
+        arguments = {"weights": draw(st.sampled_from([[0.7, 0.3], [0.2, 0.3, 0.5]])), "seed": 5}
+    elif name == "written":
+        form = draw(st.sampled_from(["parquet", "csv", "json", "orc"]))
+        arguments = {"form": form, "by": draw(st.sampled_from([None, None, "k"]))}
+    return Action(name, arguments, depth, draw(st.sampled_from([False, False, True])))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """Give programs that take a second or so."""
+    chain = draw(_CHAIN)
+    assume(chain.largest <= MOST_ROWS)
+    actions = draw(st.lists(_action(chain), min_size=1, max_size=3))
+    chosen = draw(st.lists(st.sampled_from(SETTINGS), max_size=3, unique_by=lambda setting: setting.key))
+    settings = tuple((setting.key, draw(setting.values)) for setting in chosen)
+    if ("spark.sql.adaptive.enabled", "false") in settings:
+        # Nobody joins partitions then, and 200 tasks for some rows take longer than they are worth here.
+        settings += (("spark.sql.shuffle.partitions", "5"),)
+    threads = len(actions) > 1 and draw(st.booleans())
+    return Program(chain, tuple(actions), settings, threads)

@@ -1,0 +1,94 @@
+"""An application that runs the texts of programs, one after another, as it is told over a socket.
+
+usage: worker.py SOCKET
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from multiprocessing.connection import Listener
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from integration.batch.plans import asked
+from integration.differential import data, harness
+from integration.differential.compare import BUILDING
+from integration.differential.measure import MEASURED, Meter
+from integration.differential.script import IMPORTS
+from integration.streaming.waiting import eventually
+
+
+def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
+    """Run the text of a program in a new session, and return what came of its actions."""
+    session = spark.newSession()
+    spark.sparkContext.setCheckpointDir(f"{out}/checkpoints")
+    # Python's workers get what a program calls by value, as they get what is in a script.
+    for module in (data, harness):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(IMPORTS, names)
+    names |= {
+        name: value for module in (data, harness) for name, value in vars(module).items() if name[0] != "_"
+    }
+    harness.RESULTS.clear()
+    meter = Meter(session)
+    try:
+        exec(text, names | {"spark": session, "DATA": root, "OUT": out})
+    except Exception as error:
+        harness.RESULTS[BUILDING] = {"error": harness.condition(error), "text": str(error)[:1500]}
+    finally:
+        _tidy(session)
+    measured = meter.end()
+    return {**harness.RESULTS, **({MEASURED: measured} if measured else {})}
+
+
+def _tidy(session: SparkSession) -> None:
+    session.catalog.clearCache()
+    for rdd in list(session.sparkContext._jsc.getPersistentRDDs().values()):
+        rdd.unpersist()
+    for table in session.catalog.listTables():
+        if not table.isTemporary:
+            session.sql(f"DROP TABLE IF EXISTS {table.name}")
+
+
+def opened(conf: Mapping[str, str]) -> SparkSession:
+    """Start a context; with the plugin, once questions about its stages are answered."""
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    if "spark.plugins" in conf:
+        eventually(lambda: asked(spark), "a batch stage is decided about")
+    return spark
+
+
+def serve(address: str) -> None:
+    """Do what is asked until there is nobody who asks."""
+    spark: SparkSession | None = None
+    with (
+        Listener(address, family="AF_UNIX") as listener,
+        listener.accept() as orders,
+        contextlib.suppress(EOFError),
+    ):
+        while True:
+            order, *arguments = orders.recv()
+            if order == "open":
+                if spark is not None:
+                    spark.stop()
+                spark = opened(*arguments)
+                orders.send(True)
+            else:
+                assert spark is not None
+                orders.send(run(spark, *arguments))
+    if spark is not None:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    serve(sys.argv[1])

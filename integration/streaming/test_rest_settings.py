@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.streaming.driver import Driver, policies_of
+from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.proxying import Proxying
@@ -75,15 +75,6 @@ def test_an_api_that_is_switched_off_is_not_there(jvm: Driver) -> None:
         # Spark shows its first page instead.
         assert client.get("/overview").status == 302
         assert write(client) == 405
-
-
-def test_without_a_ui_there_is_one_line_in_the_log(jvm: Driver) -> None:
-    since = len(jvm.said())
-    with jvm.session({**CONF, "spark.ui.enabled": "false"}) as spark:
-        assert spark.range(3).count() == 3
-        eventually(lambda: policies_of(jvm.pid), "there is a policy process")
-        said = [line for line in jvm.said()[since:] if "no REST API" in line]
-    assert len(said) == 1
 
 
 def test_the_masters_proxy_passes_it_on(jvm: Driver, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 def configure(builder: SparkSession.Builder, mode: str | None = None) -> SparkSession.Builder:
     """Add the plugin to a session's builder and return it; what is set already is added to, never replaced.
 
-    Call it before the first session of the process: the plugin comes up with the driver. `mode` is a value of
+    Call it before the first session of the process: the plugin comes up with the driver, and one that is up
+    keeps its mode, with a warning where another is asked for. `mode` is a value of
     ``spark.elastic.schedulerMode``, None for the one that is set or the default.
 
     Raises ConflictError if the settings that are there do not go with it or the driver is up already without

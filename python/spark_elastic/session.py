@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.installation import installed_spark
 from spark_elastic.jar import jar_path
+from spark_elastic.settings import SettingsError, load
 from spark_elastic.spark_conf import (
     DRIVER_CLASS_PATH,
     JARS,
@@ -41,7 +44,9 @@ def add_plugin(builder: SparkSession.Builder, mode: str | None) -> SparkSession.
     # Not in the stubs: there is no public way to ask without starting one.
     context: SparkContext | None = SparkContext._active_spark_context
     if context is not None:
-        if has_plugin(dict(context.getConf().getAll())):
+        running = dict(context.getConf().getAll())
+        if has_plugin(running):
+            _warn_of_another_mode(running, mode)
             return builder
         raise ConflictError(
             "a Spark context is up already, and plugins come up with it: "
@@ -60,6 +65,22 @@ def add_plugin(builder: SparkSession.Builder, mode: str | None) -> SparkSession.
     for key, value in added.items():
         builder = builder.config(key, value)
     return builder
+
+
+def _warn_of_another_mode(running: Mapping[str, str], mode: str | None) -> None:
+    """Tell whoever asks a context that is up for another mode that it keeps its own."""
+    if mode is None:
+        return
+    try:
+        there, wanted = load(running)[MODE], load({MODE.full_name: mode})[MODE]
+    except SettingsError as error:
+        raise ConflictError(str(error)) from error
+    if there != wanted:
+        warnings.warn(
+            f"mode '{wanted}' is left out: a Spark context is up, and {MODE.full_name} stays '{there}' "
+            "while it is. Stop it first, or ask for the mode before the first session",
+            stacklevel=4,
+        )
 
 
 def _defaults(environment: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import spark_elastic
@@ -81,6 +81,34 @@ def test_another_mode_is_a_conflict() -> None:
     builder = SparkSession.builder.config("spark.elastic.scheduler-mode", "off")
     with pytest.raises(ConflictError, match="is 'off' already"):
         spark_elastic.configure(builder, mode="reactive")
+
+
+class Running:
+    """A context that is up with the plugin and these settings."""
+
+    def __init__(self, **conf: str) -> None:
+        self._conf = {PLUGINS: PLUGIN, **conf}
+
+    def getConf(self) -> SparkConf:
+        return SparkConf(loadDefaults=False, _jvm=None).setAll(list(self._conf.items()))
+
+
+@pytest.mark.parametrize("name", ["spark.elastic.schedulerMode", "spark.elastic.scheduler-mode"])
+def test_a_context_that_is_up_keeps_its_mode_and_says_so(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", Running(**{name: "adaptive"}))
+    builder = SparkSession.builder
+    with pytest.warns(UserWarning, match="'reactive' is left out: .* stays 'adaptive'") as said:
+        assert spark_elastic.configure(builder, mode="reactive") is builder
+    assert said[0].filename == __file__
+    # Warnings are errors here: nothing is said where nothing else was asked for.
+    spark_elastic.configure(builder, mode="adaptive")
+    spark_elastic.configure(builder)
+
+
+def test_a_context_that_is_up_takes_no_mode_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", Running())
+    with pytest.raises(ConflictError, match="allowed is one of"):
+        spark_elastic.configure(SparkSession.builder, mode="elastic")
 
 
 def test_a_client_of_spark_connect_is_told_where_to_go() -> None:

@@ -87,6 +87,6 @@ def _exceptions(exceptions: Sequence[Json]) -> Table:
     for column in ("at", "what was made of it", "error"):
         table.add_column(column)
     for exception in exceptions:
-        error = Text(shown(brief(exception["error"])))
+        error = Text(shown(brief(exception["summary"])))
         table.add_row(clock(exception["at"]), exception["reason"], error)
     return table

@@ -28,13 +28,15 @@ DecisionKind = Literal[
 class Decision:
     """A decision with all that led to it: history, UI, logs and ``explain`` show this and nothing else.
 
-    `reason` is a code of the catalogue and `message` its sentence. `numbers` is what was compared,
+    `name` is what the `query` is called, None: it has no name. `reason` is a code of the catalogue and
+    `message` its sentence. `numbers` is what was compared,
     `alternatives` what else was looked at, `until` the time (epoch ms) up to which the decision holds by
     itself, None if only an event can end it.
     """
 
     number: int
     query: str | None = None
+    name: str | None = None
     at: int
     kind: DecisionKind
     reason: str
@@ -62,7 +64,8 @@ class Configure(Action):
     `decision_wait_ms` is how long the planning of a batch stage waits for its answer, 0: nothing is asked.
     `warm_up_ms` is how long a rescale waits at most for the warm-up of executors that join, 0: there is none.
     `restarts` says that failures are to be asked about: without it a query ends with the first.
-    `batch_stages` says that somebody goes by what is told of these.
+    `batch_stages` says that somebody goes by what is told of these. `mode` says in the log's words how the
+    application is scaled.
     """
 
     warm_up_ms: int
@@ -70,6 +73,7 @@ class Configure(Action):
     decision_wait_ms: int
     restarts: bool
     batch_stages: bool
+    mode: str
 
 
 @frozen(kw_only=True)

@@ -16,7 +16,7 @@ Executors change slots and shares (`cluster/`), a query's events go to its machi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from attrs import define, field
@@ -130,7 +130,7 @@ class Scheduler:
             self._now = event.at
         turn = Turn(
             settings=self.settings, cause=event.id, now=self._now, slots=self.slots.total,
-            moves=self._moves, counters=self._counters,
+            moves=self._moves, counters=self._counters, name_of=partial(machines.name_of, self._machines),
         )  # fmt: skip
         match event:  # the most frequent first
             case ev.ExecutorUsage():
@@ -291,7 +291,7 @@ class Scheduler:
 
     def _take_up(self, infos: Sequence[ev.QueryInfo], turn: Turn, *, found: bool) -> None:
         for info in infos:
-            query = info.facts.query
+            query = turn.meet(info.facts)
             own, problems = self._declarations.settings_of(info.facts)
             report_settings(query, own, self.settings, problems, turn)
             adaptive = (own or self.settings).mode == "adaptive"

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
 from spark_elastic.core import reasons
 from spark_elastic.core.actions import Action, CancelTimer, Configure, Decision, Report, SetTimer
+from spark_elastic.core.keys.policies import POLICY
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.settings import CoreSettings
 
 if TYPE_CHECKING:
+    from spark_elastic.core.events import QueryFacts
     from spark_elastic.core.query.record import Footing
 
 Number = float | int | str
+
+
+def _in_words(settings: CoreSettings) -> str:
+    policy = "" if settings.policy == POLICY.default else f" with policy {POLICY.format(settings.policy)}"
+    return f"{settings.mode}{policy}{', advice only' if settings.advise_only else ''}"
 
 
 @frozen
@@ -41,9 +48,10 @@ class Turn:
     """The event at hand, and the way out for actions.
 
     `cause` is the id of the event, `now` its time (epoch ms), `slots` are all slots of now. `moves` says who
-    moves its state and who waits for that. `touched` are the queries that it has something to do
-    with, each as it stood when the slots were last shared out, None: it was not there. `shared_out` says that
-    they have been since the event. `actions` are those that it has led to so far, in order.
+    moves its state and who waits for that, `name_of` what a query is called; those that were `met` in this
+    event may be unknown to it. `touched` are the queries that it has something to do with, each as it stood
+    when the slots were last shared out, None: it was not there. `shared_out` says that they have been since
+    the event. `actions` are those that it has led to so far, in order.
     """
 
     settings: CoreSettings
@@ -51,7 +59,9 @@ class Turn:
     now: int
     slots: int
     moves: MoveQueue
+    name_of: Callable[[str], str | None]
     touched: dict[str, Footing | None] = field(factory=dict)
+    met: dict[str, str | None] = field(factory=dict)
     shared_out: bool = False
     actions: list[Action] = field(factory=list)
     _counters: Counters
@@ -59,6 +69,11 @@ class Turn:
     def touch(self, query: str, before: Footing | None) -> None:
         """Note that a query is about to change, and how it stands: it is settled before the turn ends."""
         self.touched.setdefault(query, before)
+
+    def meet(self, facts: QueryFacts) -> str:
+        """Note what a query is called that may not be known yet, and return its id."""
+        self.met[facts.query] = facts.name
+        return facts.query
 
     def next_action(self) -> str:
         """Give the id for an action."""
@@ -77,6 +92,7 @@ class Turn:
                 decision_wait_ms=settings.decision_wait_ms,
                 restarts=restarts,
                 batch_stages=settings.measures and settings.batch_gain is not None,
+                mode=_in_words(settings),
             )
         )
 
@@ -117,6 +133,7 @@ class Turn:
         decision = Decision(
             number=self._counters.decisions,
             query=query,
+            name=None if query is None else self.met.get(query, self.name_of(query)),
             at=self.now,
             kind=reasons.REASONS[reason].kind,
             reason=reason,

@@ -11,6 +11,7 @@ from spark_elastic import __version__
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements, joined_groups, source_vertex
 from spark_elastic.core.events import QueryProgress
+from spark_elastic.core.failures.summary import summary
 from spark_elastic.core.keys import records, rescaling
 from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.query.record import RunFailure, Savepoint
@@ -194,6 +195,7 @@ def exception(failure: RunFailure) -> Json:
     return {
         "at": failure.at,
         "error": failure.failure.error,
+        "summary": summary(failure.failure.error),
         "errorClass": failure.failure.error_class,
         "causes": list(failure.failure.causes),
         "offsets": failure.failure.offsets,
@@ -206,6 +208,7 @@ def decision(value: Decision) -> Json:
     return {
         "number": value.number,
         "query": value.query,
+        "name": value.name,
         "at": value.at,
         "kind": value.kind,
         "reason": value.reason,

@@ -355,6 +355,7 @@ SCHEMAS: dict[str, Schema] = {
     "Exception": _object(
         at=TIME,
         error=TEXT,
+        summary=_said(TEXT, "The error, of a Python traceback the line that says what was raised."),
         errorClass=_or_null(TEXT),
         causes=_list(TEXT),
         offsets=_said(TEXT, "Up to where the failed micro-batch was to read."),
@@ -363,6 +364,7 @@ SCHEMAS: dict[str, Schema] = {
     "Decision": _object(
         number=INT,
         query=_or_null(TEXT),
+        name=_said(_or_null(TEXT), "What the query is called; null: it has no name."),
         at=TIME,
         kind=one_of(DecisionKind),
         reason=TEXT,

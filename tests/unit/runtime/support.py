@@ -37,6 +37,7 @@ class CountingPolicy:
                         id=self._next(), cause=event.id, warm_up_ms=0,
                         start_wait_ms=limits.start_wait_ms, decision_wait_ms=0, restarts=False,
                         batch_stages=False,
+                        mode="reactive",
                     ),
                 )  # fmt: skip
             case ExecutorAdded():

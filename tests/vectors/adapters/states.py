@@ -164,6 +164,7 @@ class _Case:
                     now=scene.now,
                     slots=2,
                     moves=MoveQueue(limit=1),
+                    name_of=lambda _: None,
                     counters=Counters(),
                 )
                 Step(scene.scheduler._machines["counts"].record, turn).execute()

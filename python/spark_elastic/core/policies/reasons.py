@@ -143,7 +143,7 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     "policy_awaited": Reason("held", "Is to have {after:slot} until the policy {policy} has answered."),
     "policy_failed": Reason(
-        "held",
+        "failed",
         "The policy {policy} has no answer that can be used: {error}. What it wanted last stays in force; it "
         "is asked again in {again_ms:ms}, and later and later.",
     ),

@@ -8,6 +8,7 @@ from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Failure, QueryFacts
 from spark_elastic.core.failures.judge import Judgement, judge
 from spark_elastic.core.failures.strategy import RestartStrategy, new_strategy
+from spark_elastic.core.failures.summary import summary
 from spark_elastic.core.query.hearing import Hearing
 from spark_elastic.core.query.record import EXCEPTIONS_KEPT, RunFailure
 from spark_elastic.core.rescale.concurrency import Candidate
@@ -160,7 +161,7 @@ class Deciding(Hearing):
             judgement.reason,
             before=record.partitions,
             numbers={
-                "error": failure.error,
+                "error": summary(failure.error),
                 "offsets": failure.offsets,
                 "tries": record.poison.times,
                 "backoff_ms": judgement.backoff_ms or 0,

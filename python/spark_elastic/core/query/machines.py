@@ -13,6 +13,12 @@ from spark_elastic.core.rescale.concurrency import MoveQueue
 Machines = Mapping[str, QueryMachine]
 
 
+def name_of(machines: Machines, query: str) -> str | None:
+    """Return what a query is called, None if it has no name or is not known."""
+    machine = machines.get(query)
+    return None if machine is None else machine.record.facts.name
+
+
 def live(machines: Machines) -> tuple[str, ...]:
     """Return the queries that are not over."""
     return tuple(query for query, machine in machines.items() if not machine.is_finished)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from attrs import define
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.failures.summary import summary
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.task_events import ExecutorsUsed, StageCompleted
 
@@ -97,8 +98,9 @@ class State(ABC):
         if event.error is None:
             step.end("finished", "job_finished")
         else:
-            named = event.error_class is None or event.error_class in event.error
-            error = event.error if named else f"[{event.error_class}] {event.error}"
+            error = summary(event.error)
+            named = event.error_class is None or event.error_class in error
+            error = error if named else f"[{event.error_class}] {error}"
             step.end("query_failed", "job_failed", {"error": error})
 
     def finish_with_its_run(self, event: inner.Superseded, step: Step) -> None:

@@ -141,3 +141,14 @@ def test_a_file_that_is_refused_changes_nothing(stage: Stage) -> None:
     actions = world.send(ev.PolicyFileRefused, path="p.yaml", errors=("line 3: no",))
     assert reasons(actions) == ["policy_file_refused"]
     assert orders(actions) == []
+
+
+def test_what_is_said_of_a_query_has_its_name_also_before_it_is_known(stage: Stage) -> None:
+    world = stage(mode="adaptive")
+    world.start(2)
+    world.send(ev.PolicyFileChanged, path="p.yaml", bounds={"counts": {"source-9": WantedBounds(upper=2)}})
+    said = decisions(world.submit(query="11"))
+    assert "bounds_refused" in [one.reason for one in said]
+    assert {(one.query, one.name) for one in said if one.query is not None} == {("11", "counts")}
+    nameless = decisions(world.submit(query="12", name=None))
+    assert {(one.query, one.name) for one in nameless if one.query == "12"} == {("12", None)}

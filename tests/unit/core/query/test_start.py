@@ -30,8 +30,14 @@ def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
     scene = stage(**limits, decision_wait_ms=300, restart=FixedDelay())
     (action,) = scene.start(2)
     assert action == Configure(
-        id="a1", cause="s1", **limits, decision_wait_ms=300, restarts=True, batch_stages=False
-    )
+        id="a1", cause="s1", **limits, decision_wait_ms=300, restarts=True, batch_stages=False,
+        mode="reactive",
+    )  # fmt: skip
+
+
+def test_the_configuration_says_in_words_how_the_application_is_scaled(stage: Stage) -> None:
+    scene = stage(mode="adaptive", policy=("schedule", "autoscale"), advise_only=True)
+    assert only(scene.start(2), Configure).mode == "adaptive with policy schedule,autoscale, advice only"
 
 
 def test_executors_are_not_warmed_up_for_advice(stage: Stage) -> None:

@@ -198,7 +198,8 @@ private[spark] case class Configure(
     startWaitMs: Long,
     decisionWaitMs: Long,
     restarts: Boolean,
-    batchStages: Boolean)
+    batchStages: Boolean,
+    mode: String)
     extends Action
 private[spark] case class TurnOff(id: String, message: String) extends Action
 

@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 import scala.collection.mutable
 
 import com.codahale.metrics.MetricRegistry
+import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
@@ -82,6 +83,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       !Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false"))
     private val clusterCalls = Executors.newSingleThreadExecutor(threads("elastic-executors"))
     private val lossesSeen = new AtomicBoolean(true)
+    private val isSaid = new AtomicBoolean // that all of it is on
 
     def start(): Unit = {
       sc.addSparkListener(listener)
@@ -135,10 +137,21 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     private def attach(): Unit = sc.ui match {
       case _ if !hasApi =>
       case None =>
-        logInfo("spark-elastic: no REST API, since this application has no UI (spark.ui.enabled)")
       case Some(ui) =>
         if (Linkage.has(Part.Api)) ElasticServlet.attach(ui, requests)
         if (Linkage.has(Part.Api) && Linkage.has(Part.Tab)) ElasticTab.attach(ui)
+    }
+
+    /** Says once that all of it is on, and where to look. */
+    private def sayOn(mode: String): Unit = if (isSaid.compareAndSet(false, true)) {
+      val where = sc.ui match {
+        case _ if !hasApi => "without a REST API (spark.elastic.rest.enabled is false)"
+        case None => "without a REST API, since this application has no UI (spark.ui.enabled is false)"
+        case Some(ui) if Linkage.has(Part.Api) && Linkage.has(Part.Tab) => s"its tab is ${ui.webUrl}/elastic/"
+        case Some(ui) if Linkage.has(Part.Api) => s"without a tab, its REST API is ${ui.webUrl}/elastic/api/v1"
+        case _ => "without a REST API"
+      }
+      logInfo(s"spark-elastic: version ${Shim.version} is on, mode $mode, $where")
     }
 
     /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
@@ -187,6 +200,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         queries.configure(c)
         advice.configure(c.decisionWaitMs)
         batch.turn(c.batchStages)
+        sayOn(c.mode)
         done(c)
       case t: TurnOff =>
         done(t)
@@ -197,7 +211,14 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case r: RequestExecutors => later(r)(executors.request(r.total))
       case k: KillExecutors => later(k)(executors.kill(k.executors))
       case d: DecommissionExecutors => later(d)(executors.decommission(d.executors))
-      case r: Report => logInfo(s"spark-elastic: ${r.decision.path("message").asText}")
+      case r: Report => say(r.decision)
+    }
+
+    /** Failures and refusals are warnings: many applications log nothing below. */
+    private def say(decision: JsonNode): Unit = {
+      val query = Seq("name", "query").map(decision.path(_).asText("")).find(_.nonEmpty)
+      val line = s"spark-elastic: ${query.fold("")(of => s"query $of: ")}${decision.path("message").asText}"
+      if (decision.path("kind").asText == "failed") logWarning(line) else logInfo(line)
     }
 
     private def done(action: Action, tookMs: Long = 0L): Unit = events.offer(action.done(tookMs))

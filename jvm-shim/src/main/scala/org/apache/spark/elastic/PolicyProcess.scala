@@ -164,7 +164,8 @@ private[spark] final class PolicyProcess(
         val lines = new BufferedReader(new InputStreamReader(started.getErrorStream, UTF_8))
         Iterator.continually(lines.readLine()).takeWhile(_ != null).foreach { line =>
           lastLine = line
-          logInfo(s"spark-elastic policy: $line")
+          val said = s"spark-elastic policy: $line"
+          if (line.startsWith("WARNING ") || line.startsWith("ERROR ")) logWarning(said) else logInfo(said)
         }
       } catch {
         case NonFatal(_) => // the stream of a killed process

@@ -4,7 +4,7 @@ import { content, h } from "./dom.js";
 import { bytes, change, clock, duration, number, time, words } from "./format.js";
 import { histogram, sizesInWords } from "./histogram.js";
 import { moment, plain } from "./listing.js";
-import { facts, kindBadge, record, statusBadge } from "./record.js";
+import { facts, kindBadge, queryAddress, record, statusBadge } from "./record.js";
 
 const QUESTIONS = {
   InitialCount: "partitions to write",
@@ -55,6 +55,18 @@ export const DECISIONS = {
     { name: "What and why", show: plain(({ message }) => message), kind: "elastic-said" },
   ],
 };
+
+/** Those of all queries, and of none, each with the query that it is about. */
+export const ALL_DECISIONS = {
+  ...DECISIONS,
+  columns: [...DECISIONS.columns.slice(0, 2), { name: "Query", show: showQuery }, ...DECISIONS.columns.slice(2)],
+};
+
+// A decision out of the event log of an older version has no name.
+function showQuery({ query, name }, td) {
+  const link = query && h("a", { href: queryAddress(query) }, name ?? query.slice(0, 8));
+  return content(td, link ?? "–");
+}
 
 /** The phases of a rescale as a bar, with how long they took in all. */
 function phases(states) {
@@ -127,6 +139,11 @@ function exceptionRecord(one) {
   return h("div", { class: "p-2" }, h("pre", {}, one.error), about);
 }
 
+// An exception out of the event log of an older version has no summary.
+function errorInShort({ summary, error }) {
+  return (summary ?? error).split("\n")[0].slice(0, 300);
+}
+
 /** Why runs of a query have failed. */
 export const EXCEPTIONS = {
   title: "Exceptions",
@@ -135,7 +152,7 @@ export const EXCEPTIONS = {
   record: exceptionRecord,
   columns: [
     { name: "Failed", show: moment(({ at }) => at), kind: "text-nowrap" },
-    { name: "Error", show: plain(({ error }) => error.split("\n")[0].slice(0, 300)), kind: "elastic-said" },
+    { name: "Error", show: plain(errorInShort), kind: "elastic-said" },
     { name: "What followed", show: plain(({ reason }) => words(reason)) },
   ],
 };

@@ -1,7 +1,7 @@
 /** The first view: the application at a glance, its queries, its batch stages, its decisions. */
 
 import { get } from "./api.js";
-import { DECISIONS, STAGES } from "./columns.js";
+import { ALL_DECISIONS, STAGES } from "./columns.js";
 import { content, h, keyed, text } from "./dom.js";
 import { clock, number } from "./format.js";
 import { Listing, grid, section } from "./listing.js";
@@ -16,7 +16,7 @@ export class Overview {
     this.tiles = h("div", { class: "elastic-tiles mb-3" });
     this.queries = new Queries(refresh);
     this.stages = new Listing({ ...STAGES, size: LISTED, onpage: refresh });
-    this.decisions = new Listing({ ...DECISIONS, size: LISTED, onpage: refresh });
+    this.decisions = new Listing({ ...ALL_DECISIONS, size: LISTED, onpage: refresh });
     this.executors = grid("Executors", [{ name: "Id" }, { name: "Host" }, { name: "Cores" }, { name: "State" }]);
     this.more = h("p", { class: "small text-body-secondary" });
     const executors = section("Executors", this.executors.node, this.more);

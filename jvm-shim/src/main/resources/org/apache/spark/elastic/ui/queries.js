@@ -3,7 +3,7 @@
 import { attribute, content, h, keyed, text } from "./dom.js";
 import { change, duration, number } from "./format.js";
 import { WIDE, grid, section } from "./listing.js";
-import { stateBadge } from "./record.js";
+import { queryAddress, stateBadge } from "./record.js";
 
 const SHOWN = 50;
 const FEW = 10;
@@ -102,7 +102,7 @@ function row(most) {
   const [count, batch] = [h("td", { class: "text-end" }), h("td", { class: "elastic-batch" })];
   const name = h("th", { scope: "row", class: "fw-normal" }, link);
   const update = (now) => {
-    attribute(link, "href", `#query=${encodeURIComponent(now.id)}`);
+    attribute(link, "href", queryAddress(now.id));
     text(link, now.name ?? now.id);
     content(state, stateBadge(now.state));
     text(count, change(now.partitions, now.target));

@@ -31,6 +31,11 @@ export function stateBadge(state) {
   return badge(state, STATES[state] ?? "warning");
 }
 
+/** Where the page of a query is. */
+export function queryAddress(id) {
+  return `#query=${encodeURIComponent(id)}`;
+}
+
 /** What became of a rescale, as a badge. */
 export function statusBadge(status) {
   const colours = { completed: "success", failed: "danger", in_progress: "warning" };

@@ -46,7 +46,9 @@ private[elastic] object Triggers {
           new MultiBatchExecutor with AtBoundaries { val (execution, boundary) = (of, at) }
         case (_: ProcessingTimeExecutor, trigger: ProcessingTimeTrigger) =>
           val clock = new WaitingAtBoundary(of.triggerClock, at)
-          new ProcessingTimeExecutor(trigger, clock) with AtBoundaries { val (execution, boundary) = (of, at) }
+          new ProcessingTimeExecutor(trigger, clock) with AtBoundaries with LoggedAsSpark {
+            val (execution, boundary) = (of, at)
+          }
         case (other, _) => throw new IllegalStateException(s"unknown trigger executor $other")
       })
 }

@@ -83,7 +83,9 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
  * it, but for one question: whether it is to come although there are no data, for windows that have closed and timers.
  * Spark asks that of the batch before, at each trigger until there is a batch.
  */
-private final class ResumedBatch(execution: MicroBatchExecution, before: Batch) extends FirstBatch(execution, before) {
+private final class ResumedBatch(execution: MicroBatchExecution, before: Batch)
+    extends FirstBatch(execution, before)
+    with LoggedAsSpark {
 
   /** Spark calls this after it has asked, and before it runs the batch. */
   override def recordTriggerOffsets(from: StreamProgress, to: StreamProgress, latest: StreamProgress): Unit = {

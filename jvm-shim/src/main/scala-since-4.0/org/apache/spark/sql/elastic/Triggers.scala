@@ -31,7 +31,7 @@ private[elastic] object Triggers {
       case (_: MultiBatchExecutor, _) => new MultiBatchExecutor with AtBoundaries { val boundary = at }
       case (_: ProcessingTimeExecutor, trigger: ProcessingTimeTrigger) =>
         val clock = new WaitingAtBoundary(execution.triggerClock, at)
-        new ProcessingTimeExecutor(trigger, clock) with AtBoundaries { val boundary = at }
+        new ProcessingTimeExecutor(trigger, clock) with AtBoundaries with LoggedAsSpark { val boundary = at }
       case (other, _) => throw new IllegalStateException(s"unknown trigger executor $other")
     }
   }

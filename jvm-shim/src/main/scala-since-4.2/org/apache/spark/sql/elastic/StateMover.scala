@@ -17,6 +17,7 @@ import Moved.{SparkSession, StreamExecution}
 private[elastic] final class StateMover(execution: StreamExecution) extends Logging {
   private val session = execution.sparkSessionForStream
   private val root = execution.resolvedCheckpointRoot
+  private val called = QueryRun.called(execution)
 
   private def logs = new CheckpointLogs(session, root)
 
@@ -39,11 +40,13 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     closeSinkGap()
     val unfinished = unfinishedRepartition()
     unfinished.foreach { case (committed, from, partitions) =>
-      logWarning(s"spark-elastic: the re-partitioning of $root to $partitions was cut short and is finished now")
+      logWarning(
+        s"spark-elastic: query $called was cut short on its way to $partitions partitions, which is finished now ($root)")
       try repartition(from, partitions)
       catch {
         case Harmless(e) =>
-          logWarning(s"spark-elastic: it could not be finished and is taken back: ${e.getMessage}")
+          logWarning(
+            s"spark-elastic: query $called stays with $from partitions, the way to $partitions is taken back: ${e.getMessage}")
           logs.offsets.purgeAfter(committed)
       }
     }

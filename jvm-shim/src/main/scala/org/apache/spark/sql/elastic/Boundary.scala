@@ -113,6 +113,8 @@ private[elastic] final class Boundary(
       case None => throw e
       case Some(end: FailQuery) => throw end.message.fold(e)(new IllegalStateException(_, e))
       case answer =>
+        // Spark tells of the exception that ends a query, and has not met this one.
+        if (!again) logWarning(s"spark-elastic: query ${query.called} tries a micro-batch again that has failed", e)
         val another =
           try {
             inRun.retry(next, again)
@@ -163,7 +165,7 @@ private[elastic] final class Boundary(
       query.done(order, 0L)
       isToEnd = true
       StreamExecutionAccess.terminate(execution)
-    } catch { case Harmless(e) if !query.isStopped => query.failed(order, Savepoint.why(e)) }
+    } catch { case Harmless(e) if !query.isStopped => query.failed(order, Savepoint.why(query.called)(e)) }
 
   /** Gives the query another count, a stateful one with its state. Returns why not, if it has not got it. */
   private def move(partitions: Int): Option[String] = {
@@ -177,7 +179,7 @@ private[elastic] final class Boundary(
     } catch {
       case NonFatal(_) if query.isStopped => throw new InterruptedException // the next start ends what was begun
       case Harmless(e) =>
-        logWarning(s"spark-elastic: query ${execution.id} was not moved to $partitions partitions", e)
+        logWarning(s"spark-elastic: query ${query.called} was not moved to $partitions partitions", e)
         if (isBegun) {
           failure =
             bringBack(System.nanoTime(), patienceMs(dueAt - System.currentTimeMillis(), intervalMs), FirstPauseMs)
@@ -208,7 +210,7 @@ private[elastic] final class Boundary(
     if (problem.isEmpty || leftMs <= 0) problem
     else {
       logWarning(
-        s"spark-elastic: query ${execution.id} tries its checkpoint again in $pauseMs ms, and for another " +
+        s"spark-elastic: query ${query.called} tries its checkpoint again in $pauseMs ms, and for another " +
           s"${leftMs / 1000} s: ${problem.get}")
       Thread.sleep(pauseMs)
       bringBack(since, patienceMs, math.min(2 * pauseMs, LastPauseMs))

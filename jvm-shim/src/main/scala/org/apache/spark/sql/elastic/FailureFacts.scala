@@ -19,6 +19,10 @@ private[elastic] object FailureFacts {
   private val OfIo =
     raw"(?m)^(?:Caused by)?: (?:(?:java\.(?:io|net|nio)|org\.apache\.hadoop)\.[\w.$$]*|[\w.$$]*IO)Exception\b".r
 
+  /** The lines of a traceback are indented, and the first that is not says what was raised. */
+  private val Traceback = "Traceback (most recent call last):"
+  private val Raised = raw"\n(?=\S)".r
+
   /** @param offsets what the micro-batch was to read up to, empty if that was not known yet */
   def apply(thrown: Throwable, offsets: String): Failure = {
     val causes = Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
@@ -33,15 +37,23 @@ private[elastic] object FailureFacts {
 
   /**
    * Without what the application wants nobody to see (`spark.redaction.string.regex`). Of what is too long there are the
-   * begin and the end, where Python says what it was. Both have whole words: of half a URL nobody could tell that it has
-   * a password in it.
+   * begin, and what Python has raised, or the end. Both have whole words: of half a URL nobody could tell that it has a
+   * password in it.
    */
   def text(e: Throwable): String = {
     val said = Utils.redact(SQLConf.get.stringRedactionPattern, String.valueOf(e.getMessage))
+    val half = MaxText / 2
     if (said.length <= MaxText) said
-    else
-      said.take(MaxText / 2).replaceFirst(raw"\S*$$", "…") + said.takeRight(MaxText / 2).replaceFirst(raw"^\S*", "")
+    else {
+      val raised = Raised.findFirstMatchIn(said.drop(said.lastIndexOf(Traceback))).map(said.length - _.after.length)
+      val rest = raised
+        .filter(_ > half && said.contains(Traceback))
+        .fold(said.takeRight(half).replaceFirst(raw"^\S*", ""))(said.substring)
+      begin(said) + "\n" + (if (rest.length <= half) rest else begin(rest))
+    }
   }
+
+  private def begin(said: String): String = said.take(MaxText / 2).replaceFirst(raw"\S*$$", "…")
 
   /** Spark's name for what has ended a query. */
   def condition(e: StreamingQueryException): Option[String] =

@@ -55,7 +55,10 @@ private[elastic] object QueryListener extends Logging {
       } catch {
         // Somebody else begins the same checkpoint just now, which Spark itself would meet and say here.
         case e: ConcurrentModificationException with SparkThrowable => throw e
-        case Harmless(e) => logError("spark-elastic: a query starts as in plain Spark", e)
+        case Harmless(e) =>
+          logError(
+            s"spark-elastic: query ${Option(query.name).getOrElse("without a name")} starts as in plain Spark",
+            e)
       }
     case _ =>
   }
@@ -80,5 +83,8 @@ private[elastic] object StartLatch extends Logging {
 
   def open(execution: StreamExecution): Unit =
     try field.get(execution).asInstanceOf[CountDownLatch].countDown()
-    catch { case Harmless(e) => logInfo(s"spark-elastic: start() returns when the sources are there: $e") }
+    catch {
+      case Harmless(e) =>
+        logInfo(s"spark-elastic: start() of query ${QueryRun.called(execution)} returns when its sources are there: $e")
+    }
 }

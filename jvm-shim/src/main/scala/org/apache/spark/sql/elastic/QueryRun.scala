@@ -22,6 +22,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   val stateful: Boolean = StatefulPlan(execution.analyzedPlan)
   private val (query, run) = (execution.id.toString, execution.runId.toString)
+  val called: String = QueryRun.called(execution)
   private val mailbox = new LinkedBlockingQueue[QueryOrder]
   @volatile private var facts: Option[QueryFacts] = None
   @volatile private var runState: RunState = Held
@@ -71,7 +72,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
           hasBoundary = true
         }
       case _ =>
-        refusal.foreach(logError("spark-elastic: this query cannot be kept from starting without its savepoint", _))
+        refusal.foreach(logError(s"spark-elastic: query $called cannot be kept from starting without its savepoint", _))
         started(answer, 0L)
     }
   }
@@ -95,7 +96,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     @tailrec def next(): Option[QueryOrder] =
       if (!control.isOn) None
       else if (!isToldToWait && System.nanoTime() >= deadline) {
-        logWarning(s"spark-elastic: no answer from the policy, query $query does what it would do in plain Spark")
+        logWarning(s"spark-elastic: no answer from the policy, query $called does what it would do in plain Spark")
         None
       } else
         mailbox.poll(PollMs, TimeUnit.MILLISECONDS) match {
@@ -136,7 +137,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     try {
       val p = execution.lastProgress
       control.events.offer(ProgressFacts(p, partitions, StreamSources.read(execution, p)))
-    } catch { case Harmless(e) => logWarning(s"spark-elastic: the policy misses a batch of query $query: $e") }
+    } catch { case Harmless(e) => logWarning(s"spark-elastic: the policy misses a batch of query $called: $e") }
 
   def use(partitions: Int): Unit = {
     session.conf.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
@@ -168,7 +169,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   }
 
   /** Copies what is committed, while the query keeps running. */
-  def copyBeside(order: TakeSavepoint): Unit = beside(order, Savepoint.why) {
+  def copyBeside(order: TakeSavepoint): Unit = beside(order, Savepoint.why(called)) {
     copy(order)
     if (order.stop) execution.stop()
   }
@@ -234,7 +235,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def leaveLost(left: Seq[ExecutorInfo]): Unit =
     if (stateful && runState == Running && Linkage.has(Part.LostState)) {
       try StateLocations.leaveLost(execution, left)
-      catch { case Harmless(e) => logInfo(s"spark-elastic: query $query may wait for executors that are lost: $e") }
+      catch { case Harmless(e) => logInfo(s"spark-elastic: query $called may wait for executors that are lost: $e") }
     }
 
   /** The end, as the policy is told of it. */
@@ -251,6 +252,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 }
 
 private[elastic] object QueryRun {
+
+  /** What a query is called in the log. */
+  def called(execution: StreamExecution): String = Option(execution.name).getOrElse(execution.id.toString)
+
   private val PollMs = 100L
   // Without an answer a query that has failed is over. In this time a process that hangs is replaced, and so are others.
   private val FailureWaitMs = 120000L

@@ -107,7 +107,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
     CheckpointFormat.Key.foreach(conf.set(_, "2"))
     logInfo(
-      s"spark-elastic: query ${execution.id} begins a checkpoint that can be rescaled; without the plugin it starts from " +
+      s"spark-elastic: query ${QueryRun.called(execution)} begins a checkpoint that can be rescaled; without the plugin it starts from " +
         s"it with ${CheckpointFormat.Key.mkString}=2 alone")
   }
 

@@ -26,6 +26,8 @@ private[elastic] final class ReadLimits(execution: MicroBatchExecution) extends 
         }
         ReadLimitsAccess.set(execution, all ++ free.map(_._1 -> ReadLimit.allAvailable()) ++ wanted)
         ours = wanted.toMap
-      } catch { case Harmless(e) => logWarning("spark-elastic: a micro-batch reads all that there is", e) }
+      } catch {
+        case Harmless(e) => logWarning(s"spark-elastic: query ${QueryRun.called(execution)} reads all that there is", e)
+      }
     }
 }

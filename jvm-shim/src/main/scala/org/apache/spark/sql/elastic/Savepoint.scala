@@ -43,10 +43,10 @@ private[elastic] object Savepoint extends Logging {
   private final class NotTaken(why: String) extends IOException(why)
 
   /** The words for who has asked. What the file system says is for the log: it tells what there is, and who listens where. */
-  def why(e: Throwable): String = e match {
+  def why(query: String)(e: Throwable): String = e match {
     case said: NotTaken => said.getMessage
     case _ =>
-      logWarning("spark-elastic: a savepoint could not be copied", e)
+      logWarning(s"spark-elastic: a savepoint of query $query could not be copied", e)
       "it could not be copied, the driver's log says why"
   }
 

@@ -75,7 +75,8 @@ private[elastic] object ScanRule {
  */
 private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Long, tasks: SplitSize => Option[Int])
     extends CopiedScan(scan)
-    with LimitedByFiles {
+    with LimitedByFiles
+    with LoggedAsSpark {
   // What `scan` does on the way is shown as done here.
   override lazy val driverMetrics: Map[String, SQLMetric] = scan.driverMetrics
 

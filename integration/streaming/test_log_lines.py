@@ -1,0 +1,157 @@
+"""What the driver's log says: of which query, how loudly, and under which name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from integration.streaming.driver import Driver
+from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.http import Client
+from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
+from integration.streaming.waiting import eventually
+from spark_elastic import __version__
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+LINE = re.compile(r"[\d:.]+ (?P<level>[A-Z]+) (?P<logger>\S+) \[.*?\]: (?P<said>.*)")
+
+
+class Log:
+    """The driver's log from now on, as far as it has whole lines of log4j's."""
+
+    def __init__(self, jvm: Driver) -> None:
+        self._jvm = jvm
+        self._since = len(jvm.said())
+
+    def lines(self) -> list[str]:
+        return self._jvm.said()[self._since :]
+
+    def entries(self) -> Iterator[tuple[str, str, str]]:
+        """Give level, logger and words of each."""
+        yield from (match.groups() for line in self.lines() if (match := LINE.match(line)))  # type: ignore[misc]
+
+    def ours(self) -> list[tuple[str, str]]:
+        """Return level and words of those that are the plugin's."""
+        begin = "spark-elastic: "
+        return [
+            (level, said.removeprefix(begin)) for level, _, said in self.entries() if said.startswith(begin)
+        ]
+
+
+class Ill:
+    """A sink that fails twice, with more words than anybody wants to see, and is slow then."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __call__(self, batch: DataFrame, _: int) -> None:
+        self.seen += 1
+        if self.seen <= 2:
+            raise ValueError(f"the sink is {'very ' * self.seen}ill\n" + "and so on " * 500)
+        batch.select(F.expr("reflect('java.lang.Thread', 'sleep', 200L)")).collect()
+
+
+def start(spark: SparkSession, inbox: Inbox, sink: Ill, checkpoint: Path, name: str | None) -> Any:
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
+    writer = rows.groupBy("key").count().writeStream.outputMode("update").foreachBatch(sink)
+    writer = writer.trigger(processingTime="50 milliseconds").option("checkpointLocation", str(checkpoint))
+    return (writer if name is None else writer.queryName(name)).start()
+
+
+def test_a_line_names_its_query_and_a_failure_is_a_warning(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
+    refused = tmp_path / "policy.yaml"
+    refused.write_text("queris: {}\n")
+    conf = {
+        **WITH_PLUGIN,
+        **AT_ONCE,
+        "spark.ui.enabled": "true",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.elastic.schedulerMode": "adaptive",
+        "spark.elastic.policyFile": str(refused),
+        "spark.elastic.restartStrategy.type": "fixed-delay",
+        "spark.elastic.restartStrategy.fixedDelay.attempts": "9",
+        "spark.elastic.restartStrategy.fixedDelay.delay": "10ms",
+    }
+    inbox.put(3)
+    log = Log(jvm)
+    with jvm.session(conf) as spark:
+        named = start(spark, inbox, Ill(), tmp_path / "named", "counts")
+        unnamed = start(spark, inbox, Ill(), tmp_path / "unnamed", None)
+        for query in (named, unnamed):
+            query.processAllAvailable()
+            query.stop()
+        ui = spark.sparkContext.uiWebUrl
+        client = Client(ui or "", "/elastic/api/v1")
+        decisions = client.get("/decisions?limit=1000").json["decisions"]
+        said = {str(query.id): query.name or str(query.id) for query in (named, unnamed)}
+
+        def missing() -> list[tuple[str, str]]:
+            wanted = [
+                (
+                    "WARN" if decision["kind"] == "failed" else "INFO",
+                    (f"query {said[decision['query']]}: " if decision["query"] else "") + decision["message"],
+                )
+                for decision in decisions
+            ]
+            ours = log.ours()
+            return [line for line in wanted if line not in ours]
+
+        eventually(lambda: not missing(), f"all decisions are in the log: {missing()}")
+        assert {decision["name"] for decision in decisions if decision["query"] == named.id} == {"counts"}
+    on = [(level, line) for level, line in log.ours() if " is on, " in line]
+    assert on == [("INFO", f"version {__version__} is on, mode adaptive, its tab is {ui}/elastic/")]
+    warned = [line for level, line in log.ours() if level == "WARN"]
+    assert [line for line in warned if line.startswith(f"The policy file {refused} is left out")]
+    for name in said.values():
+        failed = "Failed and is to start again in 10 ms: ValueError: the sink is"
+        assert [line for line in warned if failed in line] != []
+        assert [line for line in warned if line.startswith(f"query {name}: ")] == [
+            f"query {name}: {failed} very ill",
+            f"query {name}: {failed} very very ill",
+        ]
+        # Spark has not met the exception, so its trace is ours to show; once.
+        assert warned.count(f"query {name} tries a micro-batch again that has failed") == 1
+    assert "py4j.Py4JException: An exception was raised by the Python Proxy" in "\n".join(log.lines())
+    # Alerts look for the name of Spark's class.
+    behind = {(level, logger) for level, logger, line in log.entries() if "is falling behind" in line}
+    assert behind == {("WARN", "ProcessingTimeExecutor")}
+    assert not [logger for _, logger, _ in log.entries() if "$anon" in logger]
+
+
+def test_of_a_long_error_stays_what_python_has_raised(jvm: Driver) -> None:
+    trace = (
+        "Traceback (most recent call last):\n" + '  File "/app/sink.py", line 7, in sink\n    write()\n' * 40
+    )
+    java = "\tat org.apache.spark.sql.execution.Exchange.doExecute(Exchange.scala:1)\n" * 60
+    facts = jvm.jvm.org.apache.spark.sql.elastic.FailureFacts
+
+    def kept(said: str) -> str:
+        return str(facts.text(jvm.jvm.java.lang.RuntimeException(said)))
+
+    assert kept("short\n" + trace[:500]) == "short\n" + trace[:500]
+    # In the middle, at the end, and with more words than are kept.
+    for raised in ("ValueError: the sink is ill", "ValueError: " + "ill " * 1_000):
+        for text in (f"Return Message: {trace}{raised}\n\n{java}", f"Return Message: {trace}{raised}"):
+            found = kept(text)
+            assert "\nValueError: the sink is ill\n" in f"{found}\n" or "\nValueError: ill ill ill" in found
+            assert found.startswith("Return Message: Traceback")
+            assert len(found) <= 2_010
+    assert kept("begin " + java + "the end").endswith("the end")
+
+
+def test_without_a_ui_the_line_says_that_there_is_no_api(jvm: Driver) -> None:
+    log = Log(jvm)
+    conf = {**WITH_PLUGIN, "spark.elastic.adviseOnly": "true"}
+    with jvm.session(conf):
+        eventually(lambda: [line for _, line in log.ours() if " is on, " in line], "it says that it is on")
+    assert [line for _, line in log.ours() if "REST API" in line] == [
+        f"version {__version__} is on, mode reactive, advice only, "
+        "without a REST API, since this application has no UI (spark.ui.enabled is false)"
+    ]

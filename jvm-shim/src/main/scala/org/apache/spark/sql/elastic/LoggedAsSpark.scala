@@ -1,0 +1,13 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.internal.Logging
+
+/** Logs under the name of the class of Spark's that it extends: that is what alerts and log settings look for. */
+private[elastic] trait LoggedAsSpark extends Logging {
+  override protected def logName: String =
+    Iterator.iterate[Class[_]](getClass)(_.getSuperclass).map(_.getName).find(!_.startsWith(LoggedAsSpark.Ours)).get
+}
+
+private object LoggedAsSpark {
+  private val Ours = "org.apache.spark.sql.elastic."
+}

@@ -51,13 +51,21 @@ private[elastic] object Restore extends Logging {
       }
       to.write(Note, savepoint)
       clear(to)
-      from.copy(others, to, mayVanish = false)
-      from.copy(offsets.filterNot(_ == newest), to, mayVanish = false)
-      log.foreach(SinkLog.fill(_, batch))
-      val part = s"offsets/.$batch.part"
-      from.copy(newest, to.at(part))
-      to.rename(part, to.at(newest.name))
-      to.delete(Note)
+      try {
+        from.copy(others, to, mayVanish = false)
+        from.copy(offsets.filterNot(_ == newest), to, mayVanish = false)
+        log.foreach(SinkLog.fill(_, batch))
+        val part = s"offsets/.$batch.part"
+        from.copy(newest, to.at(part))
+        to.rename(part, to.at(newest.name))
+        to.delete(Note)
+      } catch {
+        case e: Throwable =>
+          // Spark makes the sources before the query ends with this, and they read what there is of theirs.
+          try clear(to)
+          catch { case Harmless(_) => } // the next start does it
+          throw e
+      }
     }
     isNew
   }

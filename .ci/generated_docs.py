@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "jvm-shim"))
 import spark_versions  # noqa: E402  # found by the line above
 from command_page import commands  # noqa: E402
 from metrics_page import metrics_tables  # noqa: E402
+from migration_page import options_table  # noqa: E402
 from rest_page import operations  # noqa: E402
 from spark_elastic.installation import Spark  # noqa: E402
 from spark_elastic.lacks import LACKS, lacks_of  # noqa: E402
@@ -96,6 +97,7 @@ GENERATED = {
     "ARCHITECTURE.md": {"states": states_diagram, "reactions": reactions_table},
     "docs/command-line.md": {"commands": commands},
     "docs/getting-started.md": {"versions": versions_table},
+    "docs/migration.md": {"options": options_table},
     "docs/operations.md": {"metrics": metrics_tables},
     "docs/rest.md": {"operations": operations},
     "docs/settings.md": {"settings": markdown_table},

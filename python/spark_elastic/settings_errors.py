@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from spark_elastic.core.keys import flink
 from spark_elastic.core.keys.key import PREFIX, Key
-from spark_elastic.core.keys.kinds import Malformed, camel
+from spark_elastic.core.keys.kinds import Malformed, camel, kebab
 from spark_elastic.core.keys.policies import POLICY, PolicyChain
 from spark_elastic.core.keys.rescaling import MODE
 
@@ -20,9 +22,20 @@ class SettingsError(ValueError):
         self.errors = errors
 
 
+_SLIP = 0.95
+"""So much like a name of Flink's a name is taken for a slip, and not for another option of Flink's."""
+
+
 def unknown_name(name: str, names: Mapping[str, Key[Any]]) -> str:
-    """Name the nearest of `names` (in camel case, without the prefix) to one that is no setting."""
+    """Name the nearest of `names` (in camel case, without the prefix) to one that is no setting.
+
+    Of an option of Flink's that is none of ours say what takes its place.
+    """
     typed = camel(name.removeprefix(PREFIX)).lower()
+    option = flink.option_of(kebab(name.removeprefix(PREFIX)))
+    slips = difflib.get_close_matches(typed, [known.lower() for known in names], n=1, cutoff=_SLIP)
+    if option is not None and not slips:
+        return _of_flink(name, option)
 
     def likeness(known: str) -> float:
         # People leave out the long middle of a name, so its last parts are compared as well.
@@ -32,6 +45,14 @@ def unknown_name(name: str, names: Mapping[str, Key[Any]]) -> str:
 
     key = names[max(names, key=likeness)]
     return f"{name} is no setting, the nearest is {key.full_name}: set that or remove {name}"
+
+
+def _of_flink(name: str, option: flink.Option) -> str:
+    words = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", option.instead).replace("`", "")
+    place = f"{words} takes its place" if words else "nothing takes its place"
+    return (
+        f"{name} is an option of Flink's and no setting here, {place}: remove it, docs/migration.md says more"
+    )
 
 
 def refused_value(key: Key[Any], name: str, text: str, prefix: str = PREFIX) -> str:

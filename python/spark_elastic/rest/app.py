@@ -10,6 +10,7 @@ from spark_elastic.rest.errors import Refusal, serialize, unexpected
 from spark_elastic.rest.resources.archive import MOST_CHARACTERS, Archive
 from spark_elastic.rest.resources.decisions import Decision, Decisions
 from spark_elastic.rest.resources.document import Document
+from spark_elastic.rest.resources.job_rescales import PARTS, JobRescales, RescaleDetails
 from spark_elastic.rest.resources.metrics import Metrics
 from spark_elastic.rest.resources.overview import Overview
 from spark_elastic.rest.resources.queries import Exceptions, Queries, Query, Rescales, Timeline
@@ -56,6 +57,7 @@ def make_application(
         ("/queries/{query}/exceptions", Exceptions(board)),
         ("/queries/{query}/timeline", Timeline(board)),
         ("/jobs/{query}/resource-requirements", ResourceRequirements(board, for_flink=True)),
+        ("/jobs/{query}/rescales/details/{rescale}", RescaleDetails(board)),
         ("/decisions", Decisions(board)),
         ("/decisions/{number}", Decision(board)),
         ("/stages", Stages(board)),
@@ -63,6 +65,8 @@ def make_application(
         ("/openapi.json", Document()),
     ):
         app.add_route(API + path, resource)
+    for part in PARTS:
+        app.add_route(f"{API}/jobs/{{query}}/rescales/{part}", JobRescales(board, part))
     app.add_route("/metrics", Metrics(board))
     app.add_route("/archive", Archive(board, archived))
     app.add_sink(_nothing_here)

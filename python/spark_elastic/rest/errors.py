@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import falcon
@@ -29,7 +29,7 @@ class Refusal(falcon.HTTPError):
         self.errors = [problems] if isinstance(problems, str) else [p.message for p in self.problems]
 
 
-def as_json(value: Mapping[str, Any]) -> str:
+def as_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """Write a body."""
     return json.dumps(value, separators=(",", ":"))
 

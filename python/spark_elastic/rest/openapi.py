@@ -7,8 +7,10 @@ from typing import Any
 from spark_elastic import __version__
 from spark_elastic.core.actions import DecisionKind
 from spark_elastic.core.query.record import SAVEPOINTS_KEPT
+from spark_elastic.rest.flink_schemas import FLINK_SCHEMAS
 from spark_elastic.rest.parameters import LARGEST, LATEST
-from spark_elastic.rest.schemas import INT, SCHEMAS, TEXT, TIME, WHOLE, Schema, one_of, ref
+from spark_elastic.rest.schema import INT, TEXT, TIME, WHOLE, Schema, one_of, ref
+from spark_elastic.rest.schemas import SCHEMAS
 from spark_elastic.runtime.decided_stages import STAGES_KEPT
 from spark_elastic.runtime.view import DECISIONS_KEPT
 
@@ -28,6 +30,12 @@ _SAVEPOINTS = (
     f"List the last {SAVEPOINTS_KEPT} savepoints of a query that were completed, the newest first; one that "
     "has been removed since stays in the list."
 )
+_JOB_RESCALES = (
+    ("overview", "Count the rescales of a query that are kept, and show the last of each outcome",
+     "JobRescalesOverview"),
+    ("history", "List the rescales of a query, the newest first", "JobRescalesHistory"),
+    ("summary", "Count the rescales of a query, and say how long they took", "JobRescalesSummary"),
+)  # fmt: skip
 _CHANGE = (403, 404, 409, 500)
 _WRITE = (*_CHANGE, 408, 413, 415)  # with a body
 
@@ -57,6 +65,7 @@ def _body(schema: Schema, *, required: bool) -> Schema:
 
 _ID = _parameter("query", TEXT, "The id of a streaming query; its dashes may be left out.", "path")
 _NR = _parameter("number", {"type": "integer", "minimum": 1}, "The number of a decision.", "path")
+_RESCALE = _parameter("rescale", TEXT, "The id of a rescale, as the history has it.", "path")
 _SEARCH = _parameter("search", TEXT, "Only those whose name or id contains this.")
 _OFFSET = _parameter("offset", WHOLE, "Skip this many of the first.")
 _BEFORE = _parameter("before", WHOLE, "Only those with a lower number.")
@@ -125,6 +134,17 @@ def document() -> Schema:
             "/queries/{query}": {"parameters": [_ID], "get": _operation("Show a query.", "Query", 404)},
             "/queries/{query}/resource-requirements": _requirements("ResourceRequirements"),
             "/jobs/{query}/resource-requirements": _requirements("JobResourceRequirements"),
+            **{
+                f"/jobs/{{query}}/rescales/{part}": {
+                    "parameters": [_ID],
+                    "get": _operation(f"{summary}, as Flink has it.", schema, 404),
+                }
+                for part, summary, schema in _JOB_RESCALES
+            },
+            "/jobs/{query}/rescales/details/{rescale}": {
+                "parameters": [_ID, _RESCALE],
+                "get": _operation("Show a rescale, as Flink has it.", "JobRescaleDetails", 404),
+            },
             "/queries/{query}/stop": {
                 "parameters": [_ID],
                 **_order("Stop a query for good", "Empty"),
@@ -190,5 +210,5 @@ def document() -> Schema:
             },
             "/openapi.json": {"get": _operation("Show this document.", "Document")},
         },
-        "components": {"schemas": SCHEMAS},
+        "components": {"schemas": {**SCHEMAS, **FLINK_SCHEMAS}},
     }

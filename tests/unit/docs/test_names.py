@@ -9,6 +9,7 @@ import pytest
 
 from spark_elastic.core.batch.reasons import STAGE_REASONS
 from spark_elastic.core.keys import NAMES, PER_QUERY, called
+from spark_elastic.core.keys.flink import OPTIONS
 from spark_elastic.core.keys.key import PREFIX
 from spark_elastic.core.reasons import REASONS
 from spark_elastic.rest.openapi import document
@@ -22,8 +23,8 @@ _SHORT = re.compile(rf"(?:{'|'.join(sorted(_ROOMS))})\.[A-Za-z0-9.*…-]+|query\
 _METRIC = re.compile(r"spark_elastic_[a-z_]+[a-z]")
 _PATH = re.compile(r"(?:/elastic/api/v1|\$API|(?:GET|PUT|POST|DELETE) )(/[^\s`'\"|,)?…]*)")
 _CODE = re.compile(r"(?m)\[([a-z_]+)\]$")
-# Options of Flink's autoscaler whose names begin as settings of ours do.
-_FLINKS = {"metrics.custom-evaluators", "metrics.window", "quota.cpu"}
+# What is none of our settings, as its page says.
+_FLINKS = {name for option in OPTIONS if option.key is None for name in (option.name, *option.older)}
 
 
 def is_setting(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from spark_elastic.core.keys import (
     autoscale,
     batch,
+    flink,
     policies,
     records,
     rescaling,
@@ -33,8 +34,11 @@ KEYS: tuple[Key[Any], ...] = tuple(
 PER_QUERY: Mapping[str, Key[Any]] = {key.name: key for key in KEYS if key.per_query is not None}
 """Those of which a query can have a value of its own, by name."""
 
-NAMES: Mapping[str, Key[Any]] = {name: key for key in KEYS for name in (key.name, *key.aliases)}
-"""Every accepted name, in camel case and without the prefix."""
+NAMES: Mapping[str, Key[Any]] = {
+    **{name: key for key in KEYS for name in (key.name, *key.aliases)},
+    **{camel(name): key for name, key in flink.NAMES.items()},
+}
+"""Every accepted name, in camel case and without the prefix; Flink's whole names among them."""
 
 
 def called(name: str) -> Key[Any] | None:

@@ -28,6 +28,7 @@ class QueryView:
     """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
 
     `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
+    `requirements_number` is by which number the history knows the requirements in force.
     `entered` is when it came to its state (epoch ms), `stayed_ms` how long it was in those that it has left.
     `declared` are the requirements that were declared for it, `requirements` those in force, which a policy
     may have narrowed. `settings` are those that count for it, beside those of the `application`.
@@ -55,6 +56,7 @@ class QueryView:
     restarted: int
     rescaled: int
     history: tuple[RescaleRecord, ...]
+    requirements_number: int
     exceptions: tuple[RunFailure, ...]
     savepoints: tuple[Savepoint, ...]
     saving: bool
@@ -117,6 +119,7 @@ class Queries(Mapping[str, QueryView]):
             restarted=record.restarted,
             rescaled=record.rescaled,
             history=tuple(record.history.records),
+            requirements_number=record.history.requirements,
             exceptions=record.exceptions,
             savepoints=record.savepoints,
             saving=any(order.kind == "savepoint" for order in record.orders.values()),

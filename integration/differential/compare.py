@@ -79,12 +79,9 @@ def _compared(
                 f"plain {_shown(plain, what)}, with the plugin {_shown(elastic, what)}",
             )
             return
-    for what in ("twice", "missing"):
-        if plain.get(what) == 0 != elastic.get(what, 0):
-            yield Difference(
-                "split", which, f"{elastic[what]} of {elastic['count']} rows {what}; plain: none"
-            )
-            return
+    if plain.get("unequal") is False and elastic.get("unequal"):
+        text = f"of {elastic['count']} rows the parts have {elastic['parts']}; plain {plain['parts']}"
+        yield Difference("split", which, text)
 
 
 def _plain_files(program: Program) -> bool:

@@ -80,8 +80,9 @@ def placed(frame: DataFrame) -> dict[str, Any]:
 
 def split(frame: DataFrame, weights: list[float], seed: int) -> dict[str, Any]:
     """Say whether the parts of a frame have other rows than the frame."""
-    whole = summed(frame)
+    # The whole comes last: what it would teach, the first part must not know.
     parts = [summed(part) for part in frame.randomSplit(weights, seed)]
+    whole = summed(frame)
     rows = sum(int(part["rows"]) for part in parts if part["count"])
     together = {
         "count": sum(part["count"] for part in parts),

@@ -9,7 +9,7 @@ from integration.differential.program import Action, Chain, Kind, Program, Size,
 from integration.differential.sources import source
 
 #: With these a task of plain Spark has room on `HEAP`, whatever else there is.
-ROWS, HEAP, SLOTS = 20_000, "450m", (2, 4)
+ROWS, HEAP, SLOTS = 20_000, "512m", (2, 4)
 
 _SOURCES = [
     source(

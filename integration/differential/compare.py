@@ -21,6 +21,7 @@ _IN_ORDER = frozenset({"collected", "iterated", "as_pandas", "taken"})
 #: What an application has not survived, or has not ended in time.
 ENDED = "application"
 BUILDING = "building"
+_FULL = "out of memory"
 
 
 @frozen
@@ -79,12 +80,9 @@ def _compared(
                 f"plain {_shown(plain, what)}, with the plugin {_shown(elastic, what)}",
             )
             return
-    for what in ("twice", "missing"):
-        if plain.get(what) == 0 != elastic.get(what, 0):
-            yield Difference(
-                "split", which, f"{elastic[what]} of {elastic['count']} rows {what}; plain: none"
-            )
-            return
+    if plain.get("unequal") is False and elastic.get("unequal"):
+        text = f"of {elastic['count']} rows the parts have {elastic['parts']}; plain {plain['parts']}"
+        yield Difference("split", which, text)
 
 
 def _plain_files(program: Program) -> bool:
@@ -103,7 +101,9 @@ def _errors(
     which: str, plain: Mapping[str, Any], elastic: Mapping[str, Any], strict: bool
 ) -> Iterator[Difference]:
     was, got = plain.get("error"), elastic.get("error")
-    if got == "out of memory" != was:
+    if was == _FULL or (which == ENDED and was):
+        return  # what plain Spark does not survive says nothing
+    if got == _FULL:
         yield Difference("memory", which, f"plain {was or 'is well'}, with the plugin: {elastic.get('text')}")
     elif strict and was != got:
         text = elastic.get("text") or plain.get("text")

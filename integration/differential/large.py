@@ -9,7 +9,7 @@ from integration.differential.program import Action, Chain, Kind, Program, Size,
 from integration.differential.sources import source
 
 #: With these a task of plain Spark has room on `HEAP`, whatever else there is.
-ROWS, HEAP, SLOTS = 20_000, "600m", (2, 4)
+ROWS, HEAP, SLOTS = 20_000, "512m", (2, 4)
 
 _SOURCES = [
     source(
@@ -27,20 +27,24 @@ _GROWTH = [
         "{0}.selectExpr('id', 'k', 'explode(sequence(1L, {n}L)) AS v', 's')"
         ".selectExpr('id * {n} + v AS id', 'k', 'xxhash64(id, v) % 1000 AS v', 's')",
         lambda one, n: Size(one.rows * n),
-        n=st.sampled_from([300, 200, 100]),
+        n=st.sampled_from([150, 100]),
     ),
     kind(
         "join of a key with all",
         "{0}.join(spark.range({n}).selectExpr('id % 7 AS k', 'id AS j'), 'k')"
         ".selectExpr('id * {n} + j AS id', 'k', 'xxhash64(id, j) % 1000 AS v', 's')",
         lambda one, n: Size(one.rows * n // 7 + one.rows),
-        n=st.sampled_from([1400, 700]),
+        n=st.sampled_from([1000, 700]),
     ),
 ]
 _HOLDING = [
     kind(
         "hash join",
         "spark.range(2000).selectExpr('id * 11 AS id').join({0}.hint('shuffle_hash'), 'id')",
+    ),
+    kind(
+        "hash join of all",
+        "{0}.selectExpr('id').join({0}.hint('shuffle_hash'), 'id')",
     ),
     kind("sort of all", "{0}.orderBy('v', 'id')"),
     kind("distinct of all", "{0}.distinct()"),
@@ -66,7 +70,9 @@ def _one(kinds: list[Kind]) -> st.SearchStrategy[Step]:
     )
 
 
-_SETTINGS = st.sampled_from([(), (), (("spark.sql.shuffle.partitions", "400"),)])
+# Plain Spark joins partitions up to this size, so that a task holds little.
+_SMALL = ("spark.sql.adaptive.advisoryPartitionSizeInBytes", "2m")
+_SETTINGS = st.sampled_from([(_SMALL,), (_SMALL, ("spark.sql.shuffle.partitions", "400"))])
 
 
 def large_programs() -> st.SearchStrategy[Program]:

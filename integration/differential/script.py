@@ -74,11 +74,15 @@ def _frames(chain: Chain, names: Iterator[str], own: list[str]) -> Iterator[str]
 def _asked(program: Program, number: int, action: Action, frames: list[str]) -> list[tuple[str, str]]:
     """Return name and text of an action, and of the same once more where only repetition is promised."""
     chain = action.of(program.chain)
-    again = action.twice or action.name == "taken" or chain.promise < Promise.ROWS
     return [
         (name(number, action, time), _text(frames[len(chain.steps) - 1], number, action, time))
-        for time in range(1 + again)
+        for time in range(1 + again(chain, action))
     ]
+
+
+def again(chain: Chain, action: Action) -> bool:
+    """Tell whether an action is run once more: always where plain Spark only repeats itself."""
+    return action.twice or action.name == "taken" or chain.promise < Promise.ROWS
 
 
 def name(number: int, action: Action, time: int) -> str:

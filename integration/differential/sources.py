@@ -10,6 +10,7 @@ from integration.differential.program import Kind, Size
 
 _FORM = st.sampled_from(["parquet", "csv", "json", "orc", "text", "xml"])
 _ROWS = st.sampled_from([100, 1000, 3000, 0, 1])
+_SOME_OR_MANY = st.sampled_from([100, 3000, 100_000])
 _FEW = st.sampled_from([2, 1, 3, 8])
 _PARTS = st.sampled_from([4, 1, 2, 16])
 
@@ -66,14 +67,17 @@ SIMPLEST = source("some rows", "spark.range(100).selectExpr(" + _NUMBERS + ")", 
 SOURCES = [
     SIMPLEST,
     source(
-        "range", "spark.range(0, {rows}, 1, {parts}).selectExpr(" + _NUMBERS + ")", rows=_ROWS, parts=_PARTS
+        "range",
+        "spark.range(0, {rows}, 1, {parts}).selectExpr(" + _NUMBERS + ")",
+        rows=_SOME_OR_MANY,
+        parts=_PARTS,
     ),
     source("range of rows", "spark.range({rows}).selectExpr(" + _NUMBERS + ")", rows=_ROWS),
     source(
         "files",
         "read(spark, '{form}', files(DATA, '{form}', {rows}, {count}))",
         form=_FORM,
-        rows=_ROWS,
+        rows=_SOME_OR_MANY,
         count=_FEW,
     ),
     source(

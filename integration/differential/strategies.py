@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hypothesis import assume
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from integration.differential.operators import FAILING, LOOSE, NARROW, PLACED, WITH_PYTHON
 from integration.differential.program import Action, Chain, Kind, Program, Promise, Step
+from integration.differential.script import again
 from integration.differential.settings import SETTINGS
 from integration.differential.sources import SOURCES
 from integration.differential.wide import JOINS, WIDE
@@ -17,8 +19,22 @@ MOST_ROWS = 200_000
 #: More rows are not brought into Python.
 _COLLECTED = 10_000
 #: What is asked of few rows, and of any.
-ACTIONS = ("collected", "split", "written", "as_pandas", "iterated")
-_OF_MANY = ("summed", "counted", "taken")
+ACTIONS = ("collected", "written", "as_pandas", "iterated")
+_OF_MANY = ("split", "summed", "counted", "taken")
+
+#: Each starts a process for each slot, so a program has one of them.
+_PROCESSES = frozenset(kind.name for kind in WITH_PYTHON) | {
+    "RDD",
+    "Python source",
+    "Python error",
+    "numbered rows",
+    "zip",
+    "attached index",
+}
+#: Steps that are run, all actions together: more take longer than what they could show is worth.
+_MOST_WORK = 30
+_ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_JOBS = {"split": 4, "written": 2, "partitions": 2, "placed": 2, "iterated": 2}
 
 
 def _some(kinds: list[Kind]) -> st.SearchStrategy[Step]:
@@ -67,14 +83,26 @@ def _action(draw: st.DrawFn, chain: Chain) -> Action:
     return Action(name, arguments, depth, draw(st.sampled_from([False, False, True])))
 
 
+def _work(chain: Chain, action: Action) -> int:
+    """Return how many steps an action runs, those of each time that it is run."""
+    part = action.of(chain)
+    return sum(1 for _ in part.kinds) * _JOBS.get(action.name, 1) * (1 + again(part, action))
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
     """Give programs that take a second or so."""
     chain = draw(_CHAIN)
     assume(chain.largest <= MOST_ROWS)
+    processes = sum(kind.name in _PROCESSES for kind in chain.kinds)
+    assume(processes == 0 or (processes == 1 and chain.largest <= _COLLECTED))
     actions = draw(st.lists(_action(chain), min_size=1, max_size=3))
+    assume(sum(map(partial(_work, chain), actions)) <= _MOST_WORK)
     chosen = draw(st.lists(st.sampled_from(SETTINGS), max_size=3, unique_by=lambda setting: setting.key))
     settings = tuple((setting.key, draw(setting.values)) for setting in chosen)
+    if draw(st.sampled_from([False, False, True])) and _ADVISORY not in dict(settings):
+        # Few rows are worth several tasks then, as many are otherwise.
+        settings += ((_ADVISORY, "10k"),)
     if ("spark.sql.adaptive.enabled", "false") in settings:
         # Nobody joins partitions then, and 200 tasks for some rows take longer than they are worth here.
         settings += (("spark.sql.shuffle.partitions", "5"),)

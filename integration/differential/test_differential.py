@@ -76,13 +76,14 @@ def of(*steps: Step, action: str = "collected", **arguments: object) -> Program:
 
 
 FILES = {"form": "parquet", "rows": 3000, "count": 2}
+MANY = {**FILES, "rows": 100_000}  # more than one task's worth in a shuffle
 SPLIT = {"weights": [0.7, 0.3], "seed": 5}
 ONCE_DEFECTS = {
     "a folder is read twice": of(step("files twice", **FILES)),
     "lines are read twice": of(step("files twice", **{**FILES, "form": "text"})),
     "a folder and a file in it": of(step("files and one of them", **FILES)),
     "two partitions in one folder": of(step("partitions of one place", rows=3000, count=2)),
-    "parts of what is distinct": of(step("files", **FILES), step("distinct"), action="split", **SPLIT),
+    "parts of what is distinct": of(step("files", **MANY), step("distinct"), action="split", **SPLIT),
     "a sample of what is distinct": of(
         step("files", **FILES), step("distinct"), step("sample", share=0.5, seed=5)
     ),

@@ -207,7 +207,7 @@ def class_path(conf: Mapping[str, str], spark: Spark | None, home: Path | None) 
     on_all = has_jar(conf.get(JARS, ""), ",")
     beside = [str(jar) for jar in (home / "jars").glob("spark-elastic_*.jar")] if home is not None else []
     results = []
-    for entry in {*on_driver, *on_all, *beside}:
+    for entry in dict.fromkeys((*on_driver, *on_all, *beside)):
         path = Path(unquote(urlsplit(entry).path))
         if path.name != wanted.name:
             results.append(
@@ -253,12 +253,13 @@ def checkpoints(conf: Mapping[str, str], spark: Spark | None) -> Check:
 
 def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Check:
     """Check that the Python of the policy process has this version of the package."""
-    names = (*spellings(conf, PYTHON), "spark.pyspark.driver.python", "spark.pyspark.python")
-    set_there = [conf[name] for name in names if name in conf]
+    ours = [conf[name] for name in spellings(conf, PYTHON)]
+    names = ("spark.pyspark.driver.python", "spark.pyspark.python")
     variables = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
-    program = next(
-        iter([*set_there, *(environment[name] for name in variables if environment.get(name))]), "python3"
-    )
+    sparks = [*(conf.get(name) for name in names), *(environment.get(name) for name in variables)]
+    # The driver's may be a notebook or a script, which the plugin passes over.
+    pythons = [path for path in sparks if path and Path(path).name.startswith("python")]
+    program = next(iter((*ours, *pythons)), "python3")
     probe = [program, "-c", "import spark_elastic; print(spark_elastic.__version__)"]
     advice = f"set {PYTHON.full_name} to a Python that has it, such as {sys.executable}"
     try:

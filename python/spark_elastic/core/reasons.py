@@ -59,6 +59,11 @@ REASONS: Mapping[str, Reason] = {
         "start",
         "Starts as it is: {slots:slot} cannot meet its lower bound, and Spark itself waits for executors.",
     ),
+    "start_for_executors": Reason(
+        "start",
+        "Starts with {after:partition} on {slots:slot}: with spark.dynamicAllocation.enabled Spark requests "
+        "executors only for tasks that wait.",
+    ),
     "start_after_failure": Reason(
         "start",
         "Starts again from its checkpoint with the {before:partition} that it had.",
@@ -127,8 +132,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     # Waiting
     "waiting_for_resources": Reason(
-        "held",
-        "Waits for resources: {slots:slot}, {needed} needed; waits {limit}.",
+        "held", "Waits for resources: {slots:slot}, {needed} needed; waits {limit}."
     ),
     "waiting_for_others": Reason(
         "held",
@@ -154,10 +158,7 @@ REASONS: Mapping[str, Reason] = {
         "Keeps {before:partition} as it is: its lower bounds need {needed:slot}, and of {total_slots} the "
         "lower bounds of queries that come first take {ahead}.",
     ),
-    "backing_off": Reason(
-        "held",
-        "Has failed; starts again from its checkpoint in {backoff_ms:ms}.",
-    ),
+    "backing_off": Reason("held", "Has failed; starts again from its checkpoint in {backoff_ms:ms}."),
     "cooldown": Reason(
         "held",
         "Will look at a change from {before:partition} to {after:partition} when {cooldown_ms:ms} have "

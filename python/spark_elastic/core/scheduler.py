@@ -28,7 +28,7 @@ from spark_elastic.core.bounds.declarations import Declarations
 from spark_elastic.core.bounds.keeping import keep_again, keep_bounds, recall_bounds
 from spark_elastic.core.bounds.kept import Requested
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.shares import Share, share_out
+from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import Supply
 from spark_elastic.core.cluster.task_size import TaskSize
@@ -147,9 +147,9 @@ class Scheduler:
             ):
                 self._tell(query, event, turn)
             case ev.ExecutorEvent():
-                self._supply.changed(event, self.slots)
+                other_slots = self._supply.changed(event, self.slots)
                 self._planner.executor_event(event, self.slots)
-                if self.slots.total != turn.slots:
+                if other_slots:
                     turn.slots = self.slots.total
                     self._share_out(turn, {})
             case ev.ActionOutcome():
@@ -236,7 +236,7 @@ class Scheduler:
         Those that are `changed` are about to be told of these requirements, and of their share with that.
         """
         turn.shared_out = True
-        shares = share_out(machines.claims(self._machines, changed), self.slots.total)
+        shares = self._supply.share_out(machines.claims(self._machines, changed), self.slots)
         for query, share in shares.items():
             record = self._machines[query].record
             if record.share != share and query not in changed:
@@ -386,7 +386,7 @@ class Scheduler:
         self.slots.validate()
         machines.validate(self._machines, self._moves)
         self._planner.validate()
-        for query, share in share_out(machines.claims(self._machines, {}), self.slots.total).items():
+        for query, share in self._supply.share_out(machines.claims(self._machines, {}), self.slots).items():
             record = self._machines[query].record
             assert share == record.share == record.known_share
         self._supply.validate(self._now, self.slots, machines.live_requirements(self._machines))

@@ -55,14 +55,18 @@ class Request:
     def wait(self, timeout_s: float) -> None:
         """Return when it was done. Raises what it was refused with; Late if it was not begun in time."""
         if not self._settled.wait(timeout_s):
-            with self._lock:
-                self._given_up = not self._taken
-            if self._given_up:
+            if self.give_up():
                 raise Late
             # The loop is at it: to say now that nothing was done would be wrong.
             self._settled.wait()
         if self._error is not None:
             raise self._error
+
+    def give_up(self) -> bool:
+        """Let it not happen; return whether that could be had: what the loop is at cannot be stopped."""
+        with self._lock:
+            self._given_up = not self._taken
+            return self._given_up
 
     def event(self, next_id: Callable[[], str], at: int) -> Event | None:
         """Return the event if nobody has given it up and nothing speaks against it (in the loop's thread)."""
@@ -113,10 +117,18 @@ class Board:
     # For whoever looks and asks, in any thread
 
     def ask(self, check: Check, timeout_s: float) -> None:
-        """Let an event happen, and wait until it has. Raises what `check` raises, NotJournaled, or Late."""
+        """Let an event happen, and wait until it has.
+
+        Raises what `check` raises, NotJournaled, or Late; and what `wake` raises, then nothing was done.
+        """
         request = Request(check)
         self._asked.append(request)
-        self.wake()
+        try:
+            self.wake()
+        except Exception:
+            # The loop can come round by itself, and what is refused here is not to happen then.
+            if request.give_up():
+                raise
         request.wait(timeout_s)
 
     @property

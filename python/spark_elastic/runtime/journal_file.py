@@ -7,6 +7,7 @@ the state of the policy.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from contextlib import suppress
@@ -19,6 +20,9 @@ __all__ = ["NotOurs", "make_own_folder", "open_to_append", "read", "remove_old"]
 _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FILE = 0o600
 _FOLDER = 0o700
+_MOUNTS = Path("/proc/self/mounts")
+# File systems of one host, where a lock is seen by all who could hold one.
+_LOCAL = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"})
 
 
 class NotOurs(OSError):
@@ -30,10 +34,15 @@ class NotOurs(OSError):
 
 
 def open_to_append(path: Path) -> IO[bytes]:
-    """Open a journal, made where it is not there, with the folders above it. Raises OSError, NotOurs."""
+    """Open a journal, made where it is not there, with the folders above it. Raises OSError, NotOurs.
+
+    While it is open it is locked: that says that somebody writes it, however long ago the last line was.
+    """
     _make_folder(path.parent)
     file = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     os.fchmod(file, _FILE)
+    with suppress(OSError):  # a file system without locks: nobody removes anything there
+        fcntl.flock(file, fcntl.LOCK_SH)
     return os.fdopen(file, "ab")
 
 
@@ -55,11 +64,42 @@ def make_own_folder(folder: Path) -> None:
 
 
 def remove_old(folder: Path, before: float) -> None:
-    """Remove the journals that were last written to before a time (s since the epoch). Raises OSError."""
+    """Remove the journals that nobody writes, last written to before a time (s since the epoch).
+
+    Where other hosts may have a journal whose lock is not seen here, none is removed. Raises OSError.
+    """
+    if not _is_local(folder):
+        return
     for file in folder.glob("spark-elastic-*.jsonl*"):
         with suppress(FileNotFoundError):  # another application has been faster
-            if file.lstat().st_mtime < before:
+            if file.lstat().st_mtime < before and not _is_written(file):
                 file.unlink()
+
+
+def _is_written(part: Path) -> bool:
+    """Say whether somebody has the journal open that a part belongs to, or nobody can tell."""
+    newest = part.with_name(part.name.removesuffix(".1"))
+    try:
+        with os.fdopen(_open(newest, os.O_RDONLY), "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _is_local(folder: Path) -> bool:
+    """Say whether a folder is on a file system of this host; where the system does not tell, it counts so."""
+    try:
+        mounts = [line.split(" ")[1:3] for line in _MOUNTS.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return True
+    real = folder.resolve()
+    at = [(len(point), kind) for point, kind in mounts if real.is_relative_to(point)]
+    # Of several mounts at one place the last one counts.
+    _, kind = max(enumerate(at), key=lambda found: (found[1][0], found[0]), default=(0, (0, "")))[1]
+    return kind in _LOCAL
 
 
 def _open(path: Path, flags: int) -> int:

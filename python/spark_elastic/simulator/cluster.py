@@ -22,8 +22,9 @@ class ClusterSpec:
     `startup_spread` of it. One fails after `mtbf_h` hours in the mean, None: none does; another one is
     started for it. `notice_s` (s) before it fails, such an executor is decommissioned, as a spot instance is;
     0: it fails without notice. A share `refusals` of the requests is refused. A decommissioned one takes
-    `decommission_s` (s) to go, and `decommissions` says that this is how executors are given back. Raises
-    ValueError for what cannot be.
+    `decommission_s` (s) to go, and `decommissions` says that this is how executors are given back. As long as
+    nobody asks for a number, `recorded` says how many are there from each moment (ms) on, in place of
+    `initial`. Raises ValueError for what cannot be.
     """
 
     cores: int = field(default=4, validator=ge(1))
@@ -36,10 +37,16 @@ class ClusterSpec:
     refusals: float = field(default=0.0, validator=and_(ge(0), le(1)))
     decommissions: bool = True
     decommission_s: float = field(default=5.0, validator=ge(0))
+    recorded: tuple[tuple[int, int], ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.initial > self.quota:
             raise ValueError(f"initial {self.initial} is more than quota {self.quota}: lower the first")
+
+    @property
+    def first(self) -> int:
+        """How many executors are there at the begin."""
+        return self.recorded[0][1] if self.recorded else self.initial
 
 
 @frozen(kw_only=True)
@@ -71,11 +78,13 @@ class Cluster:
     _count: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.target = self.spec.initial
-        for _ in range(self.spec.initial):
+        self.target = self.spec.first
+        for _ in range(self.spec.first):
             executor = self._next()
             self.live.append(executor)
             self._may_fail(executor)
+        for number, (at, count) in enumerate(self.spec.recorded[1:]):
+            self.clock.at(at, partial(self._become, count), ("recorded", number))
 
     @property
     def staying(self) -> list[str]:
@@ -96,6 +105,8 @@ class Cluster:
         """Ask for so many executors in all; those that are there stay. Return why not, None if it is done."""
         if self.spec.refusals and self.chance.random() < self.spec.refusals:
             return "the cluster manager does not answer"
+        for number in range(len(self.spec.recorded)):
+            self.clock.forget(("recorded", number))
         self.target = total
         self._follow()
         return None
@@ -138,6 +149,15 @@ class Cluster:
             self.clock.after(ms, partial(self._join, executor), ("join", executor))
         for _ in range(min(-missing, len(self.starting))):
             self.clock.forget(("join", self.starting.pop()))
+
+    def _become(self, count: int) -> None:
+        """Let executors come or go until so many take tasks, as it was recorded."""
+        self.target = count
+        for executor in self.staying[count:]:
+            self._end(executor, True)
+        while self.usable < count:
+            self.starting.append(self._next())
+            self._join(self.starting[-1])
 
     def _join(self, executor: str) -> None:
         self.starting.remove(executor)

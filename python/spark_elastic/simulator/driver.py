@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import attrs
 from attrs import define
 
 from spark_elastic.core import actions as ac
@@ -34,6 +35,7 @@ EPOCH_MS = 1_767_571_200_000
 """When every simulation begins: Monday, 5 January 2026, 00:00 UTC."""
 
 _START_MS = 200
+_STAMP = ("id", "at")
 
 
 @define(init=False)
@@ -101,6 +103,11 @@ class Driver:
         for query in self.queries.values():
             query.notes.first_row = query.source.waits_since
             self.clock.at(0, partial(self._submit, query))
+        for at, file in self.scenario.files:
+            said = {
+                name: value for name, value in attrs.asdict(file, recurse=False).items() if name not in _STAMP
+            }
+            self.clock.at(at, partial(self.tell, ev.PolicyFileChanged, **said))
         self.batch.begin(self.scenario.end_ms)
         self._settle()
         for _ in self.clock.run(self.scenario.end_ms):

@@ -42,7 +42,8 @@ class Heard:
 
     `cores` counts the executors that had so many, `initial` those that were there at the begin, `startups_ms`
     are the times from a request to each executor that came of it; executors were `lost` at these ms since the
-    begin. `settings` are those of the last run.
+    begin. `settings` are those of the last run, `files` what the policy file said, and since when. Where
+    nobody asks for executors, `initial` are those that were there when the first micro-batch began.
     """
 
     queries: dict[str, HeardQuery] = field(factory=dict)
@@ -56,6 +57,7 @@ class Heard:
     wanted: Steps = field(factory=Steps)
     startups_ms: list[int] = field(factory=list)
     lost: list[int] = field(factory=list)
+    files: list[tuple[int, ev.PolicyFileChanged]] = field(factory=list)
     _executors: dict[str, int] = field(factory=dict)
     # Those that are decommissioned take no more tasks.
     _leaving: set[str] = field(factory=set)
@@ -111,11 +113,15 @@ class Heard:
                 self._leaving.discard(executor)
                 if self._executors.pop(executor, None) is not None and executor not in self._given_back:
                     self.lost.append(self.now)
+            case ev.PolicyFileChanged():
+                self.files.append((self.now, event))
             case ev.QuerySubmitted(facts=facts):
                 self._query(facts, None)
             case ev.QueryStarted(query=query, partitions=partitions) if query in self.queries:
                 self.queries[query].notes.partitions.note(self.now, partitions)
             case ev.QueryProgress(query=query) if query in self.queries:
+                if not self.wanted.times and not any(heard.samples for heard in self.queries.values()):
+                    self.initial = self.there.at(event.started - self.begin)
                 self._progress(self.queries[query], event)
             case StageCompleted(query=query) if query in self.queries:
                 self.queries[query].shuffles = True

@@ -57,6 +57,8 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
         cores=max(1, found.task.slots(cores)),
         initial=found.initial,
         quota=max(64, *found.there.values),
+        # Where nobody has asked for a number, they came and went by themselves.
+        recorded=() if found.wanted.times else tuple(zip(found.there.times, found.there.values, strict=True)),
         startup_s=median(found.startups_ms) / 1_000 if found.startups_ms else ClusterSpec().startup_s,
     )
     return Scenario(
@@ -66,6 +68,7 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
         ),
         cluster=cluster,
         settings=found.settings,
+        files=tuple(found.files),
         hours=found.now / 3_600_000,
         seed=seed,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -346,3 +347,24 @@ def test_without_click_one_line_says_what_to_install(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert run.returncode == 1
     assert run.stderr == "spark-elastic: click is not installed: type `pip install 'spark-elastic[cli]'`\n"
+
+
+def test_doctor_passes_over_a_driver_python_that_is_none(
+    tmp_path: Path, installation: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = good(installation)
+    del conf["spark.elastic.python"]
+    file = properties(tmp_path, **conf)
+    for driver in ("jupyter", "/opt/conda/bin/ipython", "notebook.sh"):
+        monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", driver)
+        _, states, said = doctor("--properties-file", file)
+        assert states["policy"] == ["ok"]
+        assert driver not in said
+
+
+def test_doctor_names_wrong_jars_in_the_order_of_the_settings(tmp_path: Path, installation: Path) -> None:
+    names = [f"/elsewhere/{number}/{installation.name}" for number in range(8)]
+    conf = good(installation, **{DRIVER_CLASS_PATH: os.pathsep.join(names)})
+    _, _, said = doctor("--properties-file", properties(tmp_path, **conf))
+    found = [check["found"] for check in json.loads(said) if check["check"] == "class path"]
+    assert found == [f"{name} does not exist" for name in names]

@@ -110,6 +110,31 @@ def test_what_the_loop_has_taken_is_not_given_up() -> None:
     assert len(events) == 1
 
 
+def test_what_is_refused_because_nobody_wakes_never_happens() -> None:
+    board = Board()
+
+    def broken() -> None:
+        raise BrokenPipeError
+
+    board.wake = broken
+    with pytest.raises(BrokenPipeError):
+        board.ask(cancel, 20)
+    assert [request.event(next_ids(), 5) for request in board.take()] == [None]
+
+
+def test_what_the_loop_has_taken_by_itself_is_not_refused() -> None:
+    board, events = Board(), list[Event | None]()
+
+    def broken() -> None:
+        events.extend(request.event(next_ids(), 5) for request in board.take())
+        board.publish()
+        raise BrokenPipeError
+
+    board.wake = broken
+    board.ask(cancel, 20)
+    assert len(events) == 1
+
+
 def test_many_who_ask_at_once_are_served_in_order() -> None:
     board = Board()
     askers = [Asker(board, cancel) for _ in range(20)]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from spark_elastic.runtime import journal_file
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.settings import Settings
 from tests.unit.runtime.support import START
@@ -128,3 +131,64 @@ def test_nothing_is_resumed_from_the_journal_of_another_user_or_from_a_link(
         assert not went_on(application)
     assert "begins anew, without what was before: " in caplog.messages[0]
     assert "it is a symbolic link" in caplog.messages[0]
+
+
+WRITER = (
+    "import sys, pathlib\n"
+    "from spark_elastic.runtime.journal_file import open_to_append\n"
+    "file = open_to_append(pathlib.Path(sys.argv[1]))\n"
+    "print('open', flush=True)\n"
+    "sys.stdin.read()\n"
+)
+
+
+def old(path: Path) -> Path:
+    path.touch()
+    os.utime(path, (1, 1))
+    return path
+
+
+def test_a_journal_that_is_written_is_not_removed_however_old_it_is(tmp_path: Path) -> None:
+    live, dead = (tmp_path / f"spark-elastic-app-{number}.jsonl" for number in (1, 2))
+    older = old(live.with_name(live.name + ".1"))
+    command = [sys.executable, "-c", WRITER, str(live)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"open\n"
+        old(live)
+        old(dead)
+        journal_file.remove_old(tmp_path, before=1_000)
+        assert live.exists()
+        assert older.exists()
+        assert not dead.exists()
+        writer.kill()  # whose lock goes with it
+    journal_file.remove_old(tmp_path, before=1_000)
+    assert not live.exists()
+    assert not older.exists()
+
+
+@pytest.mark.parametrize(("kind", "left"), [("nfs4", True), ("fuse.s3fs", True), ("ext4", False)])
+def test_where_locks_of_other_hosts_are_not_seen_nothing_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, left: bool
+) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        f"/dev/a / ext4 rw 0 0\nhost:/b {tmp_path} xfs rw 0 0\nhost:/c {tmp_path} {kind} rw 0 0\n"
+    )
+    monkeypatch.setattr(journal_file, "_MOUNTS", mounts)
+    file = old(tmp_path / "spark-elastic-app-1.jsonl")
+    journal_file.remove_old(tmp_path, before=1_000)
+    assert file.exists() == left
+
+
+def test_a_journal_whose_lock_cannot_be_had_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError("no locks available")
+
+    monkeypatch.setattr(journal_file.fcntl, "flock", no_locks)
+    file = old(tmp_path / "spark-elastic-app-1.jsonl")
+    journal_file.remove_old(tmp_path, before=1_000)
+    assert file.exists()
+    assert not opened(file).failed

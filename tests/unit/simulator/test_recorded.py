@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.events import SourceFacts
+from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.events import PolicyFileChanged, SourceFacts
 from spark_elastic.core.source_read import FullestPartition
+from spark_elastic.runtime.entries import Entry
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
 from spark_elastic.simulator.recorded_run import recorded_run
@@ -183,3 +185,51 @@ def test_a_stateless_query_that_shuffles_does_its_work_there() -> None:
     (found,) = scenario_of(heard(recorded(was))).queries
     assert found.cost.read_us == 0
     assert found.cost.work_us == pytest.approx(1_000, rel=0.2)
+
+
+def came_and_went(counts: list[tuple[int, int]]) -> list[Entry]:
+    """Write the journal of a reactive run on a cluster that gives what it has, from an empty one on."""
+    was = scenario(
+        query(load="constant:rate=1500"),
+        cluster=evolve(CLUSTER, recorded=((0, 0), *counts)),
+        settings=REACTIVE,
+    )
+    return recorded(was)
+
+
+REACTIVE = {"spark.elastic.schedulerMode": "reactive"}
+
+
+def test_a_run_in_which_nobody_asks_for_executors_has_those_that_it_had() -> None:
+    counts = [(5_000, 3), (1_200_000, 1), (2_400_000, 4)]
+    found = heard(came_and_went(counts))
+    (again,) = simulate(scenario_of(found), ["as-set"])
+    was = recorded_run(found, scenario_of(found))
+    assert [
+        (at, count) for at, count in zip(again.notes.there.times, again.notes.there.values, strict=True)
+    ] == [
+        (0, 0),
+        *counts,
+    ]
+    assert again.metrics.executor_hours == pytest.approx(was.metrics.executor_hours, rel=0.01)
+    assert again.metrics.outside_percent == pytest.approx(was.metrics.outside_percent, abs=1)
+
+
+def test_who_asks_for_executors_begins_with_those_of_the_first_micro_batch() -> None:
+    found = heard(came_and_went([(5_000, 3), (1_200_000, 1)]))
+    assert found.initial == 3
+    (other,) = simulate(scenario_of(found), ["fixed:executors=5"])
+    assert other.notes.there.at(1_300_000) == 5
+
+
+def test_what_a_policy_file_has_said_is_said_again() -> None:
+    was = scenario(query(load="constant:rate=100"), settings={"spark.elastic.schedulerMode": "adaptive"})
+    bounds = {"counts": {"shuffle": WantedBounds(lower=1, upper=2)}}
+    file = PolicyFileChanged(id="f", at=0, path="/p.yaml", bounds=bounds)
+    was = evolve(was, files=((1_000, file),))
+    found = scenario_of(heard(recorded(was)))
+    assert [(at, said.bounds) for at, said in found.files] == [(1_000, bounds)]
+    (again,) = simulate(found, ["as-set"])
+    assert again.notes.reasons["policy_file_read"] == 1
+    (other,) = simulate(found, ["reactive"])
+    assert not other.notes.reasons["policy_file_read"]

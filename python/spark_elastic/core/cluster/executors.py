@@ -203,7 +203,9 @@ class ExecutorDemand:
         # Of a group without an upper bound it is known what it needs, if not what it could use.
         needed = [max(group.lower, group.least) for group in groups if group.upper >= most]
         slots = sum(bounded) + sum(needed)
-        if slots == 0 or (not bounded and slots == 1):
+        # Where we have asked for none, none comes by itself either.
+        none = not here and self.requested == 0
+        if slots == 0 or (not bounded and slots == 1 and not none):
             return None
         wanted = -(-slots // max(here.values(), default=self.usual_slots))
         return max(wanted, len(here)) if needed else wanted

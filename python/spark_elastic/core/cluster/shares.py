@@ -33,11 +33,15 @@ class Claim:
 
 @frozen(kw_only=True)
 class Shortage:
-    """Why lower bounds are not met, in slots: `needed` by the query's groups, `ahead` by others before it."""
+    """Why lower bounds are not met, in slots: `needed` by the query's groups, `ahead` by others before it.
+
+    `awaited` says that they can come while the query does not run: a start waits for them.
+    """
 
     total: int
     needed: int
     ahead: int
+    awaited: bool = True
 
     def numbers(self) -> dict[str, float | int | str]:
         """Return what the record of a decision says of it."""
@@ -66,6 +70,11 @@ class Share:
         """Whether the lower bounds of the query are met."""
         return self.shortage is None
 
+    @property
+    def may_start(self) -> bool:
+        """Whether a start has nothing to wait for: its lower bounds are met, or only tasks bring slots."""
+        return self.shortage is None or not self.shortage.awaited
+
 
 @define
 class _Book:
@@ -88,14 +97,19 @@ class _Book:
     def add(self, wanted: Mapping[str, SlotGroup]) -> None:
         self.slots += add_groups(self.groups, wanted.items())
 
-    def shortage(self, wanted: Mapping[str, SlotGroup], total: int) -> Shortage:
+    def shortage(self, wanted: Mapping[str, SlotGroup], total: int, unasked: int | None) -> Shortage:
         """Say why groups do not fit into `total` slots."""
         own = sum(self.groups[name].lower for name in wanted if name in self.groups)
-        return Shortage(total=total, needed=own + self.cost(wanted), ahead=self.slots - own)
+        cost = self.cost(wanted)
+        awaited = unasked is None or self.slots + cost <= unasked
+        return Shortage(total=total, needed=own + cost, ahead=self.slots - own, awaited=awaited)
 
 
-def share_out(claims: Iterable[Claim], total: int) -> dict[str, Share]:
-    """Give each query its share of the `total` slots; `claims` are in the order of their submission."""
+def share_out(claims: Iterable[Claim], total: int, unasked: int | None = None) -> dict[str, Share]:
+    """Give each query its share of the `total` slots; `claims` are in the order of their submission.
+
+    So many slots can be had `unasked`, while no task waits for one; None: there is no such limit.
+    """
     by_priority = sorted(claims, key=lambda claim: -claim.requirements.priority)
     begun = [claim for claim in by_priority if claim.standing != "waiting"]
     # Of equal ones what runs comes before what has failed: it cannot be stopped.
@@ -112,7 +126,7 @@ def share_out(claims: Iterable[Claim], total: int) -> dict[str, Share]:
         if fits:
             met.add(groups)
         else:
-            short[claim.query] = book.shortage(groups, total)
+            short[claim.query] = book.shortage(groups, total, unasked)
         if fits or claim.standing == "running":
             occupied.add(groups)
     # The rest is not divided before those that run have of their lower bounds what is left.

@@ -11,6 +11,7 @@ from spark_elastic.core.alarm import Alarm
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.executors import EVERY, BatchDemand, ExecutorDemand, ExecutorOrder
 from spark_elastic.core.cluster.quota import ExecutorLimits, executor_memory
+from spark_elastic.core.cluster.shares import Claim, Share, share_out
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.events import ActionFailed, ActionOutcome, ExecutorEvent, ExecutorUsage
@@ -37,7 +38,8 @@ class PolicyWants:
 class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
-    `allowed` is False where Spark's dynamic allocation does that already. `orders` are those that have not
+    `allowed` is False where Spark's dynamic allocation does that already: then it keeps so many `kept`
+    executors though no task waits for one, None: it is off. `orders` are those that have not
     been answered yet. `keeps_data` says that the shuffle data of an executor that is released is not lost.
     `limits` are those of the application, `wanted` is what policies were granted last. `stale` says that the
     executors, or what was ordered, are not those of the last look.
@@ -45,7 +47,7 @@ class Supply:
 
     settings: CoreSettings
     demand: ExecutorDemand = field(init=False)
-    allowed: bool = True
+    kept: int | None = None
     decommissions: bool = False
     keeps_data: bool = False
     orders: set[str] = field(factory=set)
@@ -68,13 +70,30 @@ class Supply:
         self.limits = ExecutorLimits.of(self.settings, cores, executor_memory(conf))
         self.demand.gives_all = conf.get("spark.master", "").startswith("spark://")
         self.decommissions = is_on(conf, "spark.decommission.enabled")
-        self.allowed = not is_on(conf, "spark.dynamicAllocation.enabled")
+        self.kept = _kept(conf)
         moved = self.decommissions and is_on(conf, "spark.storage.decommission.enabled")
         self.keeps_data = moved or is_on(conf, "spark.shuffle.service.enabled")
         self.stale = True
         if not self.allowed and self.settings.mode != "off":
             adaptive = self.settings.mode == "adaptive"
             turn.report("executors_left_alone" if adaptive else "executors_may_be_removed")
+
+    @property
+    def allowed(self) -> bool:
+        """Whether executors may be requested and released."""
+        return self.kept is None
+
+    def share_out(self, claims: Iterable[Claim], pool: SlotPool) -> dict[str, Share]:
+        """Give each query its share of the slots; `claims` are in the order of their submission."""
+        return share_out(claims, pool.total, self._unasked(pool))
+
+    def _unasked(self, pool: SlotPool) -> int | None:
+        """Return the slots that there can be while no task waits for one, None: there is no such limit."""
+        if self.kept is None:
+            return None
+        # Spark counts an excluded executor among those that it keeps.
+        excluded = sum(info.excluded for info in pool.executors.values())
+        return max(0, self.kept - excluded) * self.demand.usual_slots
 
     @property
     def _no_bound(self) -> int:
@@ -122,10 +141,12 @@ class Supply:
     ) -> ExecutorOrder | None:
         return demand.reconcile(now, pool, queries, self._no_bound, self._limits, self._batch)
 
-    def changed(self, event: ExecutorEvent, pool: SlotPool) -> None:
-        """Take in that an executor has come or gone, or has other slots."""
+    def changed(self, event: ExecutorEvent, pool: SlotPool) -> bool:
+        """Take in that an executor comes, goes or has other slots; return whether slots differ by it."""
+        before = pool.total, self._unasked(pool)
         pool.apply(event)
         self.stale = True
+        return before != (pool.total, self._unasked(pool))
 
     def used(self, event: ExecutorUsage, pool: SlotPool) -> None:
         """Take in what an executor holds: one that is too many goes sooner or later for its shuffle data."""
@@ -209,3 +230,11 @@ class Supply:
         if self.settings.mode != "adaptive":
             assert not self.orders
             assert self.alarm.timer is None
+
+
+def _kept(conf: Mapping[str, str]) -> int | None:
+    """Return how many executors dynamic allocation keeps, None where it is off: so it is in local mode."""
+    master = conf.get("spark.master", "")
+    if not is_on(conf, "spark.dynamicAllocation.enabled") or master == "local" or master.startswith("local["):
+        return None
+    return int(conf.get("spark.dynamicAllocation.minExecutors", "0"))

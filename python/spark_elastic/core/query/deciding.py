@@ -36,10 +36,11 @@ class _Submission:
     hands_off: bool
 
     def sufficient(self) -> bool:
-        return self.hands_off or self.share.suffices
+        return self.hands_off or self.share.may_start
 
     def desired(self) -> bool:
-        return self.share.complete
+        # Where only tasks bring executors, more come after the start.
+        return self.share.complete or (not self.share.suffices and self.share.may_start)
 
 
 @define
@@ -50,7 +51,7 @@ class Deciding(Hearing):
     def may_start(self) -> bool:
         """Whether the query may be started with the slots of now once it has waited as long as it may."""
         # Who only advises, or lets it alone, leaves it to Spark to wait for executors.
-        return self.settings.hands_off or self.share.suffices
+        return self.settings.hands_off or self.share.may_start
 
     def choose_start(self) -> Choice:
         """Choose the count for a start, with the slots of now."""

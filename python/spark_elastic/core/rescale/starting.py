@@ -24,7 +24,7 @@ def choose_start(now: Situation) -> Choice:
     if why_not is not None:
         return nothing(now, why_not)
     possible = possible_count(now)
-    if possible is None:
+    if possible is None and (now.shortage is None or now.shortage.awaited):
         return nothing(now, "start_without_resources")
     if now.facts.stateful and now.partitions is not None and now.recovering:
         # Its last batch may have been started: that has to run with the partitions that it was planned for.
@@ -35,6 +35,8 @@ def choose_start(now: Situation) -> Choice:
             before=now.partitions,
             after=now.partitions,
         )
+    if possible is None:
+        return _choose_for_tasks(now)
     if now.facts.stateful and now.partitions is not None:
         return _choose_start_of_checkpoint(now, possible)
     if _is_for_ever(now):
@@ -51,6 +53,15 @@ def choose_start(now: Situation) -> Choice:
         )
     reason = "start_per_slot" if possible >= now.slots else "start_bounded"
     return Choice(way="start", reason=reason, partitions=possible, after=possible, numbers=numbers)
+
+
+def _choose_for_tasks(now: Situation) -> Choice:
+    """Choose Spark's count where it requests executors for tasks that wait: how many come is not known."""
+    numbers: dict[str, float | int | str] = {"slots": now.slots, "session": now.facts.session_partitions}
+    if now.facts.stateful and now.partitions is not None:
+        return nothing(now, "start_for_executors", after=now.partitions, numbers=numbers)
+    count = now.requirements.shuffle.parallelism(now.facts.session_partitions)
+    return Choice(way="start", reason="start_for_executors", partitions=count, after=count, numbers=numbers)
 
 
 def _is_for_ever(now: Situation) -> bool:

@@ -112,7 +112,10 @@ class Worker:
                 _log.exception("asking the policy %s failed", self._begin.policy)
                 answer = self._failed(f"{type(error).__name__}: {error}")
             took_ms = round((time.monotonic() - began) * 1_000)
-            self._deliver(evolve(answer, policy=question.policy, asked=question.id, took_ms=took_ms))
+            try:
+                self._deliver(evolve(answer, policy=question.policy, asked=question.id, took_ms=took_ms))
+            except Exception:  # the next question is to be answered all the same
+                _log.exception("delivering an answer of the policy %s failed", self._begin.policy)
         self._end()
 
     def _next(self) -> AskPolicy | None:

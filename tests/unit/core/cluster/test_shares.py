@@ -10,10 +10,10 @@ from attrs import evolve
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.core import scheduler
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import Bounds, Requirements, Vertex
 from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.cluster import supply
 from spark_elastic.core.cluster.shares import Claim, Share, Standing, share_out
 from spark_elastic.core.failures.strategy import FixedDelay
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, decisions, only, reasons
@@ -361,16 +361,16 @@ def test_slots_are_shared_out_as_often_as_who_wants_them_changes(
 ) -> None:
     times: list[int] = []
 
-    def counted(claims: list[Claim], total: int) -> dict[str, Share]:
+    def counted(claims: list[Claim], total: int, unasked: int | None) -> dict[str, Share]:
         times.append(total)
-        return share_out(claims, total)
+        return share_out(claims, total, unasked)
 
     def shared_out(act: Callable[[], object]) -> int:
         times.clear()
         act()
         return len(times)
 
-    monkeypatch.setattr(scheduler, "share_out", counted)
+    monkeypatch.setattr(supply, "share_out", counted)
     scene = world(stage, a=(2, 4), b=(1, 4), c=(4, 4))
     scene.start(4)
     run(scene, "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import signal
 import subprocess
@@ -223,6 +224,25 @@ def test_its_process_ends_with_ours() -> None:
             parent.kill()
     psutil.wait_procs([child], PATIENCE_S)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+def test_an_answer_that_cannot_be_delivered_is_not_the_last() -> None:
+    answers: queue.SimpleQueue[PolicyAnswered] = queue.SimpleQueue()
+    failures = iter([True, False])
+
+    def deliver(answer: PolicyAnswered) -> None:
+        answers.put(answer)
+        if next(failures):
+            raise BrokenPipeError
+
+    begin = protocol.Begin(policy=f"{EXAMPLES}:Steady", options={}, alive_s=PATIENCE_S)
+    asked = worker.Worker(begin, deliver, Limits(answer_s=PATIENCE_S, begin_s=PATIENCE_S, alive_s=PATIENCE_S))
+    try:
+        for id in ("a1", "a2"):
+            asked.ask(AskPolicy(id=id, cause="s1", policy=begin.policy, view=VIEW))
+            assert answers.get(timeout=PATIENCE_S).asked == id
+    finally:
+        asked.close()
 
 
 def test_an_answer_of_another_kind_is_nonsense() -> None:

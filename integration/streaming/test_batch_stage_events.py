@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -73,3 +76,40 @@ def test_micro_batches_are_no_batch_stages(world: World, inbox: Inbox) -> None:
     world.spark.range(10).repartition(3).count()
     eventually(lambda: any(e["over"] for e in told(world)[before:]), "a small job is counted")
     assert sum(e["over"] for e in told(world)[before:]) <= 3
+
+
+@contextmanager
+def unheard(world: World) -> Iterator[Any]:
+    """Run a slow stage of which the listener bus tells its begin and no more; give the listener."""
+    job = Thread(target=slow_rows, args=(world, 24, 1.0))
+    job.start()
+    bus = world.spark.sparkContext._jsc.sc().listenerBus()
+    found = [bus.listeners().get(i) for i in range(bus.listeners().size())]
+    (listener,) = (one for one in found if one.getClass().getSimpleName() == "BatchListener")
+    try:
+        eventually(lambda: told(world)[-1:] and told(world)[-1]["stages"], "the stage is told of")
+        bus.removeListener(listener)
+        try:
+            yield listener
+        finally:
+            job.join()
+            bus.addToSharedQueue(listener)
+    finally:
+        job.join()
+
+
+def test_the_end_of_a_job_is_the_end_of_its_stages(world: World) -> None:
+    with unheard(world) as listener:
+        jobs = world.spark.sparkContext.statusTracker().getActiveJobsIds()
+        jvm: Any = world.spark._jvm
+        for job in jobs:
+            listener.onJobEnd(jvm.org.apache.spark.scheduler.SparkListenerJobEnd(job, 0, None))
+        # The stage itself still runs.
+        eventually(lambda: not told(world)[-1]["stages"], "that it is over is told")
+        assert world.spark.sparkContext.statusTracker().getActiveStageIds()
+
+
+def test_a_stage_whose_end_nobody_has_told_of_is_found_out(world: World) -> None:
+    with unheard(world):
+        assert told(world)[-1]["stages"]
+    eventually(lambda: not told(world)[-1]["stages"], "that it is over is told")

@@ -78,6 +78,9 @@ class Settings:
             self.values,
             # Nobody has to wait for answers where nobody asks.
             decision_wait_ms=self[batch.DECISION_WAIT_MS] if self[batch.ENABLED] else 0,
+            executor_wait_ms=CoreSettings.executor_wait(
+                self[rescaling.RESOURCE_WAIT_MS], is_set=rescaling.RESOURCE_WAIT_MS in self.chosen
+            ),
             bounds=self.bounds,
             source_bounds=self.source_bounds,
             sharing=self.sharing,

@@ -130,6 +130,7 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         source_bounds={"counts": {"source-0": WantedBounds(upper=4)}},
         sharing={"counts": WantedSharing(priority=1)},
         queries={"counts": {"maxParallelism": "4"}},
+        chosen=frozenset({rescaling.RESOURCE_WAIT_MS}),
     ).core()
     assert [
         field.name

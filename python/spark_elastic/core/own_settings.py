@@ -119,6 +119,9 @@ def _resolve(
     own = evolve(
         unnamed,
         **fields_of(CoreSettings, values),
+        executor_wait_ms=CoreSettings.executor_wait(
+            values[rescaling.RESOURCE_WAIT_MS], is_set=rescaling.RESOURCE_WAIT_MS.name in texts
+        ),
         restart=NoRestart() if mode == "off" else view_of(POLICIES[strategy], values),
     )
     return (None if own == unnamed else own), ()

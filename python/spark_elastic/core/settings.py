@@ -23,6 +23,9 @@ class CoreSettings:
     `mode` is never off for the application: a policy that is off has no core. `decision_wait_ms` 0 means that
     nobody asks about batch stages.
 
+    `executor_wait_ms` is how long a query may run without an executor: `resource_wait_ms` if somebody has set
+    that, None: for ever, as plain Spark waits.
+
     `queries` has settings by the name of a query, or a pattern of names, and by the name of the setting, as
     text. `texts` are the application's own values of those that a query can have, without what was left at
     its default. A query with settings of its own has a `CoreSettings` of its own, in which nothing stands by
@@ -37,6 +40,7 @@ class CoreSettings:
     advise_only: bool = of(records.ADVISE_ONLY)
 
     resource_wait_ms: int = of(rescaling.RESOURCE_WAIT_MS)
+    executor_wait_ms: int | None = None
     submission_stabilization_ms: int = of(rescaling.SUBMISSION_STABILIZATION_MS)
     slot_idle_ms: int = of(resources.SLOT_IDLE_MS)
     cooldown_ms: int = of(rescaling.COOLDOWN_MS)
@@ -80,6 +84,11 @@ class CoreSettings:
     history_size: int = of(records.HISTORY_SIZE)
     savepoint_dir: str | None = of(resources.SAVEPOINT_DIR)
     savepoints_kept: int = of(resources.SAVEPOINTS_KEPT)
+
+    @staticmethod
+    def executor_wait(resource_wait_ms: int, *, is_set: bool) -> int | None:
+        """Return how long a query may run without an executor."""
+        return resource_wait_ms if is_set and resource_wait_ms >= 0 else None
 
     @property
     def hands_off(self) -> bool:

@@ -27,8 +27,9 @@ PYTHON = Key[str | None](
     "python",
     any_text("command", "python3"),
     None,
-    "Python that runs the policy process. None: the driver's own (`spark.pyspark.driver.python`, "
-    "`spark.pyspark.python`, their environment variables, `python3`). In place of one before 3.10, the "
+    "Python that runs the policy process. None: the first of the driver's own "
+    "(`spark.pyspark.driver.python`, `spark.pyspark.python`, their environment variables) whose name begins "
+    "with `python`, else `python3`. In place of one before 3.10, the "
     "newest `python3.N` on `PATH` runs it.",
 )
 POLICY_RETRY_MS = Key(
@@ -56,7 +57,9 @@ RESOURCE_WAIT_MS = Key(
     duration(forever=True),
     -1,
     "How long a query waits for the slots that its lower bound needs (in reactive mode that is one), at its "
-    "start and after a failure. Then it fails. -1: it waits for as long as it takes.",
+    "start and after a failure. Then it fails. -1: it waits for as long as it takes. Set, it also ends a "
+    "query that has run for so long without any executor, which otherwise waits as in plain Spark. Where "
+    "`spark.dynamicAllocation.enabled` brings executors for tasks that wait, nothing waits here.",
     aliases=("adaptiveScheduler.resourceWaitTimeout",),
     adaptive=300_000,
     per_query="always",

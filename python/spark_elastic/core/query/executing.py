@@ -18,7 +18,7 @@ from spark_elastic.core.query.state import Reactions, State
 from spark_elastic.core.query.transitions import EXECUTING
 from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.history import Cause
-from spark_elastic.core.rescale.situation import Choice
+from spark_elastic.core.rescale.situation import UNTOUCHED_TRIGGERS, Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Executing(State):
     `again_at` when a count that could not be brought about may be tried again.
     `lost_at` is when slots were last lost, None once a batch that began later is committed: until then Spark
     is busy to make up for what was lost, and who is rescaled now waits for that twice. `queued` is the
-    rescale that the manager has agreed to, until the state may be moved.
+    rescale that the manager has agreed to, until the state may be moved. `alone_since` is since when there
+    is no slot at all, and `ends_at` when the query fails for that; None without either.
     """
 
     name: ClassVar[str] = EXECUTING
@@ -47,11 +48,13 @@ class Executing(State):
     again_at: int | None = None
     lost_at: int | None = None
     queued: Candidate | None = None
+    alone_since: int | None = None
+    ends_at: int | None = None
 
     @property
     def due(self) -> int | None:
         """The end of the manager's present phase, or the next moment that is a change by itself."""
-        times = (self.manager.due, self.overdue_at, self.again_at)
+        times = (self.manager.due, self.overdue_at, self.again_at, self.ends_at)
         return min((at for at in times if at is not None), default=None)
 
     def candidate(self, record: QueryRecord) -> Candidate | None:
@@ -61,11 +64,13 @@ class Executing(State):
     def enter(self, step: Step) -> None:
         """Look once at what has changed while the query was being started."""
         self.again_at = step.record.failed_move.again_at
+        self._look_for_executors(step)
         self._reconsider(step, cause=None)
 
     def follow_the_slots(self, event: inner.SlotsChanged, step: Step) -> None:
         """Follow the slots."""
         share, before = step.share, step.record.known_share
+        self._look_for_executors(step)
         if share.total < before.total:
             self.lost_at = step.now
         has, had = (share.suffices, share.slots), (before.suffices, before.slots)
@@ -100,6 +105,7 @@ class Executing(State):
     def wait_as_long_as_they_say(self, event: inner.SettingsChanged, step: Step) -> None:
         """Count the waits anew, from when they began."""
         step.change_settings(event.settings)
+        self._look_for_executors(step)
         self.manager.retime(step.new_executing_manager())
         if self.queued is None:
             self._plan_growth(step, step.choose_running(overdue=self.is_overdue(step)))
@@ -112,6 +118,10 @@ class Executing(State):
 
     def due_reached(self, step: Step) -> None:
         """Continue to the next phase; growth that is overdue, or may be tried again, is a change."""
+        if self.ends_at is not None and step.now >= self.ends_at:
+            assert self.alone_since is not None
+            step.fail_without_resources(step.now - self.alone_since)
+            return
         changed = False
         if self.overdue_at is not None and step.now >= self.overdue_at:
             self.overdue_at, changed = None, True
@@ -134,6 +144,18 @@ class Executing(State):
         """Take in that it runs with another count than was known."""
         step.started(event)
         self.batches = 0
+
+    def _look_for_executors(self, step: Step) -> None:
+        """Note since when there is none, and how long that may last if tasks bring none."""
+        if step.share.total > 0:
+            self.alone_since = None
+        elif self.alone_since is None:
+            self.alone_since = step.now
+        wait_ms, trigger = step.settings.executor_wait_ms, step.record.facts.trigger
+        leaves = step.settings.hands_off or step.may_start or trigger in UNTOUCHED_TRIGGERS
+        self.ends_at = None
+        if self.alone_since is not None and wait_ms is not None and not leaves:
+            self.ends_at = self.alone_since + wait_ms
 
     def is_overdue(self, step: Deciding) -> bool:
         """Say whether the last rescale is so long ago that any growth is to be carried out."""

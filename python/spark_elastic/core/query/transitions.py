@@ -50,7 +50,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
             "a micro-batch has failed, and the restart strategy allows another attempt."
         ),
         STOP_WITH_SAVEPOINT: "Somebody wants the query to end, and a savepoint of all that it has done.",
-        FAILING: "The query has failed for good.",
+        FAILING: "The query has failed for good, or has had no executor for as long as it may.",
         CANCELING: "Somebody wants the query to end.",
         FINISHED: "The query came to its end, or was stopped by the application.",
     },

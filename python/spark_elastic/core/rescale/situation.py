@@ -31,7 +31,7 @@ TOLERANCE = 0.03
 GROWTH = 4
 """A count that is for ever leaves room for so many times as many slots."""
 
-_UNTOUCHED_TRIGGERS = ("continuous", "real_time")
+UNTOUCHED_TRIGGERS = ("continuous", "real_time")
 ENDING_TRIGGERS = ("once", "available_now")
 REPARTITIONED_FORMAT = 2
 """The checkpoint format that re-partitioning needs."""
@@ -123,7 +123,7 @@ def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
         and not facts.global_state
         and facts.checkpoint_partitions is None
         and not facts.provider_chosen
-        and facts.trigger not in _UNTOUCHED_TRIGGERS
+        and facts.trigger not in UNTOUCHED_TRIGGERS
     )
 
 
@@ -141,7 +141,7 @@ def untouched(facts: QueryFacts, settings: CoreSettings) -> str | None:
     """Name the reason for which the count of this query is nobody's business but the user's."""
     if settings.mode == "off":
         return "untouched_off"
-    if facts.trigger in _UNTOUCHED_TRIGGERS:
+    if facts.trigger in UNTOUCHED_TRIGGERS:
         return "untouched_trigger"
     if facts.explicit_partitions is not None and settings.explicit_parallelism == "fixed":
         return "untouched_fixed"

@@ -20,7 +20,9 @@ private[spark] final class BatchListener extends SparkListener {
 
   @volatile private var isOn = true
   private val owners = mutable.LinkedHashMap.empty[String, Owner]
+  private val jobs = mutable.HashMap.empty[Int, Seq[Int]] // their stages
   private val stages = mutable.LinkedHashMap.empty[(Int, Int), Running] // by id and attempt
+  private var suspected = Set.empty[(Int, Int)]
   private var told = BatchStages(Nil, Nil)
   private var over = 0
   private var looks = 0L
@@ -30,6 +32,7 @@ private[spark] final class BatchListener extends SparkListener {
     isOn = on
     if (!on) {
       owners.clear()
+      jobs.clear()
       stages.clear()
     }
   }
@@ -51,6 +54,21 @@ private[spark] final class BatchListener extends SparkListener {
   /** The shuffle data that an executor has written for what is not over. */
   def written(executor: String): Long = synchronized(owners.values.map(_.written(executor)).sum)
 
+  /** Ends stages of whose end the bus has not told: those that are not `active`, twice, since an event may just be late. */
+  def audit(active: => Set[Int]): Unit = {
+    val there = if (synchronized(stages.isEmpty)) Set.empty[Int] else active
+    synchronized {
+      val inactive = stages.keys.filterNot { case (stage, _) => there(stage) }.toSet
+      inactive.intersect(suspected).foreach(ended)
+      suspected = inactive
+    }
+  }
+
+  private def ended(stage: (Int, Int)): Unit = if (stages.remove(stage).nonEmpty) over += 1
+
+  private def endStages(isOver: Int => Boolean): Unit =
+    stages.keys.filter { case (stage, _) => isOver(stage) }.toList.foreach(ended)
+
   private def ownerOf(properties: Properties, job: => String): Option[String] =
     Option(properties).filter(found => NotBatch.forall(found.getProperty(_) == null)).map { found =>
       Option(found.getProperty(SQLExecution.EXECUTION_ID_KEY)).getOrElse(job)
@@ -59,18 +77,31 @@ private[spark] final class BatchListener extends SparkListener {
   override def onJobStart(start: SparkListenerJobStart): Unit = if (isOn) synchronized {
     for (name <- ownerOf(start.properties, s"job ${start.jobId}")) {
       val owner = owners.getOrElseUpdate(name, new Owner)
+      jobs(start.jobId) = start.stageInfos.map(_.stageId)
       start.stageInfos.foreach { info =>
         owner.stages += info.stageId
         info.shuffleDepId.foreach(owner.shuffleOf(info.stageId) = _)
       }
-      if (owners.size > MostOwners) owners.remove(owners.head._1)
+      if (owners.size > MostOwners) forget(owners.head._1)
     }
   }
 
-  override def onJobEnd(end: SparkListenerJobEnd): Unit = synchronized(owners.remove(s"job ${end.jobId}"))
+  // The bus may lose the end of a stage, and so the end of its job counts as well.
+  override def onJobEnd(end: SparkListenerJobEnd): Unit = synchronized {
+    for (of <- jobs.remove(end.jobId)) {
+      val others = jobs.valuesIterator.flatten.toSet
+      endStages(stage => of.contains(stage) && !others(stage))
+    }
+    owners.remove(s"job ${end.jobId}")
+  }
+
+  private def forget(name: String): Unit = for (owner <- owners.remove(name)) {
+    endStages(owner.stages)
+    jobs.filter(_._2.forall(owner.stages)).keys.toList.foreach(jobs.remove)
+  }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case end: SparkListenerSQLExecutionEnd => synchronized(owners.remove(end.executionId.toString))
+    case end: SparkListenerSQLExecutionEnd => synchronized(forget(end.executionId.toString))
     case _ =>
   }
 
@@ -87,7 +118,7 @@ private[spark] final class BatchListener extends SparkListener {
   }
 
   override def onStageCompleted(completed: SparkListenerStageCompleted): Unit = synchronized {
-    if (stages.remove((completed.stageInfo.stageId, completed.stageInfo.attemptNumber())).nonEmpty) over += 1
+    ended((completed.stageInfo.stageId, completed.stageInfo.attemptNumber()))
   }
 
   override def onTaskStart(start: SparkListenerTaskStart): Unit = synchronized {

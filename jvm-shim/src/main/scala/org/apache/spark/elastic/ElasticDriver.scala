@@ -21,10 +21,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
 
   override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
     try {
-      val isOff = Shim.setting(sc.conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").contains("off")
       if (Linkage.problem.nonEmpty)
         logError(s"spark-elastic: off, the application continues as plain Spark: ${Linkage.problem.get}")
-      else if (isOff)
+      else if (Shim.isOff(sc.conf))
         logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")
       else {
         val started = new Parts(sc)
@@ -106,6 +105,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         regularly("the count of batch stages")(batch.changed(listener.executors).foreach(events.offer(_)))
       if (ticks % TicksPerLook == 0) {
         if (Linkage.has(Part.Audit)) regularly("the audit of executors")(audit.look())
+        regularly("the audit of stages")(batch.audit(sc.statusTracker.getActiveStageIds().toSet))
         if (Linkage.has(Part.Executors))
           regularly("the look at what executors hold")(executors.changedUsage(batch.written).foreach(events.offer(_)))
       }

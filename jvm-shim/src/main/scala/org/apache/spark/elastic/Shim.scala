@@ -1,5 +1,6 @@
 package org.apache.spark.elastic
 
+import java.io.File
 import java.util.Locale
 
 import scala.util.Try
@@ -13,11 +14,21 @@ private[spark] object Shim {
 
   def setting(conf: SparkConf, keys: String*): Option[String] = keys.flatMap(conf.getOption).headOption
 
-  /** The interpreter of the policy process: the one that was set, else the one that Spark runs the driver's Python with. */
-  def python(conf: SparkConf): String =
-    setting(conf, "spark.elastic.python", "spark.pyspark.driver.python", "spark.pyspark.python")
-      .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
-      .orElse(sys.env.get("PYSPARK_PYTHON"))
+  /** Whether nothing is to be done; in any case of its letters, as the policy reads it. */
+  def isOff(conf: SparkConf): Boolean =
+    setting(conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").exists(_.trim.equalsIgnoreCase("off"))
+
+  /**
+   * The interpreter of the policy process: the one that was set, else the first of those that Spark runs Python with. The
+   * driver's may be a notebook or a script, which would take the jar for its own input.
+   */
+  def python(conf: SparkConf, env: String => Option[String] = sys.env.get): String =
+    setting(conf, "spark.elastic.python")
+      .orElse {
+        val sparks = Iterator("spark.pyspark.driver.python", "spark.pyspark.python").flatMap(conf.getOption(_)) ++
+          Iterator("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON").flatMap(env(_))
+        sparks.find(path => new File(path).getName.startsWith("python"))
+      }
       .getOrElse("python3")
 
   /** How long a start waits for the policy's answer. */
@@ -59,6 +70,7 @@ private[spark] object Shim {
     "spark.master",
     "spark.sql.shuffle.partitions",
     "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.minExecutors",
     "spark.eventLog.enabled",
     "spark.eventLog.dir",
     "spark.local.dir",

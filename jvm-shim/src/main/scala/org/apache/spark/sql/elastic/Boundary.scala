@@ -70,7 +70,11 @@ private[elastic] final class Boundary(
         try {
           failure.foreach(throw _)
           Right(batch(current))
-        } catch { case Harmless(e) if isAsked => Left(e) }
+        } catch {
+          case Harmless(e) =>
+            query.endIfTold(Some(e))
+            if (isAsked) Left(e) else throw e
+        }
       failure = None
       outcome match {
         case Right(goesOn) =>
@@ -134,6 +138,7 @@ private[elastic] final class Boundary(
 
   /** Carries out what is ordered, after waiting for it for as long as `waitMs`. */
   private def carryOut(waitMs: Long): Unit = {
+    query.endIfTold()
     query.nextOrder(waitMs).foreach(take)
     Iterator.continually(query.nextOrder(0L)).takeWhile(_.nonEmpty).flatten.foreach(take)
     for ((order, since) <- rescale if !isToEnd && canMoveTo(order.partitions, millisSince(since))) {

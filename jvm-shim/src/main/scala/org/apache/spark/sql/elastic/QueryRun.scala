@@ -32,6 +32,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var rowLimits = Seq.empty[SourceLimit]
   @volatile private var hasBoundary = false
   @volatile private var stages = false // until it is let run by somebody who says so
+  @volatile private var end: Option[String] = None // why it ends, once it has to
   private val copying = new ReentrantLock
   private val keptBounds = new KeptText(execution, "bounds")
   private val keptBatches = new KeptText(execution, "batches")
@@ -123,6 +124,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   /** An order that waits for a boundary, after `waitMs` at the latest if there is none. */
   def nextOrder(waitMs: Long): Option[QueryOrder] = Option(mailbox.poll(waitMs, TimeUnit.MILLISECONDS))
 
+  /** Ends the query if it was told to, with the reason why. */
+  def endIfTold(cause: Option[Throwable] = None): Unit =
+    end.foreach(why => throw new IllegalStateException(why, cause.orNull))
+
   /** It runs from now on, with the answer to this order. */
   def started(order: Option[QueryOrder], tookMs: Long, problem: Option[String] = None): Unit = {
     runState = Running
@@ -162,10 +167,19 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       rowLimits = l.sources
       done(l, 0L)
     case c: CancelQuery => beside(c)(execution.stop())
+    case f: FailQuery if runState == Running && hasBoundary && f.message.nonEmpty =>
+      end = f.message
+      beside(f)(leaveBatch())
     case s: TakeSavepoint if !hasBoundary => copyBeside(s)
     case _: StartQuery | _: HoldQuery | _: FailQuery if runState == Running =>
       throw new IllegalStateException(s"query $query runs, it waits for no answer")
     case other => mailbox.put(other)
+  }
+
+  /** A micro-batch may have several jobs: none of them is waited for any more. */
+  private def leaveBatch(): Unit = while (execution.isActive) {
+    execution.sparkSession.sparkContext.cancelJobGroup(run)
+    Thread.sleep(PollMs)
   }
 
   /** Copies what is committed, while the query keeps running. */

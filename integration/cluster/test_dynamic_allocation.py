@@ -1,0 +1,59 @@
+"""With dynamic allocation at its defaults a query brings its first executor by itself, and later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from integration.cluster.application import Application, application
+from integration.cluster.queries import start_enrichment, start_totals
+from integration.streaming.driver import Driver
+from integration.streaming.waiting import eventually
+from spark_elastic.demo.cluster import Cluster
+from spark_elastic.demo.data import Tables
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+DYNAMIC = "spark.dynamicAllocation"
+CONF = {
+    f"{DYNAMIC}.enabled": "true",
+    f"{DYNAMIC}.shuffleTracking.enabled": "true",
+    f"{DYNAMIC}.executorIdleTimeout": "2s",
+    f"{DYNAMIC}.shuffleTracking.timeout": "2s",
+    "spark.executor.cores": "2",
+    "spark.sql.shuffle.partitions": "6",
+}
+
+
+@pytest.fixture(scope="module")
+def app(
+    master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Application]:
+    with application(master, jvm, tables, tmp_path_factory.mktemp("dynamic"), CONF) as running:
+        yield running
+
+
+def test_a_query_without_an_executor_starts_and_brings_one(app: Application) -> None:
+    app.workers.append(app.cluster.start_worker(2))
+    eventually(lambda: app.story.slots.total == 0, "Spark has given back what it began with")
+    app.feed.start()
+    query = app.start("totals", start_totals)
+    eventually(lambda: query.lastProgress is not None, "its first micro-batch")
+    assert "start_for_executors" in app.story.reasons("totals")
+    assert "waiting_for_resources" not in app.story.reasons("totals")
+    app.check_alive()
+
+
+def test_after_all_executors_have_idled_out_another_query_brings_one_as_well(app: Application) -> None:
+    app.queries.pop("totals").stop()
+    eventually(lambda: app.story.slots.total == 0, "idle executors are gone")
+    query = app.start("enrichment", start_enrichment)
+    eventually(lambda: query.lastProgress is not None, "its first micro-batch")
+    assert "waiting_for_resources" not in app.story.reasons("enrichment")
+    app.check_alive()
+
+
+def test_the_journal_can_be_replayed(app: Application) -> None:
+    app.feed.finish()
+    app.check_journal()

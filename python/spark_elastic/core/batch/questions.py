@@ -100,13 +100,15 @@ class RangesAnswer:
 class SplitSize:
     """Ask how many tasks share out the files of a scan, and so how large its splits are.
 
-    `bytes` is what is left to read after pruning, with what opening its files is reckoned as; `planned` is
-    Spark's own number of tasks. A split is to have `smallest` to `largest` bytes, unless there would be more
-    splits than sources may have, or than `most`: as many as there are files, where none can be split.
+    `bytes` is what is left to read after pruning, in `openings` stretches of files, each of which counts for
+    `smallest` bytes more; `planned` is Spark's own number of tasks. A split is to have `smallest` to
+    `largest` bytes, unless there would be more splits than sources may have, or than `most`: as many as there
+    are files, where none can be split.
     """
 
     scan: str
     bytes: int
+    openings: int = 0
     slots: int
     planned: int
     smallest: int

@@ -71,12 +71,13 @@ STAGE_REASONS: Mapping[str, Reason] = {
     # Scans of files
     "split_from_bytes": Reason(
         "stage",
-        "Scans {bytes:bytes} in about {after:task} of {split:bytes} on {slots:slot}.",
+        "Scans {bytes:bytes} in {after:task} on {slots:slot}; {openings:opening} of files count for "
+        "{opening:bytes} each, so a task has about {split:bytes}.",
     ),
     "split_bounded": Reason(
         "stage",
-        "Scans {bytes:bytes} in about {after:task} of {split:bytes}: {wanted} would be right, and no source "
-        "may have more.",
+        "Scans {bytes:bytes} in {after:task}: {wanted} would be right, and no source may have more; "
+        "{openings:opening} of files count for {opening:bytes} each, so a task has about {split:bytes}.",
     ),
     "split_nothing": Reason("nothing_to_do", "Is split by Spark: there is nothing to scan."),
     "split_no_slots": Reason("nothing_to_do", "Is split by Spark: there are no slots yet for {bytes:bytes}."),

@@ -27,21 +27,30 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     def answer(why: StageRecord) -> SplitSizeAnswer:
         return SplitSizeAnswer(scan=question.scan, tasks=why.after, record=why)
 
-    before, total = question.planned, question.bytes
+    before = question.planned
     if not (settings.enabled and settings.sources_enabled):
         return answer(record("split_off", before=before))
+    total = question.bytes + question.openings * question.smallest
     if total < 1:
         return answer(record("split_nothing", before=before))
     if question.slots < 1 and settings.rules.fills_waves:
-        return answer(record("split_no_slots", before=before, bytes=total))
-    smallest = max(1, min(question.smallest, question.largest))
-    waves = Waves(slots=question.slots, smallest=smallest)
-    needed = -(-total // max(question.largest, smallest))
-    wanted = waves.fill(needed, total, total) if settings.rules.fills_waves else needed
+        return answer(record("split_no_slots", before=before, bytes=question.bytes))
+    largest, opening = max(1, question.largest), question.smallest
+    # As Spark counts: what is opened last in a task is not part of its largest split.
+    wanted = max(-(-total // (largest + opening)), -(-question.bytes // largest))
+    if settings.rules.fills_waves:
+        waves = Waves(slots=question.slots, smallest=max(1, opening))
+        wanted = max(waves.fill(wanted, total, total), min(before, question.slots))
     wanted = min(wanted, question.most or wanted)
     tasks = min(wanted, source_bound(settings, question.slots))
-    split = max(smallest, -(-total // tasks))
-    numbers = {"bytes": total, "split": split, "slots": question.slots, "wanted": wanted}
+    numbers = {
+        "bytes": question.bytes,
+        "openings": question.openings,
+        "opening": opening,
+        "split": -(-total // tasks),
+        "slots": question.slots,
+        "wanted": wanted,
+    }
     reason = "split_bounded" if tasks < wanted else "split_from_bytes"
     return answer(record(reason, before=before, after=tasks, **numbers))
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.presets import PresetName
@@ -22,8 +24,8 @@ from tests.unit.core.batch.builder import MIB
 
 
 def ask(size: int, settings: BatchSettings | None = None, **facts: Any) -> SplitSizeAnswer:
-    sizes = {"smallest": 4 * MIB, "largest": 128 * MIB}
-    question = SplitSize(**{"scan": "s", "bytes": size, "slots": 8, "planned": 8, **sizes, **facts})
+    sizes = {"smallest": 4 * MIB, "largest": 128 * MIB, "openings": 0}
+    question = SplitSize(**{"scan": "s", "bytes": size, "slots": 8, "planned": 1, **sizes, **facts})
     answer = BatchDecider(settings=settings or BatchSettings()).answer(question)
     assert isinstance(answer, SplitSizeAnswer)
     return answer
@@ -39,7 +41,7 @@ def split_of(answer: SplitSizeAnswer) -> Any:
         (1600 * MIB, 8, 100 * MIB, 16),
         (80 * MIB, 8, 10 * MIB, 8),
         (9 * MIB, 8, 4.5 * MIB, 2),
-        (MIB, 8, 4 * MIB, 1),
+        (MIB, 8, MIB, 1),
         (300 * MIB, 1, 100 * MIB, 3),
     ],
 )
@@ -48,6 +50,54 @@ def test_splits_fill_the_slots_and_stay_between_smallest_and_largest(
 ) -> None:
     answer = ask(size, slots=slots)
     assert (split_of(answer), answer.tasks, answer.record.reason) == (split, tasks, "split_from_bytes")
+
+
+@pytest.mark.parametrize(
+    ("openings", "size", "planned", "slots", "tasks"),
+    [
+        # 400 small files, which Spark packs into 13 tasks.
+        (400, 400 * 1024, 13, 8, 16),
+        (8, 5 * MIB, 8, 8, 8),
+        (3, 3 * 1024, 3, 2, 2),
+        (2, 2 * 1024, 2, 8, 2),
+        (1, 5 * MIB, 2, 8, 2),
+        # What a task opens last is not part of its largest split, to Spark either.
+        (1, 128 * MIB, 1, 1, 1),
+        (1, 1280 * MIB, 10, 1, 10),
+    ],
+)
+def test_what_opening_files_counts_for_is_shared_out_as_well(
+    openings: int, size: int, planned: int, slots: int, tasks: int
+) -> None:
+    answer = ask(size, openings=openings, planned=planned, slots=slots)
+    assert answer.tasks == tasks
+    assert split_of(answer) == -(-(size + openings * 4 * MIB) // tasks)
+    assert f"{openings} opening" in answer.record.message
+
+
+def test_a_task_has_no_more_than_the_largest_split_where_opening_counts_for_more() -> None:
+    assert ask(1280 * MIB, openings=1, smallest=1024 * MIB, slots=1).tasks == 10
+
+
+@given(
+    openings=st.integers(0, 500),
+    size=st.integers(0, 1 << 40),
+    planned=st.integers(1, 1000),
+    slots=st.integers(1, 64),
+    opening=st.sampled_from([0, 1, 1000, 4 * MIB, 1 << 40]),
+)
+def test_there_are_never_fewer_tasks_than_spark_has_up_to_the_slots(
+    openings: int, size: int, planned: int, slots: int, opening: int
+) -> None:
+    asked: dict[str, Any] = {"openings": openings, "planned": planned, "slots": slots, "smallest": opening}
+    answer = ask(size, **asked)
+    assert answer == ask(size, **asked)
+    assert answer.tasks is None or answer.tasks >= min(planned, slots)
+
+
+def test_the_floor_gives_way_to_what_the_user_allows_and_what_can_be_split() -> None:
+    assert ask(MIB, BatchSettings(max_parallelism=2), planned=8).tasks == 2
+    assert ask(MIB, planned=8, most=5).tasks == 5
 
 
 def test_what_a_filter_has_left_is_split_anew() -> None:

@@ -296,10 +296,14 @@ private[spark] case class Ranges(
     slots: Int = 0)
     extends Question
 
-/** `planned` is Spark's number of tasks, `most` how many there can be where no file can be split. */
+/**
+ * `openings` is how often a file is opened, each time at the price of `smallest` bytes; `planned` is Spark's number of
+ * tasks, `most` how many there can be where no file can be split.
+ */
 private[spark] case class SplitSize(
     scan: String,
     bytes: Long,
+    openings: Int,
     planned: Int,
     most: Option[Int],
     smallest: Long,

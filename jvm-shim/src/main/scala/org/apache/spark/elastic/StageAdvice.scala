@@ -108,5 +108,5 @@ private[spark] object StageAdvice {
     Seq(
       InitialCount("", Nil, 1, None, None, None, None),
       Ranges("", Nil, None, None, None, None, None),
-      SplitSize("", 0, 1, None, 1, 1))
+      SplitSize("", 0, 0, 1, None, 1, 1))
 }

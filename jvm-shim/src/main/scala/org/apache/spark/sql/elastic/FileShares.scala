@@ -1,45 +1,91 @@
 package org.apache.spark.sql.elastic
 
+import scala.collection.mutable.ArrayBuffer
+
 import org.apache.spark.sql.execution.datasources.{FilePartition, PartitionedFile}
 
-/** Shares out files between a number of tasks, evenly; to open a file counts as some bytes of it. */
+/** Shares out what Spark has made of files between a number of tasks, evenly and in the same order. */
 private[elastic] object FileShares {
 
-  /** A file of `bytes`; `part` makes the part of it that begins at some byte and has so many. */
-  final class Input(val bytes: Long, splitable: => Boolean)(val part: (Long, Long) => PartitionedFile) {
-    lazy val canBeSplit: Boolean = splitable
+  /** A stretch of a file, of parts that follow each other. Where Spark has cut it, it can be cut. */
+  final class Input(parts: Seq[PartitionedFile], splitable: => Boolean) {
+    val bytes: Long = parts.map(_.length).sum
+    lazy val canBeSplit: Boolean = parts.size > 1 || splitable
+
+    def part(from: Long, until: Long): PartitionedFile = {
+      val start = parts.head.start + from
+      parts.takeWhile(_.start <= start).last.copy(start = start, length = until - from) // and where that one is
+    }
   }
+
+  /** Joins parts that follow each other in a file and in the row, so that it is opened once. */
+  def inputs(row: Seq[PartitionedFile])(splitable: PartitionedFile => Boolean): Seq[Input] = {
+    val stretches = ArrayBuffer.empty[ArrayBuffer[PartitionedFile]]
+    row.foreach { part =>
+      if (stretches.lastOption.exists(stretch => follow(stretch.last, part))) stretches.last += part
+      else stretches += ArrayBuffer(part)
+    }
+    stretches.map(stretch => new Input(stretch.toSeq, splitable(stretch.head))).toSeq
+  }
+
+  /** Only pieces of one file do: it may be there twice, or stand for other partition values. */
+  private def follow(first: PartitionedFile, second: PartitionedFile): Boolean =
+    first.length > 0 && first.start + first.length == second.start &&
+      first.copy(start = second.start, length = second.length, locations = second.locations) == second
 
   /**
-   * At most `tasks` shares, none of them empty. The files are laid in a row, the largest first as Spark does it, and cut
-   * where a share is full. A part is an eighth of a share at least: a smaller one is not worth to open the file again.
+   * At most `tasks` shares, none of them empty: as many as there are inputs or `tasks`, whichever is less, or more where
+   * inputs are cut. A piece has an eighth of a share at least: a smaller one is not worth to open the file again.
+   *
+   * @param opening what it counts for to open a file, in bytes; spread over what is read of it, so halves are halves
    */
   def of(inputs: Seq[Input], tasks: Int, opening: Long): Seq[FilePartition] = {
-    val share = math.max(1.0, inputs.map(_.bytes + opening).sum.toDouble / tasks)
-    val least = share / 8
-    var position = 0.0
-    val parts = inputs.sortBy(-_.bytes).flatMap { input =>
-      val begin = position
-      val weight = input.bytes + opening
-      val end = begin + weight
-      position = end
-      // Each part opens the file anew, so that is spread over the bytes: halves of one file are its halves.
-      def byteAt(place: Double) = ((place - begin) * input.bytes / math.max(1L, weight)).round
-      val ends = cuts(begin + least, end - least, share)
-      val inside = if (ends.nonEmpty && input.canBeSplit) ends else Nil
-      (begin +: inside).zip(inside :+ end).flatMap { case (first, last) =>
-        val (from, until) = (byteAt(first), byteAt(last))
-        val index = math.min(tasks - 1, ((first + last) / 2 / share).toInt)
-        // Of a file that can be split nothing is left where it is empty; what cannot be may have a row without a byte.
-        Option.when(from < until || !input.canBeSplit)(index -> input.part(from, until - from))
-      }
-    }
-    parts.groupMap(_._1)(_._2).toSeq.sortBy(_._1).zipWithIndex.map { case ((_, files), index) =>
-      FilePartition(index, files.toArray)
-    }
-  }
+    def weight(input: Input) = input.bytes.toDouble + opening
+    val shares = ArrayBuffer(ArrayBuffer.empty[PartitionedFile])
+    var left = inputs.iterator.map(weight).sum
+    val even = left / tasks
+    val least = math.max(1.0, even / 8)
+    var full, room = even
+    def canBeCut(input: Input) = input.bytes >= 2 * least && input.canBeSplit
+    // How many shares an input fills surely.
+    val fills = inputs.map(input => if (canBeCut(input)) math.max(1L, (weight(input) / even).toLong) else 1L)
+    var filled = fills.sum
 
-  /** The ends of shares from `first` to `last`. */
-  private def cuts(first: Double, last: Double, share: Double): Seq[Double] =
-    math.ceil(first / share).toLong.to(math.floor(last / share).toLong).map(_ * share)
+    def nextShare(): Unit = {
+      shares += ArrayBuffer.empty
+      full = left / (tasks - shares.size + 1)
+      room = full
+    }
+
+    inputs.zip(fills).foreach { case (input, shareOf) =>
+      val cut = canBeCut(input)
+      val perByte = weight(input) / math.max(1L, input.bytes)
+      if (!cut && shares.last.nonEmpty && filled <= tasks - shares.size) nextShare()
+      filled -= shareOf
+
+      def add(from: Long, until: Long, bears: Double): Unit = {
+        shares.last += input.part(from, until)
+        left -= bears
+        room -= bears
+      }
+
+      @annotation.tailrec
+      def place(from: Long): Unit = {
+        val rest = if (from == 0) weight(input) else (input.bytes - from) * perByte
+        val end = from + (room / perByte).round
+        if (shares.size == tasks || rest <= room + full / 8) add(from, input.bytes, rest)
+        else if (cut && end - from >= least && input.bytes - end >= least) {
+          add(from, end, (end - from) * perByte)
+          nextShare()
+          place(end)
+        } else if (shares.last.isEmpty || rest < 2 * room) add(from, input.bytes, rest)
+        else {
+          nextShare()
+          place(from)
+        }
+      }
+      place(0L)
+    }
+    shares.toSeq.zipWithIndex.map { case (files, index) => FilePartition(index, files.toArray) }
+  }
 }

@@ -3,9 +3,10 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.elastic.{Hidden, JoinPartitions, SplitSize, StageAdvice}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.{FileSourceOptions, InternalRow}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
@@ -94,14 +95,13 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
     val before = planned.filePartitions.size
     val parts = planned.filePartitions.flatMap(_.files)
     val conf = relation.sparkSession.sessionState.conf
-    lazy val bytes = parts.iterator.map(_.length).sum
+    val bytes = parts.iterator.map(_.length).sum
     // So little is one task whatever anybody says, and so many files are even as Spark has shared them out.
-    if (before == 0 || parts.size > SharedOutScan.MostParts || (before == 1 && bytes < 2 * opening)) planned
+    if (before == 0 || parts.size > SharedOutScan.MostParts || (parts.size == 1 && bytes < opening)) planned
     else {
-      val ofFile = parts.groupBy(_.filePath)
-      val inputs = parts.map(_.filePath).distinct.map(path => input(ofFile(path)))
+      val inputs = inputsOf(parts)
       val most = Option.when(!inputs.exists(_.canBeSplit))(inputs.length)
-      val question = SplitSize(name, bytes, before, most, opening, conf.filesMaxPartitionBytes)
+      val question = SplitSize(name, bytes, inputs.length, before, most, opening, conf.filesMaxPartitionBytes)
       val asked = tasks(question)
       fewFiles = most.exists(_ <= asked.getOrElse(before))
       asked.foreach(number => SharedOutScan.partitions.set(planned, FileShares.of(inputs, number, opening)))
@@ -109,16 +109,13 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
     }
   }
 
-  /** A file, of the parts that Spark has made of it. */
-  private def input(parts: Seq[PartitionedFile]): FileShares.Input = {
-    val inOrder = parts.sortBy(_.start)
-    val first = inOrder.head
-    def isSplitable = relation.fileFormat.isSplitable(relation.sparkSession, relation.options, first.toPath)
-    new FileShares.Input(inOrder.map(_.length).sum, inOrder.size > 1 || isSplitable)({ case (from, length) =>
-      val start = first.start + from
-      inOrder.takeWhile(_.start <= start).last.copy(start = start, length = length) // and where that one is
-    })
-  }
+  private def inputsOf(parts: Seq[PartitionedFile]): Seq[FileShares.Input] =
+    // What is skipped of a corrupt file is the rest of the part in which that shows.
+    if (new FileSourceOptions(CaseInsensitiveMap(relation.options)).ignoreCorruptFiles)
+      parts.map(part => new FileShares.Input(Seq(part), splitable = false))
+    else
+      FileShares.inputs(parts)(part =>
+        relation.fileFormat.isSplitable(relation.sparkSession, relation.options, part.toPath))
 
   private def name: String =
     tableIdentifier

@@ -18,6 +18,7 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
   /** The numbers that shuffles have, by execution and by plan. */
   val counts = new Kept[Int](4096)
   private val shares = new Kept[Shares](512)
+  private val scans = new Kept[Option[Int]](4096)
 
   @volatile private var waitMs = 0L
   @volatile private var silentUntil = System.nanoTime()
@@ -40,15 +41,29 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
   def partitions(questions: Seq[InitialCount]): Seq[Int] = {
     val asked = questions.map(question => question.copy(kept = counts(question.plan)))
     asked.zip(ask(asked, "partitions") { case (_, count) => number(count) }).map { case (question, answer) =>
-      val number = answer.orElse(counts(question.plan)).getOrElse(question.planned)
+      val number = answer.fold(counts(question.plan))(identity).getOrElse(question.planned)
       if (question.plan.nonEmpty) counts(question.plan) = number
       number
     }
   }
 
-  /** How many tasks read a source; none: as Spark would have them. */
-  def tasks(question: Question): Option[Int] =
-    ask(Seq(question), "tasks") { case (_, count) => number(count) }.head
+  /**
+   * How many tasks read a source; none: as Spark would have them. What is asked about as `plan` keeps without an answer
+   * what it has had; if that was Spark's, it stays so.
+   */
+  def tasks(question: Question, plan: String): Option[Int] = {
+    val before = scans(plan)
+    if (before.contains(None)) None
+    else
+      ask(Seq(question), "tasks") { case (_, count) => number(count) }.head match {
+        case Some(given) =>
+          given.foreach(count => scans(plan) = Some(count))
+          given
+        case None =>
+          scans(plan) = before.flatten
+          before.flatten
+      }
+  }
 
   /**
    * For each the ranges `[start, end)` of its partitions that a task is to read; none: as Spark would. What a plan has had
@@ -62,7 +77,7 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
     }
     val answers = ask(asked, "specs")(specs)
     asked.zip(before).zip(answers).map { case ((question, found), answer) =>
-      val ends = answer.map(_.map(_._2)).orElse(found.flatMap(_.ends))
+      val ends = answer.fold(found.flatMap(_.ends))(_.map(_.map(_._2)))
       Shares.of(question).foreach(now => shares(question.plan) = found.getOrElse(now).copy(ends = ends))
       ends.map(ends => (0 +: ends.init).zip(ends))
     }
@@ -81,9 +96,12 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
   private def number(n: JsonNode): Option[Int] =
     Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
 
-  /** Asks all at once and waits once; gives an answer for each. After a wait in vain nobody waits again for a second. */
+  /**
+   * Asks all at once and waits once; gives for each the answer, none where there is no usable one. After a wait in vain
+   * nobody waits again for a second.
+   */
   private def ask[Q <: Question, T](questions: Seq[Q], field: String)(
-      read: (Q, JsonNode) => Option[T]): Seq[Option[T]] =
+      read: (Q, JsonNode) => Option[T]): Seq[Option[Option[T]]] =
     if (questions.isEmpty || !isThere) questions.map(_ => None)
     else {
       val began = System.nanoTime()
@@ -97,8 +115,11 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
         answers.flatMap { found =>
           val value = found.path("answers").path(place).path(field)
           if (value.isMissingNode) nothing("the policy process could not read the question")
-          else if (value.isNull) None
-          else read(question, value).orElse(nothing(s"the answer makes no sense: ${value.toString.take(200)}"))
+          else if (value.isNull) Some(None)
+          else
+            read(question, value)
+              .map(Option(_))
+              .orElse(nothing(s"the answer makes no sense: ${value.toString.take(200)}"))
         }
       }
     }

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from spark_elastic.runtime.entries import StageEntry, read_journal
 PLAIN = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 # A busy machine may let an answer wait for longer than a user's default.
 PATIENT = {"spark.elastic.python": sys.executable, "spark.elastic.batch.decisionTimeout": "20s"}
+
+# A plan keeps the number that it had, so who wants to know whether somebody answers needs another one.
+_FRESH = count(100)
 
 # What the driver's log says where a rule of ours has failed.
 LEFT_ALONE = "a part of a plan is left as Spark has made it"
@@ -53,8 +57,8 @@ def advised(driver: Driver, journal: Path, conf: Mapping[str, str]) -> Iterator[
 
 
 def asked(spark: SparkSession) -> bool:
-    """Run a small query, and say whether somebody else than Spark has chosen its partitions."""
-    small = spark.range(100).groupBy((F.col("id") % 7).alias("k")).count()
+    """Run a small new query, and say whether somebody else than Spark has chosen its partitions."""
+    small = spark.range(next(_FRESH)).groupBy((F.col("id") % 7).alias("k")).count()
     small.collect()
     return written(final_plan(small)) != [200]
 

@@ -100,8 +100,7 @@ def bucketed(spark: SparkSession) -> DataFrame:
     return spark.table("buckets").join(numbers(spark).select(F.col("k").alias("j")), F.col("k") == F.col("j"))
 
 
-# A number that is decided here, not by Spark or the application: 4 for a small shuffle on two slots, 2 once
-# its size is known from an earlier query.
+# A number that is decided here, not by Spark or the application: 4 for a small shuffle on two slots.
 OURS = 0
 
 

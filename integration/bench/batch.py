@@ -4,10 +4,11 @@ usage: python -m integration.bench.batch [--quick] [--sf SCALE] [--skew EXPONENT
 
 Three applications run beside each other and take turns with each query, so that what the machine does
 meanwhile meets all alike, and none has its generated code from a run just before. Before anything counts
-each has run every query six times: a JVM needs that long to become fast. In that time the one with fixed
-counts tries each count once; then it measures the two fastest of each query, round about. The last line
-printed is one JSON object, which a whole run also writes to results/batch.json (batch-skewed.json), with a
-picture beside it.
+each has run every query six times over the tables in another folder: a JVM needs that long to become fast.
+In that time the one with fixed counts tries each count once; then it measures the two fastest of each query,
+round about. Of the plugin it is measured what it does with a plan that it has never seen, in each round over
+one more folder, and with one that it knows. The last line printed is one JSON object, which a whole run also
+writes to results/batch.json (batch-skewed.json), with a picture beside it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from integration.batch.skewed import skew
 from integration.batch.tpch import generate, queries
 from integration.bench.batch_driver import BatchDriver, Run, batch_driver
 from integration.bench.batch_picture import draw
-from integration.bench.batch_summary import machine, summary
+from integration.bench.batch_summary import first_executions, machine, summary
 from integration.streaming.launch import WITH_PLUGIN
 
 # The first to be tried meets a cold JVM, so it is the one that is seldom the best.
@@ -54,6 +55,12 @@ def main() -> int:
             skew(tables, folder / "tables", arguments.skew)
         else:
             (folder / "tables").symlink_to(tables.resolve())
+        # The same files by other names: other plans over as many bytes.
+        others = [folder / f"tables{number}" for number in range(arguments.rounds + 1)]
+        for other in others:
+            other.mkdir()
+            for table in (folder / "tables").glob("*.parquet"):
+                (other / table.name).symlink_to(table.resolve())
         (folder / "queries.json").write_text(json.dumps(texts), encoding="utf-8")
         journal = folder / "journal"
         conf = {**WITH_PLUGIN, "spark.elastic.journal.dir": str(journal)}
@@ -61,6 +68,8 @@ def main() -> int:
         fixed = stack.enter_context(batch_driver(folder / "fixed", folder, {}))
         elastic = stack.enter_context(batch_driver(folder / "elastic", folder, conf))
         nothing_set: Counts = dict.fromkeys(texts)
+        for driver in (shipped, fixed, elastic):
+            driver.read(others[-1])
         for driver in (shipped, elastic):
             for _ in FIXED:
                 _work(driver, nothing_set)
@@ -68,6 +77,18 @@ def main() -> int:
         tries = [_work(fixed, dict.fromkeys(texts, count)) for count in FIXED]
         _say("warm")
         chosen = candidates(tries)
+        first: dict[BatchDriver, list[Run]] = {shipped: [], elastic: []}
+        for number, other in enumerate(others[:-1]):
+            for driver in first:
+                driver.read(other)
+            for place, query in enumerate(texts):
+                for driver in _turned([*first], number + place):
+                    first[driver].append(driver.run(query, None))
+            _say(f"round {number + 1} of first executions done")
+        for driver in (shipped, fixed, elastic):
+            driver.read(folder / "tables")
+            for _ in range(2):
+                _work(driver, nothing_set)
         before = [driver.cost() for driver in (shipped, fixed, elastic)]
         runs: dict[BatchDriver, list[Run]] = {driver: [] for driver in (shipped, fixed, elastic)}
         for number in range(arguments.rounds):
@@ -83,6 +104,7 @@ def main() -> int:
         decided = [entry.written for entry in decisions(journal)]
         scale = {"sf": arguments.sf, "skew": arguments.skew}
         measured = summary(runs[shipped], runs[fixed], runs[elastic], decided)
+        measured |= first_executions(first[shipped], first[elastic])
         result = {**scale, **measured, "machine": machine(before, after)}
     if not arguments.quick:
         file = _RESULTS / ("batch-skewed.json" if arguments.skew else "batch.json")

@@ -4,7 +4,7 @@ usage: batch_app.py TABLES QUERIES SOCKET
 
 TABLES is a folder of parquet files, QUERIES a JSON file of SQL by name. SOCKET is where the application
 listens for orders: a query and a number of initial shuffle partitions (None: none set); None ends it. The
-order "cost" asks what all stages have cost so far.
+order "cost" asks what all stages have cost so far, and a path is another folder of tables.
 """
 
 import json
@@ -17,9 +17,12 @@ from pyspark.sql import SparkSession
 
 tables, queries, socket = sys.argv[1:]
 spark = SparkSession.builder.appName("batch").getOrCreate()
-for table in Path(tables).glob("*.parquet"):
-    spark.read.parquet(str(table)).createOrReplaceTempView(table.stem)
 texts = json.loads(Path(queries).read_text(encoding="utf-8"))
+
+
+def read(folder: Path) -> None:
+    for table in folder.glob("*.parquet"):
+        spark.read.parquet(str(table)).createOrReplaceTempView(table.stem)
 
 
 def cost() -> dict[str, int]:
@@ -38,10 +41,14 @@ def cost() -> dict[str, int]:
     return total
 
 
+read(Path(tables))
 with Listener(socket, family="AF_UNIX") as listener, listener.accept() as orders:
     while order := orders.recv():
         if order == "cost":
             orders.send(cost())
+            continue
+        if isinstance(order, Path):
+            orders.send(read(order))
             continue
         query, count = order
         if count is None:

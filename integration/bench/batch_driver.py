@@ -43,6 +43,10 @@ class BatchDriver:
         began, ended = self._ask((query, partitions), _QUERY_TIMEOUT_S, f"{query} has no end")
         return Run(query, partitions, began, ended)
 
+    def read(self, tables: Path) -> None:
+        """Let the queries read the tables of another folder. Raises ProcessFailure."""
+        self._ask(tables, _START_TIMEOUT_S, f"it does not read {tables}")
+
     def cost(self) -> Mapping[str, int]:
         """Return what all stages have cost the machine so far. Raises ProcessFailure."""
         found: Mapping[str, int] = self._ask("cost", _START_TIMEOUT_S, "it does not say what it has cost")

@@ -43,6 +43,20 @@ def summary(
     }
 
 
+def first_executions(shipped: Sequence[Run], elastic: Sequence[Run]) -> dict[str, object]:
+    """Return medians per query in seconds of runs that were the first of their plan, and their ratios."""
+    before, ours = _medians(shipped), _medians(elastic)
+    ratios = {query: before[query] / seconds for query, seconds in ours.items()}
+    return {
+        "first_queries": {
+            query: {"shipped_s": round(before[query], 3), "elastic_s": round(seconds, 3)}
+            for query, seconds in ours.items()
+        },
+        "first_geomean_vs_shipped": round(statistics.geometric_mean(ratios.values()), 3),
+        "first_worst_vs_shipped": round(min(ratios.values()), 3),
+    }
+
+
 def machine(
     before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]]
 ) -> dict[str, dict[str, float]]:

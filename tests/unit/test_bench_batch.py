@@ -8,7 +8,7 @@ from typing import Any
 from integration.bench.batch import FIXED, candidates
 from integration.bench.batch_driver import Run
 from integration.bench.batch_picture import draw
-from integration.bench.batch_summary import machine, summary
+from integration.bench.batch_summary import first_executions, machine, summary
 
 
 def run(query: str, count: int | None, began: int, ms: int) -> Run:
@@ -55,6 +55,17 @@ def test_ratios_say_how_many_times_as_long_the_others_take() -> None:
     assert result["noise"] is None
     assert result["decisions"] == 4
     assert (result["decision_ms"], result["unanswered"]) == ({"p50": 2.5, "p99": 3.5}, 2)
+
+
+def test_first_executions_are_told_apart_from_those_of_plans_that_have_run() -> None:
+    shipped = [run("q1", None, 0, ms) for ms in (3_000, 4_000, 9_000)] + [run("q2", None, 0, 1_000)]
+    elastic = [run("q1", None, 0, 1_000), run("q2", None, 0, 2_000)]
+    result = first_executions(shipped, elastic)
+    assert result["first_queries"] == {
+        "q1": {"shipped_s": 4.0, "elastic_s": 1.0},
+        "q2": {"shipped_s": 1.0, "elastic_s": 2.0},
+    }
+    assert (result["first_geomean_vs_shipped"], result["first_worst_vs_shipped"]) == (1.414, 0.5)
 
 
 def test_noise_is_what_halves_of_the_same_differ_by() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.batch.corrections import Corrections
+from attrs import evolve
+
 from spark_elastic.core.batch.number import clamp, narrow, tasks_for
-from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer, PlannedExchange
+from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer
 from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
+from spark_elastic.core.batch.waves import Waves, smallest_task
+from spark_elastic.core.bounds.requirements import Bounds
 
 SPARE = 2
 """Partitions for each task: so ranges can be evened out, and slots that come meanwhile have work."""
@@ -15,39 +17,84 @@ SPARE = 2
 UNKNOWN_BYTES = 1 << 60
 """What a plan says of which it knows nothing is at least this."""
 
+GROSS = 8
+"""A number is wrong by so many times before the same plan gets another one."""
+
 
 def initial_count(
-    question: InitialCount, settings: BatchSettings, corrections: Corrections
+    question: InitialCount, settings: BatchSettings, written: int | None = None
 ) -> InitialCountAnswer:
-    """Answer how many partitions to write."""
+    """Answer how many partitions to write.
+
+    `written` is what these exchanges have written the last time in bytes, None if that is not known or not to
+    be used.
+    """
     untouched = _untouched(question, settings)
     if untouched is not None:
         return InitialCountAnswer(group=question.group, partitions=None, record=untouched)
-    expected = sum(_expected(exchange, corrections) for exchange in question.exchanges)
-    bounds = narrow(settings.bounds(question.slots, question.chosen, question.parallelism), question.lower)
-    numbers = {
-        "bytes": expected,
-        "planned_bytes": sum(exchange.bytes for exchange in question.exchanges),
-        "measured": sum(corrections.knows(exchange.source) for exchange in question.exchanges),
-        "exchanges": len(question.exchanges),
-        "volume": settings.volume,
-        "slots": question.slots,
-        "lower": bounds.lower,
-        "upper": bounds.upper,
-    }
+    bounds = _bounds(question, settings)
+    waves = Waves(slots=question.slots, smallest=smallest_task(question.smallest, settings.volume))
+
+    def tasks(size: int) -> int:
+        return waves.fill(tasks_for(size, settings.volume, bounds), size, bounds.upper)
+
+    def partitions(size: int) -> int:
+        # Never fewer than there are slots: what is missing cannot be cut off afterwards.
+        return SPARE * max(tasks(size), question.slots)
+
+    most = _most(question)
+    expected = sum(exchange.bytes for exchange in question.exchanges)
+    expected = expected if most is None else min(expected, most)
+    # A plan's sizes are a guess: too few partitions cannot be corrected afterwards, too many are joined.
+    safe = question.planned if most is None else min(question.planned, partitions(most))
+    wanted = bounds.upper if settings.rules.writes_most else max(partitions(expected), safe)
+    reason = "initial_from_bytes" if most is not None else "initial_unbounded"
+    by_plan = clamp(wanted, bounds)
+    count = by_plan if question.kept is None else question.kept
     if settings.rules.writes_most:
-        why = record("initial_most", before=question.planned, after=bounds.upper, **numbers)
-        return InitialCountAnswer(group=question.group, partitions=bounds.upper, record=why)
-    waves = Waves(slots=question.slots, smallest=min(SMALLEST_TASK, settings.volume))
-    tasks = waves.fill(tasks_for(expected, settings.volume, bounds), expected, bounds.upper)
-    wanted = SPARE * tasks
-    if numbers["measured"] < len(question.exchanges):
-        # A plan's sizes are a guess: too few partitions cannot be corrected afterwards, too many are joined.
-        wanted = max(wanted, SPARE * question.slots)
-    count = clamp(wanted, bounds)
-    reason = "initial_from_bytes" if count == wanted else "initial_bounded"
-    why = record(reason, before=question.planned, after=count, tasks=tasks, wanted=wanted, **numbers)
+        reason = "initial_most"
+    elif by_plan != wanted:
+        reason = "initial_bounded"
+    if question.kept is not None:
+        reason = "initial_kept"
+    if written is not None and not settings.rules.writes_most:
+        by_written = clamp(partitions(written), bounds)
+        if max(count, by_written) >= GROSS * min(count, by_written):
+            reason, count = "initial_corrected", by_written
+    why = record(
+        reason,
+        before=question.planned,
+        after=count,
+        tasks=tasks(expected),
+        wanted=wanted,
+        bytes=expected,
+        most=-1 if most is None else most,
+        written=-1 if written is None else written,
+        exchanges=len(question.exchanges),
+        volume=settings.volume,
+        slots=question.slots,
+        lower=bounds.lower,
+        upper=bounds.upper,
+    )
     return InitialCountAnswer(group=question.group, partitions=count, record=why)
+
+
+def _most(question: InitialCount) -> int | None:
+    """Return how many bytes all exchanges can have, None if nobody can tell."""
+    total = 0
+    for exchange in question.exchanges:
+        if exchange.most is None:
+            return None
+        total += exchange.most
+    return total
+
+
+def _bounds(question: InitialCount, settings: BatchSettings) -> Bounds:
+    """Return the bounds of the number: where nobody has said another one, Spark's own is allowed."""
+    bounds = settings.bounds(question.slots, question.chosen, question.parallelism)
+    if settings.max_parallelism is None and question.chosen is None and not settings.rules.writes_most:
+        bounds = evolve(bounds, upper=max(bounds.upper, question.planned))
+    return narrow(bounds, question.lower)
 
 
 def _untouched(question: InitialCount, settings: BatchSettings) -> StageRecord | None:
@@ -63,7 +110,3 @@ def _untouched(question: InitialCount, settings: BatchSettings) -> StageRecord |
     if unknown:
         return record("initial_unknown", before=planned, exchanges=", ".join(unknown))
     return None
-
-
-def _expected(exchange: PlannedExchange, corrections: Corrections) -> int:
-    return round(exchange.bytes * corrections.factor(exchange.source))

@@ -3,8 +3,10 @@
 Sizes are bytes. A group is a set of exchanges whose partitions go together, such as the two sides of a join:
 they get one number, and the same ranges. `slots` is what there is now, 0 if that is not known. What the
 application itself has set: `chosen` is its spark.sql.shuffle.partitions, `parallelism` its
-spark.default.parallelism, `lower` its spark.sql.adaptive.coalescePartitions.minPartitionNum, `advised` its
-advisoryPartitionSizeInBytes, None if it has none.
+spark.default.parallelism, `advised` its spark.sql.adaptive.advisoryPartitionSizeInBytes, and of its
+spark.sql.adaptive.coalescePartitions `lower` is minPartitionNum, `smallest` minPartitionSize and
+`parallelism_first` parallelismFirst; None if it has none. `plan` names what is asked about in each of its
+executions, and `kept` is what it was given before; None if it was given nothing.
 """
 
 from __future__ import annotations
@@ -23,17 +25,22 @@ Left = Literal["skew", "local"]
 class PlannedExchange:
     """An exchange that has not run: its expected bytes, -1 if they are not known.
 
-    `source` names what the expectation is made of; what is learned about it is kept under this name.
+    `most` is how many they can be, None if nobody can tell. `source` names the plan and its data that write
+    it; what is learned about it is kept under this name.
     """
 
     id: str
     bytes: int
     source: str = ""
+    most: int | None = None
 
 
 @frozen(kw_only=True)
 class InitialCount:
-    """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number."""
+    """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number.
+
+    `pinned`: something above may tell how many there are, such as a sample with a seed.
+    """
 
     group: str
     exchanges: tuple[PlannedExchange, ...]
@@ -43,6 +50,10 @@ class InitialCount:
     parallelism: int | None = None
     advised: int | None = None
     lower: int | None = None
+    smallest: int | None = None
+    plan: str = ""
+    pinned: bool = True
+    kept: int | None = None
 
 
 @frozen(kw_only=True)
@@ -66,7 +77,8 @@ class WrittenExchange:
 class Ranges:
     """Ask which ranges the tasks of a group read.
 
-    All its exchanges have as many partitions. `left`: the group is Spark's.
+    All its exchanges have as many partitions. `left`: the group is Spark's. `kept` is where each of the
+    ranges ended that the plan was given before for about the same sizes; empty: they were Spark's.
     """
 
     group: str
@@ -77,6 +89,10 @@ class Ranges:
     parallelism: int | None = None
     advised: int | None = None
     lower: int | None = None
+    parallelism_first: bool | None = None
+    smallest: int | None = None
+    plan: str = ""
+    kept: tuple[int, ...] | None = None
 
 
 @frozen(kw_only=True)

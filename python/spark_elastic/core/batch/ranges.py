@@ -12,7 +12,7 @@ from spark_elastic.core.batch.questions import Left, Ranges, RangesAnswer, Spec,
 from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.skew import skewed
-from spark_elastic.core.batch.waves import SMALLEST_TASK, Waves
+from spark_elastic.core.batch.waves import Waves, smallest_task
 from spark_elastic.core.bounds.requirements import Bounds
 
 _LEFT: Mapping[Left, str] = {"skew": "ranges_left_skew", "local": "ranges_left_local"}
@@ -27,14 +27,15 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
     count = len(partitions.sizes)
     most = settings.bounds(question.slots, question.chosen, question.parallelism)
     bounds = narrow(most, question.lower, count)
-    waves = Waves(slots=question.slots, smallest=min(SMALLEST_TASK, settings.volume))
-    starts = balance(
-        partitions,
-        settings.volume,
-        bounds,
-        preset=settings.rules,
-        waves=waves if settings.rules.fills_waves else None,
-    )
+    # Who has said that few, large tasks come first does not want the slots to be filled.
+    fills = settings.rules.fills_waves and question.parallelism_first is not False
+    waves = Waves(slots=question.slots, smallest=smallest_task(question.smallest, settings.volume))
+    if question.kept is not None:
+        starts = [0, *question.kept[:-1]]
+    else:
+        starts = balance(
+            partitions, settings.volume, bounds, preset=settings.rules, waves=waves if fills else None
+        )
     specs = tuple(Spec(start=start, end=end) for start, end in pairwise([*starts, count]))
     why = _why(question, settings, bounds, count, partitions.sizes_of(starts))
     return RangesAnswer(group=question.group, specs=specs, record=why)
@@ -46,6 +47,8 @@ def _untouched(question: Ranges, settings: BatchSettings) -> StageRecord | None:
         return record("ranges_off")
     if not question.exchanges:
         return record("ranges_nothing")
+    if question.kept == ():
+        return record("ranges_kept", before=len(question.exchanges[0].bytes))
     if question.left is not None:
         written = sum(sum(exchange.bytes) for exchange in question.exchanges)
         return record(_LEFT[question.left], before=len(question.exchanges[0].bytes), bytes=written)

@@ -18,6 +18,20 @@ STAGE_REASONS: Mapping[str, Reason] = {
         "Writes {after:partition} instead of {before}: {bytes:bytes} on {slots:slot} ask for {wanted}, and "
         "the bounds are {lower} and {upper}.",
     ),
+    "initial_unbounded": Reason(
+        "stage",
+        "Writes {after:partition} instead of {before}: {bytes:bytes} are expected, but nobody can tell, and "
+        "partitions can be joined afterwards, not cut.",
+    ),
+    "initial_kept": Reason(
+        "stage",
+        "Writes {after:partition} instead of {before}, as many as this plan has had before on {slots:slot}.",
+    ),
+    "initial_corrected": Reason(
+        "stage",
+        "Writes {after:partition} instead of {before}: the last time it was {written:bytes}, far from what "
+        "the plan says.",
+    ),
     "initial_most": Reason(
         "stage",
         "Writes {after:partition} instead of {before}: as many as tasks may ever read them "
@@ -65,6 +79,10 @@ STAGE_REASONS: Mapping[str, Reason] = {
     "ranges_left_local": Reason(
         "nothing_to_do",
         "Is left to Spark, which reads {bytes:bytes} where the map tasks have written them.",
+    ),
+    "ranges_kept": Reason(
+        "nothing_to_do",
+        "Is left to Spark, as before: about the same sizes of {before:partition} were read as Spark had it.",
     ),
     "ranges_nothing": Reason("nothing_to_do", "Has no partitions to share out between tasks."),
     "ranges_off": Reason("nothing_to_do", "Is left to Spark: the choice of ranges is off."),

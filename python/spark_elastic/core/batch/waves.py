@@ -21,6 +21,11 @@ _LONGER = 1.05
 _STEPS = 1024
 
 
+def smallest_task(chosen: int | None, volume: int) -> int:
+    """Return the bytes that a task has at least: what the application has chosen, else 1 MiB."""
+    return max(1, min(SMALLEST_TASK if chosen is None else chosen, volume))
+
+
 @frozen(kw_only=True)
 class Waves:
     """The slots that there are now (0: not known), and the bytes below which no task is worth its start."""
@@ -46,7 +51,8 @@ def even_out(partitions: Partitions, limit: int, needed: int, bounds: Bounds, wa
     `needed` is how many there have to be at least; larger than `limit` is only what cannot be cut. Returns
     the starts of the ranges.
     """
-    goal = waves.fill(needed, partitions.total, bounds.upper)
+    # Spark starts one more task for what is left over, so there are never fewer than it would start.
+    goal = waves.fill(needed, partitions.total + waves.smallest - 1, bounds.upper)
     alone = needed >= len(partitions.sizes)
     best = partitions.cut(limit) if alone else _smallest_ranges(partitions, limit, goal)
     largest, ratio = _evenness(partitions, best)

@@ -21,14 +21,11 @@ MIB = 1 << 20
 
 
 def planned(*sizes: int, **facts: Any) -> tuple[PlannedExchange, ...]:
-    return tuple(PlannedExchange(id=f"e{place}", bytes=size, **facts) for place, size in enumerate(sizes))
-
-
-def knowing(source: str, **facts: Any) -> BatchDecider:
-    """Make a decider that has measured a source, and found just what was expected."""
-    decider = BatchDecider(**facts)
-    decider.corrections.learn(source, 1, 1)
-    return decider
+    """Make exchanges whose bytes are bounded, by what is expected unless a fact says otherwise."""
+    return tuple(
+        PlannedExchange(**{"id": f"e{place}", "bytes": size, "most": size, **facts})
+        for place, size in enumerate(sizes)
+    )
 
 
 def ask_count(

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.core.batch.corrections import Corrections
 from spark_elastic.core.batch.front import BatchDecider
 from spark_elastic.core.batch.settings import BatchSettings
-from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, knowing, planned, written
+from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, planned, spans, written
 
 
 def test_bytes_make_tasks_the_last_wave_is_filled_and_each_task_has_two_partitions() -> None:
@@ -30,20 +29,39 @@ def test_what_the_application_tells_spark_is_what_a_task_reads() -> None:
     assert ask_count(planned(900 * MIB), advised=128 * MIB).record.numbers["tasks"] == 8
 
 
-def test_a_small_result_that_was_measured_is_not_spread_over_all_slots() -> None:
-    for size, partitions in ((3 * MIB, 6), (10, 2), (0, 2)):
-        assert ask_count(planned(size, source="orders"), knowing("orders")).partitions == partitions
+@pytest.mark.parametrize("size", [3 * MIB, 10, 0])
+def test_a_small_result_leaves_work_for_every_slot(size: int) -> None:
+    assert ask_count(planned(size)).partitions == 16
+    assert ask_count(planned(size), slots=1).partitions == 2
 
 
-def test_a_small_result_that_is_only_a_guess_leaves_work_for_every_slot() -> None:
-    assert ask_count(planned(10)).partitions == 16
-    assert ask_count(planned(10), slots=1).partitions == 2
+@pytest.mark.parametrize(
+    ("expected", "most", "slots", "partitions"),
+    [
+        (MIB, None, 8, 200),
+        (MIB, None, 1, 200),
+        (MIB, None, 300, 600),
+        (1 << 40, None, 8, 1024),
+        (MIB, 640 * MIB, 8, 32),
+        (MIB, 1 << 50, 8, 200),
+        (1 << 40, 640 * MIB, 8, 32),
+    ],
+)
+def test_what_can_be_more_than_a_plan_says_gets_sparks_number_up_to_what_it_can_be(
+    expected: int, most: int | None, slots: int, partitions: int
+) -> None:
+    assert ask_count(planned(expected, most=most), slots=slots).partitions == partitions
+
+
+def test_one_exchange_of_a_group_that_can_be_any_number_of_bytes_is_enough() -> None:
+    group = (*planned(MIB), *planned(MIB, id="e1", most=None))
+    answer = ask_count(group, planned=2000, chosen=2000)
+    assert (answer.partitions, answer.record.reason) == (2000, "initial_unbounded")
 
 
 @pytest.mark.parametrize(("slots", "partitions"), [(0, 30), (-1, 30), (1, 30), (4, 32), (5, 30), (16, 32)])
 def test_slots_fill_waves_and_unknown_ones_do_nothing(slots: int, partitions: int) -> None:
-    exchanges = planned(15 * 64 * MIB, source="orders")
-    assert ask_count(exchanges, knowing("orders"), slots=slots).partitions == partitions
+    assert ask_count(planned(15 * 64 * MIB), slots=slots).partitions == partitions
 
 
 @pytest.mark.parametrize(
@@ -84,44 +102,109 @@ def test_the_preset_flink_writes_as_many_partitions_as_may_ever_be_read() -> Non
     assert ask_count(planned(900 * MIB), settings=settings).partitions == 60
 
 
-def test_what_was_written_corrects_the_next_expectation_of_the_same_source() -> None:
+def run(
+    decider: BatchDecider, size: int, written_bytes: int, kept: int | None = None, **facts: Any
+) -> int | None:
+    """Ask for a plan whose exchange can have any size, tell what it has written, and return its number."""
+    group = planned(size, source=facts.pop("source", "orders"), most=None)
+    facts = {"plan": "orders 200", "pinned": False, "kept": kept, **facts}
+    count = ask_count(group, decider, **facts).partitions
+    ask_ranges(written([written_bytes // 10] * 10, id="e0"), decider=decider)
+    return count
+
+
+def test_the_same_plan_keeps_its_number_whatever_was_written_unless_that_is_far_off() -> None:
     decider = BatchDecider()
-    before = ask_count(planned(900 * MIB, source="orders"), decider)
-    ask_ranges(written([9 * MIB] * 10, id="e0"), decider=decider)
-    after = ask_count(planned(900 * MIB, source="orders"), decider)
-    other = ask_count(planned(900 * MIB, source="parts"), decider)
-    assert before.partitions == other.partitions == 32
-    assert after.record.numbers["bytes"] == 90 * MIB
-    assert after.partitions == 16
+    assert run(decider, 1 << 40, 64 << 30) == 1024
+    assert [run(decider, 1 << 40, size << 30, kept=1024) for size in (5, 64, 5)] == [1024] * 3
+    # 5 GiB are 160 partitions, less than an eighth of 2048.
+    assert run(decider, 1 << 40, 5 << 30, kept=2048) == 160
+
+
+def test_too_few_partitions_are_corrected_at_once_and_stay() -> None:
+    decider = BatchDecider()
+    assert run(decider, MIB, 100 << 30, planned=12, slots=2) == 12
+    assert run(decider, MIB, 90 << 30, kept=12, planned=12, slots=2) == 256
+    assert run(decider, MIB, 90 << 30, kept=256, planned=12, slots=2) == 256
+
+
+def test_nearly_nothing_for_five_times_leaves_work_for_every_slot_the_sixth_time() -> None:
+    decider = BatchDecider()
+    kept = None
+    for _ in range(5):
+        kept = run(decider, MIB, 10, kept=kept)
+    assert kept == 16
+    assert run(decider, 4 << 30, 1 << 30, source="more orders", plan="more orders 200") == 200
+
+
+def test_what_something_above_can_tell_is_never_corrected() -> None:
+    decider = BatchDecider()
+    assert run(decider, MIB, 10, pinned=True) == 200
+    assert run(decider, MIB, 10, kept=200, pinned=True) == 200
+    assert run(decider, MIB, 10, pinned=True) == 200
+
+
+def test_other_slots_may_change_the_number_and_unknown_ones_do_not() -> None:
+    decider = BatchDecider()
+    facts: dict[str, Any] = {"plan": "p", "pinned": True}
+    assert ask_count(planned(MIB), decider, **facts).partitions == 16
+    assert ask_count(planned(MIB), decider, kept=16, slots=20, **facts).partitions == 40
+    assert ask_count(planned(MIB), decider, kept=40, slots=20, **facts).record.reason == "initial_kept"
+    # A policy that is new takes what the shim has kept.
+    assert ask_count(planned(MIB), kept=16, slots=20, **facts).partitions == 16
+
+
+def test_ranges_are_kept_for_about_the_same_sizes_on_the_same_slots() -> None:
+    decider = BatchDecider()
+    sizes = written([8 * MIB] * 64)
+    assert spans(ask_ranges(sizes, decider=decider, plan="p", kept=(40, 64))) == [(0, 40), (40, 64)]
+    assert len(spans(ask_ranges(sizes, decider=decider, plan="p", kept=(40, 64), slots=16))) == 16
+    left = ask_ranges(sizes, decider=decider, plan="q", kept=())
+    assert (left.specs, left.record.reason) == (None, "ranges_kept")
 
 
 def test_exchanges_without_a_source_teach_each_other_nothing() -> None:
     decider = BatchDecider()
-    ask_count(planned(900 * MIB), decider)
-    ask_ranges(written([9 * MIB] * 10, id="e0"), decider=decider)
-    assert ask_count(planned(900 * MIB), decider).record.numbers["bytes"] == 900 * MIB
-
-
-def test_a_correction_is_the_median_of_the_last_five() -> None:
-    corrections = Corrections()
-    for measured in (1000, 1000, 1000, 10, 20, 30, 40, 1000):
-        corrections.learn("orders", 100, measured)
-    assert corrections.factor("orders") == 0.3
-
-
-@pytest.mark.parametrize(("expected", "measured", "factor"), [(0, 5, 1), (-1, 5, 1), (1, 10**9, 64)])
-def test_what_says_nothing_teaches_nothing(expected: int, measured: int, factor: float) -> None:
-    corrections = Corrections()
-    corrections.learn("orders", expected, measured)
-    assert corrections.factor("orders") == factor
+    for _ in range(2):
+        answer = ask_count(planned(MIB, most=None), decider, plan="p", pinned=False)
+        ask_ranges(written([10] * 10, id="e0"), decider=decider)
+        assert answer.partitions == 200
 
 
 def test_what_is_remembered_is_bounded() -> None:
     decider = BatchDecider()
-    for number in range(1000):
-        decider.corrections.learn(f"s{number}", 100, 50)
-    assert decider.corrections.factor("s0") == 1
-    assert decider.corrections.factor("s999") == 0.5
+    for number in range(5000):
+        group = planned(MIB, source=f"s{number}", most=None)
+        ask_count(group, decider, plan=f"p{number}", pinned=False)
+        ask_ranges(written([10] * 10, id="e0"), decider=decider)
+    for number, count in ((0, 200), (4999, 16)):
+        group = planned(MIB, source=f"s{number}", most=None)
+        assert ask_count(group, decider, plan=f"p{number}", pinned=False).partitions == count
+
+
+@pytest.mark.parametrize(
+    ("words", "tasks"),
+    [
+        ({}, 8),
+        ({"parallelism_first": True}, 8),
+        ({"parallelism_first": False}, 1),
+        ({"parallelism_first": False, "advised": 16 * MIB}, 2),
+        ({"parallelism_first": False, "lower": 3}, 3),
+        ({"smallest": 16 * MIB}, 2),
+        ({"smallest": 64 * MIB}, 1),
+        ({"smallest": 64 * MIB, "advised": 4 * MIB}, 8),
+        ({"lower": 16}, 16),
+        ({"chosen": 4}, 4),
+    ],
+)
+def test_what_the_application_says_of_joining_partitions_is_what_it_means(
+    words: dict[str, Any], tasks: int
+) -> None:
+    assert ask_ranges(written([MIB] * 32), **words).record.after == tasks
+
+
+def test_as_many_tasks_as_spark_would_start_are_started_up_to_the_slots() -> None:
+    assert ask_ranges(written([MIB * 5 // 200] * 100)).record.after == 3
 
 
 @pytest.mark.parametrize(

@@ -271,9 +271,12 @@ private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[Strin
 
 /** What is asked about a batch stage: the twin of python/spark_elastic/core/batch/questions.py. `slots` 0: not known. */
 private[spark] sealed trait Question
-private[spark] case class PlannedExchange(id: String, bytes: Long, source: String)
+private[spark] case class PlannedExchange(id: String, bytes: Long, source: String, most: Option[Long] = None)
 
-/** `planned` is Spark's number of partitions; the user's own are `chosen` for shuffles, `parallelism`, `advised` (bytes), `lower`. */
+/**
+ * `planned` is Spark's number of partitions; the user's own are `chosen` for shuffles, `parallelism`, `advised` (bytes),
+ * `lower`, `smallest` (bytes). `kept` is what this `plan` had before; that of a `pinned` one can be told from its rows.
+ */
 private[spark] case class InitialCount(
     group: String,
     exchanges: Seq[PlannedExchange],
@@ -282,9 +285,15 @@ private[spark] case class InitialCount(
     parallelism: Option[Int],
     advised: Option[Long],
     lower: Option[Int],
+    smallest: Option[Long] = None,
+    plan: String = "",
+    pinned: Boolean = true,
+    kept: Option[Int] = None,
     slots: Int = 0)
     extends Question
 private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
+
+/** `kept`: where each range ended that this `plan` had before with about these sizes; empty: they were Spark's. */
 private[spark] case class Ranges(
     group: String,
     exchanges: Seq[WrittenExchange],
@@ -293,6 +302,10 @@ private[spark] case class Ranges(
     parallelism: Option[Int],
     advised: Option[Long],
     lower: Option[Int],
+    parallelismFirst: Option[Boolean] = None,
+    smallest: Option[Long] = None,
+    plan: String = "",
+    kept: Option[PackedLongs] = None,
     slots: Int = 0)
     extends Question
 

@@ -2,6 +2,8 @@ package org.apache.spark.elastic
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import java.util.{LinkedHashMap, Map => JMap}
+
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
@@ -10,8 +12,13 @@ import org.apache.spark.internal.Logging
  * Asks the policy process about batch stages. No answer in time and one that makes no sense are none: Spark's own rule
  * decides. They are counted, the policy process is told how many there were, and the log has the first one.
  */
-private[spark] final class StageAdvice(requests: Requests) extends Logging {
+private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = true) extends Logging {
   import StageAdvice._
+
+  /** The numbers that shuffles have, by execution and by plan. */
+  val counts = new Kept[Int](4096)
+  private val shares = new Kept[Shares](512)
+  private val scans = new Kept[Option[Int]](4096)
 
   @volatile private var waitMs = 0L
   @volatile private var silentUntil = System.nanoTime()
@@ -30,32 +37,71 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
   /** Whether asking makes sense: a policy process is there, and has not just let somebody wait in vain. */
   def isThere: Boolean = waitMs > 0 && requests.isServed && System.nanoTime() - silentUntil >= 0
 
-  /** How many partitions each is to write; none: as Spark has planned. */
-  def counts(questions: Seq[InitialCount]): Seq[Option[Int]] =
-    ask(questions, "partitions") { case (_, count) => number(count) }
-
-  /** How many tasks read a source; none: as Spark would have them. */
-  def tasks(question: Question): Option[Int] =
-    ask(Seq(question), "tasks") { case (_, count) => number(count) }.head
-
-  /** For each the ranges `[start, end)` of its partitions that a task is to read; none: as Spark would. */
-  def ranges(questions: Seq[Ranges]): Seq[Option[Seq[(Int, Int)]]] =
-    ask(questions, "specs") { (question, specs) =>
-      val partitions = question.exchanges.head.bytes.values.length
-      val found = specs.elements.asScala.map(spec => (spec.path("start").asInt(-1), spec.path("end").asInt(-1))).toSeq
-      val starts = found.map(_._1)
-      val ends = found.map(_._2)
-      Option.when(
-        found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
-          found.forall { case (start, end) => start < end })(found)
+  /** How many partitions each is to write. What a plan has had it keeps without an answer, be it Spark's own number. */
+  def partitions(questions: Seq[InitialCount]): Seq[Int] = {
+    val asked = questions.map(question => question.copy(kept = counts(question.plan)))
+    asked.zip(ask(asked, "partitions") { case (_, count) => number(count) }).map { case (question, answer) =>
+      val number = answer.fold(counts(question.plan))(identity).getOrElse(question.planned)
+      if (question.plan.nonEmpty) counts(question.plan) = number
+      number
     }
+  }
+
+  /**
+   * How many tasks read a source; none: as Spark would have them. What is asked about as `plan` keeps without an answer
+   * what it has had; if that was Spark's, it stays so.
+   */
+  def tasks(question: Question, plan: String): Option[Int] = {
+    val before = scans(plan)
+    if (before.contains(None)) None
+    else
+      ask(Seq(question), "tasks") { case (_, count) => number(count) }.head match {
+        case Some(given) =>
+          given.foreach(count => scans(plan) = Some(count))
+          given
+        case None =>
+          scans(plan) = before.flatten
+          before.flatten
+      }
+  }
+
+  /**
+   * For each the ranges `[start, end)` of its partitions that a task is to read; none: as Spark would. What a plan has had
+   * for about the same sizes it keeps without an answer, be it Spark's own ranges.
+   */
+  def ranges(questions: Seq[Ranges]): Seq[Option[Seq[(Int, Int)]]] = {
+    val before =
+      questions.map(question => Shares.of(question).flatMap(now => shares(question.plan).filter(_.isLike(now))))
+    val asked = questions.zip(before).map { case (question, found) =>
+      question.copy(kept = found.map(before => PackedLongs(before.ends.getOrElse(Nil).map(_.toLong).toArray)))
+    }
+    val answers = ask(asked, "specs")(specs)
+    asked.zip(before).zip(answers).map { case ((question, found), answer) =>
+      val ends = answer.fold(found.flatMap(_.ends))(_.map(_.map(_._2)))
+      Shares.of(question).foreach(now => shares(question.plan) = found.getOrElse(now).copy(ends = ends))
+      ends.map(ends => (0 +: ends.init).zip(ends))
+    }
+  }
+
+  private def specs(question: Ranges, specs: JsonNode): Option[Seq[(Int, Int)]] = {
+    val partitions = question.exchanges.head.bytes.values.length
+    val found = specs.elements.asScala.map(spec => (spec.path("start").asInt(-1), spec.path("end").asInt(-1))).toSeq
+    val starts = found.map(_._1)
+    val ends = found.map(_._2)
+    Option.when(
+      found.nonEmpty && starts == 0 +: ends.init && ends.last == partitions &&
+        found.forall { case (start, end) => start < end })(found)
+  }
 
   private def number(n: JsonNode): Option[Int] =
     Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
 
-  /** Asks all at once and waits once; gives an answer for each. After a wait in vain nobody waits again for a second. */
+  /**
+   * Asks all at once and waits once; gives for each the answer, none where there is no usable one. After a wait in vain
+   * nobody waits again for a second.
+   */
   private def ask[Q <: Question, T](questions: Seq[Q], field: String)(
-      read: (Q, JsonNode) => Option[T]): Seq[Option[T]] =
+      read: (Q, JsonNode) => Option[T]): Seq[Option[Option[T]]] =
     if (questions.isEmpty || !isThere) questions.map(_ => None)
     else {
       val began = System.nanoTime()
@@ -69,8 +115,11 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
         answers.flatMap { found =>
           val value = found.path("answers").path(place).path(field)
           if (value.isMissingNode) nothing("the policy process could not read the question")
-          else if (value.isNull) None
-          else read(question, value).orElse(nothing(s"the answer makes no sense: ${value.toString.take(200)}"))
+          else if (value.isNull) Some(None)
+          else
+            read(question, value)
+              .map(Option(_))
+              .orElse(nothing(s"the answer makes no sense: ${value.toString.take(200)}"))
         }
       }
     }
@@ -98,7 +147,7 @@ private[spark] final class StageAdvice(requests: Requests) extends Logging {
 private[spark] object StageAdvice {
 
   /** Where nobody ever answers. */
-  val none = new StageAdvice(new Requests)
+  val none = new StageAdvice(new Requests, isOn = false)
 
   private val MostPartitions = 32768
   private val PauseMs = 1000L
@@ -109,4 +158,35 @@ private[spark] object StageAdvice {
       InitialCount("", Nil, 1, None, None, None, None),
       Ranges("", Nil, None, None, None, None, None),
       SplitSize("", 0, 0, 1, None, 1, 1))
+}
+
+/** What was given, for the life of the application: the last `most` that were used. */
+private[spark] final class Kept[V](most: Int) {
+  private val values = new LinkedHashMap[String, V](16, 0.75f, true) {
+    override def removeEldestEntry(eldest: JMap.Entry[String, V]): Boolean = size > most
+  }
+
+  def apply(key: String): Option[V] = values.synchronized(Option(values.get(key)))
+  def update(key: String, value: V): Unit = values.synchronized {
+    values.put(key, value)
+    ()
+  }
+}
+
+/** The sizes of partitions, and where ranges of them end; none: they are Spark's. */
+private final case class Shares(sizes: Seq[Long], ends: Option[Seq[Int]]) {
+
+  /** Compressed bytes go by the order of rows, which is not quite the same each time. */
+  def isLike(now: Shares): Boolean = sizes.length == now.sizes.length &&
+    sizes.zip(now.sizes).map { case (before, after) => math.abs(before - after) }.sum <= sizes.sum / 20
+}
+
+private object Shares {
+  private val MostPartitions = 8192
+
+  def of(question: Ranges): Option[Shares] = {
+    val written = question.exchanges.map(_.bytes.values)
+    Option.when(question.plan.nonEmpty && written.nonEmpty && written.head.length <= MostPartitions)(
+      Shares(written.map(_.toSeq).transpose.map(_.sum), None))
+  }
 }

@@ -21,7 +21,7 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
   import KafkaRelationsRule._
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!advice.isThere || !CurrentExecution.isBatch(session)) plan
+    if (!advice.isOn || !CurrentExecution.isBatch(session)) plan
     else
       plan.transform {
         case scan: LogicalRelation if KafkaPartitions.isKafka(scan.relation, "KafkaRelation") =>
@@ -34,7 +34,8 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
     if (ByUser.exists(options.contains)) scan
     else {
       val question = SplitOffsets(CurrentExecution.named(session, "kafka"), isLate(field(relation, "endingOffsets")))
-      advice.tasks(question).fold(scan)(tasks => scan.copy(relation = copied(relation, options, tasks)))
+      val known = question.copy(scan = relation.toString + options).toString
+      advice.tasks(question, known).fold(scan)(tasks => scan.copy(relation = copied(relation, options, tasks)))
     }
   }
 }

@@ -32,11 +32,11 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
   override def postColumnarTransitions: Rule[SparkPlan] = changed {
     case scan: FileSourceScanExec if scan.getClass == classOf[FileSourceScanExec] && isSparksChoice(scan) =>
       val opening = scan.relation.sparkSession.sessionState.conf.filesOpenCostInBytes
-      new SharedOutScan(scan, opening, asked => advice.tasks(named(asked)))
+      new SharedOutScan(scan, opening, asked => advice.tasks(named(asked), asked.toString))
   }
 
   private def changed(rule: PartialFunction[SparkPlan, SparkPlan]): Rule[SparkPlan] = (plan: SparkPlan) =>
-    if (!advice.isThere || !CurrentExecution.isBatch(session)) plan
+    if (!advice.isOn || !CurrentExecution.isBatch(session)) plan
     else UnlessItFails(plan)(plan.transformUp(rule))
 
   private def named(asked: SplitSize) = asked.copy(scan = CurrentExecution.named(session, asked.scan))
@@ -45,7 +45,8 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
     val joinable = scan.outputOrdering.isEmpty && scan.outputPartitioning.isInstanceOf[UnknownPartitioning]
     val question =
       JoinPartitions(CurrentExecution.named(session, name), source.getClass.getSimpleName, planned, joinable)
-    if (planned == 0) scan else advice.tasks(question).filter(_ < planned).fold(scan)(CoalesceExec(_, scan))
+    def tasks = advice.tasks(question, question.copy(scan = name).toString)
+    if (planned == 0) scan else tasks.filter(_ < planned).fold(scan)(CoalesceExec(_, scan))
   }
 }
 

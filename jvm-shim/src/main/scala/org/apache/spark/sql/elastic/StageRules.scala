@@ -1,7 +1,5 @@
 package org.apache.spark.sql.elastic
 
-import java.util.{Collections, LinkedHashMap, Map => JMap}
-
 import scala.collection.mutable
 
 import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges}
@@ -65,9 +63,8 @@ private[elastic] object StageRules {
   /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
   def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
 
-  /** What the size of an exchange depends on: the logical plan that it is the output of. */
-  def source(exchange: ShuffleExchangeLike): String =
-    logical(exchange).map(plan => Integer.toHexString(plan.semanticHash())).getOrElse("")
+  /** What the size of an exchange depends on: the logical plan that it is the output of, and its data. */
+  def source(exchange: ShuffleExchangeLike): String = logical(exchange).map(SamePlan.name).getOrElse("")
 
   def logical(exchange: ShuffleExchangeLike): Option[LogicalPlan] =
     exchange.child.collectFirst { case plan if plan.logicalLink.isDefined => plan.logicalLink.get }
@@ -94,9 +91,31 @@ private[elastic] object StageRules {
   def least(session: SparkSession): Option[Int] =
     session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM)
 
+  /** Whether to fill the slots rather than to have few, large tasks, as far as the user has told Spark. */
+  def parallelismFirst(session: SparkSession): Option[Boolean] =
+    setByUser(session, SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)(
+      session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
+
+  /** The bytes below which no task is worth its start, as far as the user has told Spark. */
+  def smallest(session: SparkSession): Option[Long] =
+    setByUser(session, SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)(
+      session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE))
+
+  /** What a plan's exchanges are known by in each of its executions, with what the user has told Spark. */
+  def plan(session: SparkSession, exchanges: Seq[ShuffleExchangeLike], more: Any*): String = {
+    val words = Seq[Option[Any]](
+      chosen(session),
+      parallelism(session),
+      advisedBytes(session),
+      least(session),
+      parallelismFirst(session),
+      smallest(session))
+    (exchanges.map(source).sorted ++ words.map(_.fold("")(_.toString)) ++ more.map(_.toString)).mkString(" ")
+  }
+
   /** What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. */
   def advised(session: SparkSession, advice: StageAdvice, plan: SparkPlan)(rule: => SparkPlan): SparkPlan =
-    if (advice.isThere && session.sessionState.conf.coalesceShufflePartitionsEnabled) UnlessItFails(plan)(rule)
+    if (advice.isOn && session.sessionState.conf.coalesceShufflePartitionsEnabled) UnlessItFails(plan)(rule)
     else plan
 }
 
@@ -125,14 +144,6 @@ private[elastic] object MarkExplicitNumbers extends Rule[SparkPlan] {
 private[elastic] final case class InitialCountRule(session: SparkSession, advice: StageAdvice) extends Rule[SparkPlan] {
   import StageRules._
 
-  // The plan is prepared anew after each stage, and a subquery is one of its own. What was answered about an exchange
-  // stays: so equal ones keep equal numbers, and run once. One with a finished stage below it, whose size is known
-  // better by now, has changed, since that stage has another number of partitions.
-  private val answered: JMap[(String, Int), Option[Int]] =
-    Collections.synchronizedMap(new LinkedHashMap[(String, Int), Option[Int]](16, 0.75f, true) {
-      override def removeEldestEntry(eldest: JMap.Entry[(String, Int), Option[Int]]): Boolean = size > 1024
-    })
-
   // A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs.
   override def apply(plan: SparkPlan): SparkPlan = if (!CurrentExecution.isBatch(session)) plan
   else
@@ -146,7 +157,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
         else {
           val found = joined(stages.flatMap(groups))
           found
-            .zip(counts(found))
+            .zip(counts(found, SamePlan.isPinned(session, plan)))
             .flatMap { case (group, number) => number.toSeq.flatMap(n => group.map(_.id -> n)) }
             .toMap
         }
@@ -189,27 +200,37 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       }
   }
 
-  /** A number for each group. What is not known yet is asked with one question: its answer is waited for once. */
-  private def counts(groups: Seq[Seq[ShuffleExchangeExec]]): Seq[Option[Int]] = {
+  /**
+   * A number for each group. What is not known yet is asked with one question: its answer is waited for once. The plan is
+   * prepared anew after each stage, and a subquery is one of its own: what was answered about an exchange stays, so equal
+   * ones keep equal numbers, and run once. One with a finished stage below it, whose size is known better by now, has
+   * changed, since that stage has another number of partitions.
+   */
+  private def counts(groups: Seq[Seq[ShuffleExchangeExec]], isPinned: Boolean): Seq[Option[Int]] = {
     // Without an execution another run of the same plan, over other data by then, could not be told from this one.
     val id = CurrentExecution.id(session).toSeq
-    val keys = groups.map(group => for (id <- id; e <- group) yield id -> e.canonicalized.hashCode)
-    def known(place: Int) = keys(place).filter(answered.containsKey).map(answered.get)
+    val keys = groups.map(group => for (id <- id; e <- group) yield s"$id ${e.canonicalized.hashCode}")
+    def known(place: Int) = keys(place).flatMap(advice.counts(_))
     val asked = groups.indices.filter(known(_).isEmpty)
-    val answers = advice.counts(asked.map(place => question(groups(place))))
-    val fresh = asked.zip(answers).toMap
+    val fresh = asked.zip(advice.partitions(asked.map(place => question(groups(place), isPinned)))).toMap
     groups.indices.map { place =>
       val number = fresh.getOrElse(place, known(place).max)
-      keys(place).foreach(answered.put(_, number))
-      number
+      keys(place).foreach(advice.counts(_) = number)
+      Some(number)
     }
   }
 
-  private def question(group: Seq[ShuffleExchangeExec]): InitialCount = {
+  private def question(group: Seq[ShuffleExchangeExec], isPinned: Boolean): InitialCount = {
     val exchanges = group.map { e =>
-      // Also where a finished stage says it: those are bytes before compression, which the policy corrects alike.
-      PlannedExchange(name(session, e), logical(e).flatMap(ExpectedBytes.of).getOrElse(-1L), source(e))
+      // Also where a finished stage says it: those are bytes before compression.
+      val found = logical(e)
+      PlannedExchange(
+        name(session, e),
+        found.flatMap(ExpectedBytes.of).getOrElse(-1L),
+        source(e),
+        found.flatMap(BytesBound.of))
     }
+    val hasRun = group.forall(e => SamePlan.hasRun(e.child))
     InitialCount(
       exchanges.head.id,
       exchanges,
@@ -217,7 +238,10 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       chosen(session),
       parallelism(session),
       advisedBytes(session),
-      least(session))
+      least(session),
+      smallest = smallest(session),
+      plan = plan(session, group, planned(group.head), hasRun, isPinned),
+      pinned = isPinned)
   }
 }
 
@@ -288,7 +312,11 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
         chosen(session),
         parallelism(session),
         advisedBytes(session),
-        least(session)))
+        least(session),
+        parallelismFirst = parallelismFirst(session),
+        smallest = smallest(session),
+        // The sizes of a micro-batch are its own.
+        plan = if (CurrentExecution.isBatch(session)) plan(session, stages.map(_.shuffle), left) else ""))
   }
 
   /** What can be asked at once: the sizes of few more partitions than one question may have. */

@@ -1,0 +1,221 @@
+"""One plan has one partitioning in an application: what can tell it repeats itself, as in plain Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from integration.batch.plans import LEFT_ALONE, advised, asked, decisions, final_plan, rows, written
+from integration.streaming.driver import Driver, policies_of
+from integration.streaming.waiting import eventually
+from spark_elastic.core.batch.questions import Ranges
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+USERS = 40_000
+QUICKLY = {"spark.elastic.batch.decisionTimeout": "300ms"}
+"""A wait that a test can afford; an answer that is late on a busy machine is one more case of the same."""
+
+Halves = Callable[[DataFrame], list[DataFrame]]
+
+
+def split(users: DataFrame) -> list[DataFrame]:
+    return list(users.randomSplit([0.5, 0.5], seed=5))
+
+
+def drawn(users: DataFrame) -> list[DataFrame]:
+    drawing = users.select("user", F.rand(42).alias("r"))
+    return [drawing.where("r < 0.5").select("user"), drawing.where("r >= 0.5").select("user")]
+
+
+def numbered(users: DataFrame) -> list[DataFrame]:
+    numbers = users.select("user", F.monotonically_increasing_id().alias("n"))
+    return [numbers.where("n % 2 = 0").select("user"), numbers.where("n % 2 = 1").select("user")]
+
+
+def by_partition(users: DataFrame) -> list[DataFrame]:
+    places = users.select("user", F.spark_partition_id().alias("p"))
+    return [places.where("p % 2 = 0").select("user"), places.where("p % 2 = 1").select("user")]
+
+
+HALVES: list[Halves] = [split, drawn, numbered, by_partition]
+
+
+@pytest.fixture(scope="module")
+def elastic(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with advised(jvm, tmp_path_factory.mktemp("journal"), QUICKLY) as spark:
+        yield spark
+
+
+@pytest.fixture
+def source(elastic: SparkSession, tmp_path: Path) -> str:
+    """Give files that no plan has read before, and so a plan that has never run."""
+    folder = str(tmp_path / "users")
+    elastic.range(0, USERS, 1, 4).select(F.col("id").alias("user")).write.parquet(folder)
+    return folder
+
+
+def users(spark: SparkSession, folder: str) -> DataFrame:
+    return spark.read.schema("user long").parquet(folder).distinct()
+
+
+@contextmanager
+def suspended(jvm: Driver) -> Iterator[None]:
+    """Stop the policy process for as long as the block runs."""
+    (policy,) = policies_of(jvm.pid)
+    policy.suspend()
+    try:
+        yield
+    finally:
+        policy.resume()
+
+
+def shared(halves: list[set[int]]) -> tuple[int, int]:
+    """Return how many users are in both halves, and how many in none."""
+    first, second = halves
+    return len(first & second), USERS - len(first | second)
+
+
+def collected(half: DataFrame) -> set[int]:
+    return {row["user"] for row in half.collect()}
+
+
+@pytest.mark.parametrize("halves", HALVES)
+def test_halves_that_are_drawn_by_partition_are_halves(
+    elastic: SparkSession, source: str, halves: Halves
+) -> None:
+    parts = halves(users(elastic, source))
+    assert shared([collected(part) for part in parts]) == (0, 0)
+    # Once more, of a plan that is made anew.
+    again = halves(users(elastic, source))
+    assert [collected(part) for part in again] == [collected(part) for part in parts]
+
+
+@pytest.mark.parametrize("halves", HALVES)
+@pytest.mark.parametrize("silent", [0, 1])
+def test_so_they_are_where_an_answer_is_late(
+    jvm: Driver, elastic: SparkSession, source: str, halves: Halves, silent: int
+) -> None:
+    found = []
+    for place, part in enumerate(halves(users(elastic, source))):
+        if place == silent:
+            with suspended(jvm):
+                found.append(collected(part))
+        else:
+            # After a wait in vain nobody asks for a second.
+            eventually(lambda: asked(elastic), "the policy answers")
+            found.append(collected(part))
+    assert shared(found) == (0, 0)
+
+
+def test_what_the_first_action_has_written_before_the_policy_was_there_stays(
+    jvm: Driver, tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "users")
+    with advised(jvm, tmp_path / "journal", QUICKLY) as spark:
+        spark.range(0, USERS, 1, 4).select(F.col("id").alias("user")).write.parquet(folder)
+        (policy,) = policies_of(jvm.pid)
+        policy.kill()
+        policy.wait()
+        first, second = split(users(spark, folder))
+        before = collected(first)
+        eventually(lambda: asked(spark), "the next policy decides")
+        assert shared([before, collected(second)]) == (0, 0)
+
+
+def test_an_rdd_of_a_plan_has_the_same_partitions_each_time(elastic: SparkSession, source: str) -> None:
+    counts = {users(elastic, source).rdd.getNumPartitions() for _ in range(3)}
+    assert len(counts) == 1
+
+
+def test_a_plan_writes_as_many_partitions_each_time(elastic: SparkSession, source: str) -> None:
+    def written_now() -> list[int]:
+        read = elastic.read.schema("user long").parquet(source)
+        few = read.groupBy((F.col("user") % 100).alias("k")).count()
+        both = few.join(users(elastic, source), F.col("k") == F.col("user"))
+        assert len(rows(both)) == 100
+        return written(final_plan(both))
+
+    first = written_now()
+    assert [written_now() for _ in range(3)] == [first] * 3
+
+
+@pytest.mark.parametrize("chosen", [None, 1000])
+def test_what_can_be_any_number_of_rows_has_as_many_partitions_as_in_plain_spark(
+    elastic: SparkSession, chosen: int | None
+) -> None:
+    session = elastic.newSession()
+    if chosen is not None:
+        session.conf.set("spark.sql.shuffle.partitions", str(chosen))
+    few = session.range(0, 300, 1, 2).select("id", F.explode(F.sequence(F.lit(1), F.lit(100))).alias("j"))
+    many = few.select((F.col("id") * 100 + F.col("j")).alias("key"), F.xxhash64("id", "j").alias("v"))
+    keys = session.range(0, 200, 1, 1).select((F.col("id") * 11 + 1).alias("key"))
+    result = keys.join(many.hint("shuffle_hash"), "key")
+    assert len(rows(result)) == 200
+    assert written(final_plan(result)) == [chosen or 200] * 2
+
+
+def test_a_million_rows_after_five_times_nearly_none_have_work_for_every_slot(
+    jvm: Driver, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    folder = str(tmp_path / "rows")
+    with advised(jvm, journal, {"spark.master": "local[8]"}) as spark:
+
+        def run(number: int) -> DataFrame:
+            spark.range(0, number, 1, 2).select(F.xxhash64("id").alias("h")).write.mode("overwrite").parquet(
+                folder
+            )
+            groups = spark.read.schema("h long").parquet(folder).groupBy("h").count()
+            result = groups.where("count != 1")
+            assert result.collect() == []
+            return result
+
+        for _ in range(5):
+            run(3)
+        result = run(1_000_000)
+        assert min(written(final_plan(result))) >= 16
+
+        def read() -> list[int]:
+            answered = [(e.question, e.answer["record"]) for e in decisions(journal)]
+            large = [
+                found
+                for q, found in answered
+                if isinstance(q, Ranges) and sum(q.exchanges[0].bytes) > 5_000_000
+            ]
+            return [found["after"] for found in large]
+
+        assert min(eventually(read, "the journal has the large one")) >= 8
+
+
+@pytest.mark.parametrize(
+    ("words", "tasks"),
+    [
+        ({}, 2),
+        ({"parallelismFirst": "false"}, 1),
+        ({"parallelismFirst": "true"}, 2),
+        ({"minPartitionSize": "32m"}, 1),
+        ({"minPartitionNum": "4"}, 4),
+        ({"initialPartitionNum": "1"}, 1),
+        ({"enabled": "false"}, 200),
+    ],
+)
+def test_what_the_user_says_of_joining_partitions_holds(
+    elastic: SparkSession, tmp_path: Path, words: dict[str, str], tasks: int
+) -> None:
+    session = elastic.newSession()
+    for word, value in words.items():
+        session.conf.set(f"spark.sql.adaptive.coalescePartitions.{word}", value)
+    numbers = session.range(0, 300_000, 1, 2).select(F.xxhash64("id").alias("h"))
+    numbers.repartition("h").write.parquet(str(tmp_path / "files"))
+    assert len(list((tmp_path / "files").glob("*.parquet"))) == tasks
+
+
+def test_no_rule_has_failed(jvm: Driver, elastic: SparkSession) -> None:
+    assert elastic.range(10).distinct().count() == 10
+    assert [line for line in jvm.said() if LEFT_ALONE in line] == []

@@ -1,0 +1,114 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.types._
+
+/**
+ * How many bytes a plan gives at most, where that can be told. It cannot behind whatever makes rows or long values:
+ * generators, joins of many with many, functions of the user.
+ */
+private[elastic] object BytesBound {
+
+  /** What files and cached columns may be compressed to: sixteen bytes in one. */
+  private val Compressed = 16.0
+  private val CompressedText = Seq("gz", "bz2", "deflate", "lz4", "snappy", "xz", "zst").map("." + _)
+
+  def of(plan: LogicalPlan): Option[Long] = Some(bound(plan)).filter(_ < Long.MaxValue.toDouble).map(_.toLong)
+
+  private def bound(plan: LogicalPlan): Double = plan match {
+    case stage: LogicalQueryStage => if (SamePlan.hasRun(stage.physicalPlan)) said(stage) else bound(stage.logicalPlan)
+    case project: Project => if (project.projectList.forall(isNoLonger)) shaped(project, project.child) else Unknown
+    case total: Aggregate => if (total.expressions.forall(isNoLonger)) shaped(total, total.child) else Unknown
+    case window: Window =>
+      if (window.windowExpressions.forall(isNoLonger)) shaped(window, window.child) else Unknown
+    case expand: Expand => shaped(expand, expand.child) * expand.projections.size
+    case union: Union => union.children.map(bound).sum
+    case sample: Sample if !sample.withReplacement => bound(sample.child)
+    case _: Filter | _: Sort | _: Distinct | _: GlobalLimit | _: LocalLimit | _: RepartitionOperation |
+        _: SubqueryAlias =>
+      bound(plan.children.head)
+    case join: Join => joined(join)
+    case _: LocalRelation | _: Range | _: OneRowRelation => said(plan)
+    case cached: InMemoryRelation if cached.cacheBuilder.isCachedColumnBuffersLoaded => said(cached) * Compressed
+    case leaf: LogicalRelation => ofFiles(leaf)
+    case _ => Unknown
+  }
+
+  private val Unknown = Double.PositiveInfinity
+
+  private def ofFiles(leaf: LogicalRelation): Double = leaf.relation match {
+    case files: HadoopFsRelation =>
+      def isCompressed(file: String) = CompressedText.exists(file.endsWith)
+      val isBound = !files.fileFormat.isInstanceOf[TextBasedFileFormat] || !files.inputFiles.exists(isCompressed)
+      if (isBound) said(leaf) * Compressed else Unknown
+    case _ => Unknown
+  }
+
+  private def joined(join: Join): Double = join match {
+    case Join(left, _, LeftSemi | LeftAnti | ExistenceJoin(_), _, _) => bound(left)
+    case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _) =>
+      def byLeft = if (isUnique(right, rightKeys)) shaped(join, left) else Unknown
+      def byRight = if (isUnique(left, leftKeys)) shaped(join, right) else Unknown
+      kind match {
+        case _: InnerLike => byLeft.min(byRight)
+        case LeftOuter => byLeft
+        case RightOuter => byRight
+        case _ => Unknown
+      }
+    case _ => Unknown
+  }
+
+  /** Whether each key occurs once: as the plan says, or as Spark has found that has broadcast these rows. */
+  private def isUnique(side: LogicalPlan, keys: Seq[Expression]): Boolean = side match {
+    case stage: LogicalQueryStage if SamePlan.hasRun(stage.physicalPlan) && isBroadcast(stage) =>
+      stage.physicalPlan.exists {
+        case sent: BroadcastQueryStageExec =>
+          // Spark keeps the class to itself. What a nested loop is to read has no such method.
+          val rows = sent.broadcast.relationFuture.get().value.asInstanceOf[AnyRef]
+          rows.getClass.getMethods.find(_.getName == "keyIsUnique").exists(_.invoke(rows) == java.lang.Boolean.TRUE)
+        case _ => false
+      }
+    case _ => SamePlan.unmeasured(side).distinctKeys.exists(_.subsetOf(ExpressionSet(keys)))
+  }
+
+  private def isBroadcast(stage: LogicalQueryStage) = stage.physicalPlan.exists(_.isInstanceOf[BroadcastQueryStageExec])
+
+  /** As many rows as `child` has, as wide as those of `plan`. */
+  private def shaped(plan: LogicalPlan, child: LogicalPlan): Double = {
+    val buffers = plan.expressions.flatMap(_.collect { case f: DeclarativeAggregate => f.aggBufferAttributes }).flatten
+    bound(child) * (width(plan.output ++ buffers) / width(child.output))
+  }
+
+  private def width(row: Seq[Attribute]): Double = 8.0 + row.map(_.dataType.defaultSize).sum
+
+  /** Whether no value of an expression is far longer than what it is made of, nor what aggregates it. */
+  private def isNoLonger(expression: Expression): Boolean =
+    expression.collect { case function: AggregateFunction => function }.forall {
+      case _: Max | _: Min => true
+      case known: DeclarativeAggregate => known.aggBufferAttributes.forall(value => isShort(value.dataType))
+      case _ => false
+    } && isCopied(expression)
+
+  private def isCopied(expression: Expression): Boolean = isShort(expression.dataType) || (expression match {
+    case _: Attribute | _: Literal => true
+    case _: AggregateExpression | _: Alias | _: CaseWhen | _: Cast | _: Coalesce | _: GetStructField | _: If |
+        _: Lower | _: Max | _: Min | _: String2TrimExpression | _: Substring | _: Upper =>
+      expression.children.forall(isCopied)
+    case _ => false
+  })
+
+  private def isShort(kind: DataType): Boolean = kind match {
+    case _: StringType | BinaryType | _: ArrayType | _: MapType | _: UserDefinedType[_] => false
+    case struct: StructType => struct.forall(field => isShort(field.dataType))
+    case _ => true
+  }
+
+  private def said(plan: LogicalPlan): Double = plan.stats.sizeInBytes.toDouble
+}

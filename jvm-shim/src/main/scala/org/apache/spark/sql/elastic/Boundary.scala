@@ -29,7 +29,7 @@ private[elastic] final class Boundary(
   @volatile var next: Batch = _
 
   private var dueAt = 0L // when the next trigger comes, in ms since 1970
-  private val inRun = new InRun(execution, query)
+  val inRun = new InRun(execution, query)
   // Asynchronous progress tracking writes its logs beside this thread: what is read from them may be old.
   private val canRetry = execution.getClass == classOf[MicroBatchExecution] && Linkage.has(Part.Retries)
   private val readLimits = Option.when(Linkage.has(Part.ReadLimits))(new ReadLimits(execution))

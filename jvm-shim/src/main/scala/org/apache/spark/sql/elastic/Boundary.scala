@@ -97,7 +97,8 @@ private[elastic] final class Boundary(
   }
 
   private def isAsked: Boolean =
-    canRetry && control.asksAboutFailures && !query.isStopped && !execution.sparkSession.sparkContext.isStopped
+    canRetry && (control.asksAboutFailures || query.isInNewStore) && !query.isStopped &&
+      !execution.sparkSession.sparkContext.isStopped
 
   /**
    * Waits as the restart strategy says and lets the failed micro-batch come next, or ends the query.
@@ -111,7 +112,9 @@ private[elastic] final class Boundary(
     query.showIdle("A micro-batch has failed")
     query.askAboutFailure(FailureFacts(e, offsets)) match {
       case None => throw e
-      case Some(end: FailQuery) => throw end.message.fold(e)(new IllegalStateException(_, e))
+      case Some(end: FailQuery) =>
+        query.keepStore()
+        throw end.message.fold(e)(new IllegalStateException(_, e))
       case answer =>
         val another =
           try {

@@ -14,6 +14,8 @@ private[elastic] object FailureFacts {
   /** Longer texts are for the driver's log; the policy only shows them. */
   private val MaxText = 2000
   private val MaxCauses = 20
+  private val MostNamed = 4
+  private val Condition = raw"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?\]".r
 
   /** How Python tells of an exception that Java has thrown in a function of the application. */
   private val OfIo =
@@ -33,14 +35,17 @@ private[elastic] object FailureFacts {
 
   /**
    * Without what the application wants nobody to see (`spark.redaction.string.regex`). Of what is too long there are the
-   * begin and the end, where Python says what it was. Both have whole words: of half a URL nobody could tell that it has
-   * a password in it.
+   * begin and the end, where Python says what it was, and Spark's conditions that are named between them. All have whole
+   * words: of half a URL nobody could tell that it has a password in it.
    */
   def text(e: Throwable): String = {
     val said = Utils.redact(SQLConf.get.stringRedactionPattern, String.valueOf(e.getMessage))
     if (said.length <= MaxText) said
-    else
-      said.take(MaxText / 2).replaceFirst(raw"\S*$$", "…") + said.takeRight(MaxText / 2).replaceFirst(raw"^\S*", "")
+    else {
+      val named = Condition.findAllIn(said.drop(MaxText / 2).dropRight(MaxText / 2)).toSeq.distinct.take(MostNamed)
+      val (begin, end) = (said.take(MaxText / 2), said.takeRight(MaxText / 2))
+      begin.replaceFirst(raw"\S*$$", "… ") + named.map(_ + " … ").mkString + end.replaceFirst(raw"^\S*", "")
+    }
   }
 
   /** Spark's name for what has ended a query. */

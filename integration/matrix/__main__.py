@@ -35,6 +35,8 @@ WHOLE = (
     "integration/streaming/test_policy_faults.py",
     "integration/streaming/test_rest.py",
     "integration/streaming/test_sources.py",
+    "integration/streaming/test_stateless_count.py",
+    "integration/streaming/test_watermarks.py",
     "integration/batch/test_stages.py",
     "integration/batch/test_native_engine.py",
     "integration/batch/test_comet.py",

@@ -202,10 +202,11 @@ class LimitRows(QueryOrder):
 class KeepText(AboutQuery):
     """Keep a text beside the checkpoint of a query, whichever run it is in; None: remove what is kept.
 
-    There is one of each `name`. Of several the last one counts, whatever their outcomes' order.
+    There is one of each `name`; the shim alone reads that of the `store`. Of several the last one
+    counts, whatever their outcomes' order.
     """
 
-    name: Literal["bounds", "batches"]
+    name: Literal["bounds", "batches", "store"]
     text: str | None
 
 

@@ -8,10 +8,12 @@ from spark_elastic.core.actions import KeepText
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.turn import Turn
 
-_FAILED = {"bounds": "bounds_not_kept", "batches": "batches_not_kept"}
+_FAILED = {"bounds": "bounds_not_kept", "batches": "batches_not_kept", "store": "store_not_kept"}
 
 
-def keep_text(record: QueryRecord, name: Literal["bounds", "batches"], text: str | None, turn: Turn) -> str:
+def keep_text(
+    record: QueryRecord, name: Literal["bounds", "batches", "store"], text: str | None, turn: Turn
+) -> str:
     """Order that a text outlives the driver, None: that none does; return the id of the order."""
     action = turn.next_action()
     record.note_keeping(action, _FAILED[name])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_elastic.core.bounds.reasons import BOUNDS_REASONS
+from spark_elastic.core.failures.reasons import STORE_REASONS
 from spark_elastic.core.policies.reasons import POLICY_REASONS
 from spark_elastic.core.sentences import Reason, fill
 
@@ -377,6 +378,7 @@ REASONS: Mapping[str, Reason] = {
         "info", "Left out a {event} event, which makes no sense while the query is {state}."
     ),
     **BOUNDS_REASONS,
+    **STORE_REASONS,
     **POLICY_REASONS,
 }
 

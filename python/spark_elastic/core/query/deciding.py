@@ -6,15 +6,22 @@ from attrs import define, evolve
 
 from spark_elastic.core.cluster.shares import Share
 from spark_elastic.core.events import Failure, QueryFacts
-from spark_elastic.core.failures.judge import Judgement, judge
+from spark_elastic.core.failures.judge import Judgement, StoreOf, judge
 from spark_elastic.core.failures.strategy import RestartStrategy, new_strategy
 from spark_elastic.core.failures.summary import summary
+from spark_elastic.core.keep_orders import keep_text
 from spark_elastic.core.query.hearing import Hearing
 from spark_elastic.core.query.record import EXCEPTIONS_KEPT, RunFailure
 from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.gain import fit
 from spark_elastic.core.rescale.parallelism import choose_running
-from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS, Choice, Situation
+from spark_elastic.core.rescale.situation import (
+    HORIZON_MS,
+    RESCALE_COST_MS,
+    Choice,
+    Situation,
+    repartition_obstacle,
+)
 from spark_elastic.core.rescale.starting import choose_start
 from spark_elastic.core.rescale.transition_manager import Resources, TransitionManager
 from spark_elastic.core.settings import CoreSettings
@@ -146,10 +153,23 @@ class Deciding(Hearing):
         if self.record.manager is not None:
             self.record.manager.retime(self.new_executing_manager())
 
+    @property
+    def _store_of(self) -> StoreOf:
+        record = self.record
+        movable = repartition_obstacle(record.facts, record.provider, record.checkpoint_format) is None
+        if not record.facts.stateful or record.facts.provider_chosen or not movable:
+            return "user"
+        first = record.facts.checkpoint_partitions is None and record.last_progress is None
+        return "new" if first else "ours"
+
     def judge(self, failure: Failure) -> Judgement:
         """Note the failure of a run, say what is to become of the query, and publish that."""
         record = self.record
-        judgement = judge(failure, at=self.now, strategy=record.strategy, poison=record.poison)
+        judgement = judge(
+            failure, at=self.now, strategy=record.strategy, poison=record.poison, store=self._store_of
+        )
+        if judgement.reason == "failure_new_store":
+            keep_text(record, "store", "unchanged", self.turn)
         record.run_state = "failed"
         record.recovering = True
         record.target = None

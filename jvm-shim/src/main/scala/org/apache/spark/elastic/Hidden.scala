@@ -1,6 +1,6 @@
 package org.apache.spark.elastic
 
-import java.lang.reflect.Field
+import java.lang.reflect.{Field, Method}
 
 /** What Spark keeps to itself, and no compiler looks up. */
 private[spark] object Hidden {
@@ -11,5 +11,13 @@ private[spark] object Hidden {
     val field = Class.forName(names.head).getDeclaredField(names.last)
     field.setAccessible(true)
     field
+  }
+
+  /** @param place as for a field, without its type */
+  def method(place: String, arguments: Class[_]*): Method = {
+    val names = place.split('#')
+    val method = Class.forName(names.head).getDeclaredMethod(names.last, arguments: _*)
+    method.setAccessible(true)
+    method
   }
 }

@@ -161,7 +161,8 @@ private[spark] object Linkage extends Logging {
     }
 
   private def hides(owner: String, member: String): Boolean =
-    file(owner).exists(_.members.keys.exists(key => key == member || key.startsWith(s"$member:")))
+    file(owner).exists(_.members.keys.exists(key =>
+      key == member || Seq(':', '(').exists(end => key.startsWith(s"$member$end"))))
 
   /** A class and all that it inherits from. */
   private def lineage(name: String): Seq[(String, ClassFile)] =

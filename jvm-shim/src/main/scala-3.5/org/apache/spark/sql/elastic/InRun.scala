@@ -1,6 +1,9 @@
 package org.apache.spark.sql.elastic
 
+import java.lang.reflect.InvocationTargetException
+
 import org.apache.spark.elastic.Hidden
+import org.apache.spark.sql.execution.streaming.AcceptsLatestSeenOffsetHandler
 import org.apache.spark.sql.internal.SQLConf
 
 import Moved._
@@ -41,9 +44,24 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     execution.sparkSession.sparkContext.cancelJobGroup(execution.runId.toString)
     if (query.stateful) execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
-    // The checkpoint is read again with the next trigger, and Spark then reads the last batch of old sources once more.
+    // Spark reads the last batch of old sources once more.
     NewSources.make(execution)
+    val (watermarks, partitions) = (MicroBatchAccess.watermarks(execution), query.partitions)
+    val written = execution.sinkCommitProgress
     InRun.forget(execution)
+    try read()
+    finally MicroBatchAccess.use(execution, watermarks) // a new one would take an input that is idle to be at 0
+    // The checkpoint's count comes with it, which for a query without state is only what it began with.
+    if (!query.stateful) query.use(partitions)
+    execution.sinkCommitProgress = written // what an idle query shows
+  }
+
+  /** Reads the checkpoint, before the first trigger as later versions do. Spark would do it in that one. */
+  def read(): Unit = {
+    AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
+      execution.offsetLog.getLatest().map(_._2),
+      StreamExecutionAccess.sources(execution).toSeq)
+    InRun.populate(execution, query.session)
   }
 
   /** Whether a micro-batch is in the log, and has to run before anything else. */
@@ -62,9 +80,17 @@ private[elastic] object InRun {
   private lazy val started =
     Hidden.field("org.apache.spark.sql.execution.streaming.MicroBatchExecution#isCurrentBatchConstructed:Z")
 
+  private lazy val populating = Hidden.method(
+    "org.apache.spark.sql.execution.streaming.MicroBatchExecution#populateStartOffsets",
+    classOf[SparkSession])
+
+  def populate(execution: MicroBatchExecution, session: SparkSession): Unit =
+    try populating.invoke(execution, session)
+    catch { case e: InvocationTargetException => throw e.getCause }
+
   def isStarted(execution: MicroBatchExecution): Boolean = started.getBoolean(execution)
 
-  /** Lets the next trigger read the checkpoint first, as at the start of a run. */
+  /** Makes way for what the checkpoint says. */
   def forget(execution: MicroBatchExecution): Unit = {
     started.setBoolean(execution, false)
     MicroBatchAccess.forgetBatch(execution)

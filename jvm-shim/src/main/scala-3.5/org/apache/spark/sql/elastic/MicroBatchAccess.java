@@ -2,6 +2,7 @@ package org.apache.spark.sql.elastic;
 
 import org.apache.spark.sql.execution.streaming.MicroBatchExecution;
 import org.apache.spark.sql.execution.streaming.OffsetSeqMetadata;
+import org.apache.spark.sql.execution.streaming.WatermarkTracker;
 
 /** Such members of a stream execution as only boundaries need: where one of these is missing, the rest works. */
 final class MicroBatchAccess {
@@ -18,6 +19,15 @@ final class MicroBatchAccess {
 
   static void setMetadata(MicroBatchExecution execution, OffsetSeqMetadata metadata) {
     execution.offsetSeqMetadata_$eq(metadata);
+  }
+
+  /** What each input has come to, of which the checkpoint has only the outcome. */
+  static WatermarkTracker watermarks(MicroBatchExecution execution) {
+    return execution.watermarkTracker();
+  }
+
+  static void use(MicroBatchExecution execution, WatermarkTracker watermarks) {
+    execution.watermarkTracker_$eq(watermarks);
   }
 
   /** Stops the sources, of which each may have a client or a server of its own. */

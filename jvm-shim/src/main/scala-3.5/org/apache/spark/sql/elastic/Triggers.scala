@@ -12,6 +12,7 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
 
   abstract override def execute(batch: () => Boolean): Unit = {
     boundary.next = new Batch
+    boundary.inRun.read() // else its count would be read after the one that is ordered at the start
     boundary.start()
     super.execute(() => boundary.run(_ => run(batch)))
   }
@@ -19,13 +20,9 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
   private def run(batch: () => Boolean): Boolean = {
     val before = StreamExecutionAccess.currentBatchId(execution)
     val goesOn = batch()
-    val now = StreamExecutionAccess.currentBatchId(execution)
-    // The first one reads the checkpoint, and its id with it.
-    if (now != before && (before >= 0 || hasCommitted(now - 1))) boundary.next = new Batch
+    if (StreamExecutionAccess.currentBatchId(execution) != before) boundary.next = new Batch
     goesOn
   }
-
-  private def hasCommitted(batch: Long): Boolean = execution.commitLog.getLatestBatchId().contains(batch)
 }
 
 private[elastic] object Triggers {

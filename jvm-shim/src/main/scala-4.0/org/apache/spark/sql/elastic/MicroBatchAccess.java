@@ -5,6 +5,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.MicroBatchExecution;
 import org.apache.spark.sql.execution.streaming.MicroBatchExecutionContext;
 import org.apache.spark.sql.execution.streaming.ProgressReporter;
+import org.apache.spark.sql.execution.streaming.WatermarkTracker;
 import scala.collection.immutable.Seq;
 
 /** Such members of a stream execution as only boundaries need: where one of these is missing, the rest works. */
@@ -19,6 +20,15 @@ final class MicroBatchAccess {
   /** Stops the sources, of which each may have a client or a server of its own. */
   static void stopSources(MicroBatchExecution execution) {
     execution.stopSources();
+  }
+
+  /** What each input has come to, of which the checkpoint has only the outcome. */
+  static WatermarkTracker watermarks(MicroBatchExecution execution) {
+    return execution.watermarkTracker();
+  }
+
+  static void use(MicroBatchExecution execution, WatermarkTracker watermarks) {
+    execution.watermarkTracker_$eq(watermarks);
   }
 
   static ProgressReporter progressReporter(MicroBatchExecution execution) {

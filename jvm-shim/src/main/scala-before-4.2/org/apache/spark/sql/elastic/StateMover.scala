@@ -10,6 +10,7 @@ private[elastic] final class StateMover(execution: StreamExecution) {
     throw new IllegalStateException(
       s"Spark ${execution.sparkSession.version} cannot move state from $from to $partitions partitions")
   def recover(): Boolean = false
+  def beginAnew(settings: Map[String, String]): Unit = {} // there is no store of our choice
 }
 
 private[elastic] object StateMover {

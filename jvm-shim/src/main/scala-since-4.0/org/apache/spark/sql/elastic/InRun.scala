@@ -71,9 +71,16 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       last.watermarkPropagator.purge(Long.MaxValue)
       last.currentStateStoreCkptId.clear()
     }
+    val (watermarks, partitions) = (MicroBatchAccess.watermarks(execution), query.partitions)
     val context = ResumedBatch.following(execution)
-    if (newSources) MicroBatchAccess.populateStartOffsets(execution, context, query.session)
-    else KnownSources.populateStartOffsets(execution, context, query.session)
+    val written = context.previousContext.flatMap(_.sinkCommitProgress)
+    try
+      if (newSources) MicroBatchAccess.populateStartOffsets(execution, context, query.session)
+      else KnownSources.populateStartOffsets(execution, context, query.session)
+    finally MicroBatchAccess.use(execution, watermarks) // a new one would take an input that is idle to be at 0
+    // Before 4.1 the checkpoint's count comes with it, which for a query without state is only what it began with.
+    if (!query.stateful) query.use(partitions)
+    context.sinkCommitProgress = written // what an idle query shows
     execution.triggerExecutor.setNextBatch(context)
   }
 }

@@ -53,6 +53,28 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     unfinished.isDefined
   }
 
+  /** Lets a checkpoint without a committed batch begin with other settings: none of its state has been used. */
+  def beginAnew(settings: Map[String, String]): Unit = {
+    val now = logs
+    for (first <- now.offsets.get(0L) if now.commits.getLatestBatchId().isEmpty) {
+      val changed = first match {
+        case v1: OffsetSeq =>
+          v1.copy(metadataOpt = v1.metadataOpt.map {
+            case m: OffsetSeqMetadata => m.copy(conf = m.conf ++ settings)
+            case other => other
+          })
+        case v2: OffsetMap => v2.copy(metadata = v2.metadata.copy(conf = v2.metadata.conf ++ settings))
+        case other => other
+      }
+      val path = new Path(root)
+      CheckpointFileManager
+        .create(path, session.sessionState.newHadoopConf())
+        .delete(new Path(path, StreamingCheckpointConstants.DIR_NAME_STATE))
+      now.offsets.purgeAfter(-1L)
+      now.offsets.add(0L, changed)
+    }
+  }
+
   /** The last committed batch, its partition count, and the one that was to follow it. */
   private def unfinishedRepartition(): Option[(Long, Int, Int)] = {
     val now = logs

@@ -29,7 +29,7 @@ private[elastic] final class Boundary(
   @volatile var next: Batch = _
 
   private var dueAt = 0L // when the next trigger comes, in ms since 1970
-  private val inRun = new InRun(execution, query)
+  val inRun = new InRun(execution, query)
   // Asynchronous progress tracking writes its logs beside this thread: what is read from them may be old.
   private val canRetry = execution.getClass == classOf[MicroBatchExecution] && Linkage.has(Part.Retries)
   private val readLimits = Option.when(Linkage.has(Part.ReadLimits))(new ReadLimits(execution))
@@ -101,7 +101,8 @@ private[elastic] final class Boundary(
   }
 
   private def isAsked: Boolean =
-    canRetry && control.asksAboutFailures && !query.isStopped && !execution.sparkSession.sparkContext.isStopped
+    canRetry && (control.asksAboutFailures || query.isInNewStore) && !query.isStopped &&
+      !execution.sparkSession.sparkContext.isStopped
 
   /**
    * Waits as the restart strategy says and lets the failed micro-batch come next, or ends the query.
@@ -115,7 +116,9 @@ private[elastic] final class Boundary(
     query.showIdle("A micro-batch has failed")
     query.askAboutFailure(FailureFacts(e, offsets)) match {
       case None => throw e
-      case Some(end: FailQuery) => throw end.message.fold(e)(new IllegalStateException(_, e))
+      case Some(end: FailQuery) =>
+        query.keepStore()
+        throw end.message.fold(e)(new IllegalStateException(_, e))
       case answer =>
         // Spark tells of the exception that ends a query, and has not met this one.
         if (!again) logWarning(s"spark-elastic: query ${query.called} tries a micro-batch again that has failed", e)

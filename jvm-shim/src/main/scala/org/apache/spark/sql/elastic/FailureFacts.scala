@@ -14,6 +14,8 @@ private[elastic] object FailureFacts {
   /** Longer texts are for the driver's log; the policy only shows them. */
   private val MaxText = 2000
   private val MaxCauses = 20
+  private val MostNamed = 4
+  private val Condition = raw"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?\]".r
 
   /** How Python tells of an exception that Java has thrown in a function of the application. */
   private val OfIo =
@@ -37,8 +39,8 @@ private[elastic] object FailureFacts {
 
   /**
    * Without what the application wants nobody to see (`spark.redaction.string.regex`). Of what is too long there are the
-   * begin, and what Python has raised, or the end. Both have whole words: of half a URL nobody could tell that it has a
-   * password in it.
+   * begin, Spark's conditions that are named after it, and what Python has raised, or the end. All have whole words: of
+   * half a URL nobody could tell that it has a password in it.
    */
   def text(e: Throwable): String = {
     val said = Utils.redact(SQLConf.get.stringRedactionPattern, String.valueOf(e.getMessage))
@@ -49,7 +51,8 @@ private[elastic] object FailureFacts {
       val rest = raised
         .filter(_ > half && said.contains(Traceback))
         .fold(said.takeRight(half).replaceFirst(raw"^\S*", ""))(said.substring)
-      begin(said) + "\n" + (if (rest.length <= half) rest else begin(rest))
+      val named = Condition.findAllIn(said.drop(half)).toSeq.distinct.filterNot(rest.take(half).contains).take(MostNamed)
+      (begin(said) +: named).mkString(" ") + "\n" + (if (rest.length <= half) rest else begin(rest))
     }
   }
 

@@ -36,6 +36,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   private val copying = new ReentrantLock
   private val keptBounds = new KeptText(execution, "bounds")
   private val keptBatches = new KeptText(execution, "batches")
+  private val keptStore = new KeptText(execution, "store") // there where ours is not to be had again
   private var isToldToWait = false // the stream thread's
 
   /** The session that its batches run in. */
@@ -52,7 +53,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def begin(): Unit = {
     val start = new QueryStart(execution, stateful)
     val refusal = Try(start.restoreSavepoint()).failed.toOption
-    val found = start.prepare()
+    val found = start.prepare(keptStore.read().nonEmpty)
     count = found.map(_.partitions)
     facts = Some(start.facts(found).copy(keptBounds = keptBounds.read(), keptBatches = keptBatches.read()))
     val answer =
@@ -200,8 +201,19 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     } finally copying.unlock()
   }
 
+  /** Whether the policy is asked about a failure although nothing is tried again: the next start may go another way. */
+  def isInNewStore: Boolean =
+    control.isOn && rescalable.nonEmpty && facts.exists(f => !f.providerChosen && f.checkpointPartitions.isEmpty) &&
+      Try(execution.commitLog.getLatestBatchId().isEmpty).getOrElse(false)
+
+  /** Keeps what is said about the store, before the application hears that the query has failed. */
+  def keepStore(): Unit =
+    if (keptStore.wanted.nonEmpty && keptStore.kept.isEmpty)
+      try keptStore.write()
+      catch { case Harmless(e) => logWarning(s"spark-elastic: the store of query $query could not be noted", e) }
+
   def keep(order: KeepText): Unit = {
-    val kept = if (order.name == "bounds") keptBounds else keptBatches
+    val kept = Map("bounds" -> keptBounds, "batches" -> keptBatches, "store" -> keptStore)(order.name)
     kept.wanted = order.text
     beside(order)(kept.write())
   }

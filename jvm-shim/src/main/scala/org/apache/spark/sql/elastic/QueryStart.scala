@@ -4,13 +4,16 @@ import org.apache.spark.elastic.{Linkage, Part, QueryFacts}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
-import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
+import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBConf}
+import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.internal.SQLConf
 
 import Moved._
 
 /** A query before its stream thread has read anything: what is known of it, and what can still be chosen. */
 private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
+  import QueryStart._
+
   private val asked = execution.sparkSession.sessionState.conf
   private val conf = StreamSession.of(execution).conf
 
@@ -48,18 +51,36 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     case _ => None
   }
 
-  /** Makes the checkpoint one that can be started from, in the format that it was written in. */
-  def prepare(): Option[CheckpointFacts] =
+  /**
+   * Makes the checkpoint one that can be started from, in the format that it was written in.
+   *
+   * @param isToBeginAnew whether one of ours that has no committed batch is to have the user's store and count
+   */
+  def prepare(isToBeginAnew: => Boolean): Option[CheckpointFacts] =
     if (!stateful) None
     else {
       val found =
-        CheckpointFacts.of(execution).map(facts => if (facts.batch.isDefined) facts else withFirstFormat(facts))
+        CheckpointFacts.of(execution).map {
+          case facts if facts.batch.isDefined => facts
+          case facts if !isChosen && isToBeginAnew => withFirstFormat(begunAnew(facts))
+          case facts => withFirstFormat(facts)
+        }
       // Spark does not restore the format: a run with another one could not read its state. A new query says its own,
       // too, since the thread that starts it may have that of another one (BatchFormatRule).
       val format = found.fold(CheckpointFormat.asked(asked))(_.format)
       CheckpointFormat.Key.foreach(conf.set(_, format.toString))
+      if (found.exists(facts => provider(facts.provider) == "rocksdb") && format == 2 && !isChosen) writeChanges()
       if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
     }
+
+  private def begunAnew(facts: CheckpointFacts): CheckpointFacts = {
+    val count = Some(SQLConf.SHUFFLE_PARTITIONS).filter(key => asked.contains(key.key)).map(asked.getConf(_).toString)
+    new StateMover(execution).beginAnew(
+      Map(SQLConf.STATE_STORE_PROVIDER_CLASS.key -> asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS)) ++
+        count.map(SQLConf.SHUFFLE_PARTITIONS.key -> _))
+    logWarning(s"spark-elastic: query ${execution.id} begins anew with Spark's own state store")
+    CheckpointFacts.of(execution).getOrElse(facts)
+  }
 
   /** Until a batch is committed nothing says the format, and any will do. RocksDB that the user has not chosen was ours. */
   private def withFirstFormat(facts: CheckpointFacts): CheckpointFacts = {
@@ -102,9 +123,13 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       sources = StreamSources.facts(execution.analyzedPlan))
   }
 
+  /** RocksDB that was our choice commits what has changed, which costs less than a snapshot with each commit. */
+  private def writeChanges(): Unit = if (!asked.contains(Changelogs)) conf.set(Changelogs, "true")
+
   /** Gives a new checkpoint the store and the format that its state can be re-partitioned with. */
   def makeRescalable(): Unit = {
     conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
+    writeChanges()
     CheckpointFormat.Key.foreach(conf.set(_, "2"))
     logInfo(
       s"spark-elastic: query ${QueryRun.called(execution)} begins a checkpoint that can be rescaled; without the plugin it starts from " +
@@ -115,4 +140,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
     else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"
     else "other"
+}
+
+private object QueryStart {
+  val Changelogs = s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled"
 }

@@ -43,11 +43,11 @@ def _list(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
-def _object(**members: Schema) -> Schema:
-    """Describe an object that always has these members and no others."""
+def _object(optional: Schema | None = None, /, **members: Schema) -> Schema:
+    """Describe an object that always has these members, may have `optional` ones, and no others."""
     return {
         "type": "object",
-        "properties": members,
+        "properties": {**members, **(optional or {})},
         "required": list(members),
         "additionalProperties": False,
     }
@@ -68,7 +68,9 @@ _BOUND: Schema = {
 
 _VERTEX_ID = "^[0-9a-f]{32}$"
 _VERTEX_NAME: Schema = {"type": "string", "pattern": "^(shuffle|source-[0-9]+)$"}
+_TARGET = {**_BOUND, "description": "As many where no policy speaks; -1: no target; left out: as it is."}
 _VERTEX = _object(parallelism=_object(lowerBound=_BOUND, upperBound=_BOUND))
+_SHUFFLE = _object(parallelism=_object({"target": _TARGET}, lowerBound=_BOUND, upperBound=_BOUND))
 
 SCHEMAS: dict[str, Schema] = {
     "Overview": _object(
@@ -253,7 +255,7 @@ SCHEMAS: dict[str, Schema] = {
         "type": "object",
         "description": "Bounds by vertex, in Flink's form: the query's shuffle, and in adaptive mode its "
         "sources, source-0 and so on.",
-        "properties": {"shuffle": _VERTEX},
+        "properties": {"shuffle": _SHUFFLE},
         "patternProperties": {"^source-[0-9]+$": _VERTEX},
         "required": ["shuffle"],
         "additionalProperties": False,
@@ -269,7 +271,7 @@ SCHEMAS: dict[str, Schema] = {
         "type": "object",
         "description": "Bounds by vertex, each called by its name or by its id. The query's shuffle has to "
         "be there; a source that is left out keeps its bounds.",
-        "patternProperties": {"^(shuffle|source-[0-9]+|[0-9a-fA-F]{32})$": _VERTEX},
+        "patternProperties": {"^(shuffle|source-[0-9]+|[0-9a-fA-F]{32})$": _SHUFFLE},
         "minProperties": 1,
         "additionalProperties": False,
     },

@@ -38,7 +38,7 @@ class _Submission:
         return self.hands_off or self.share.suffices
 
     def desired(self) -> bool:
-        return self.share.complete
+        return self.share.content
 
 
 @define

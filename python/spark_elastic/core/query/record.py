@@ -181,7 +181,7 @@ class QueryRecord:
     def give(self, share: Share, at: int) -> None:
         """Let it have another share of the slots from `at` (epoch ms) on."""
         self.share = share
-        if share.complete:
+        if share.content:
             self.lacks_since = None
         elif self.lacks_since is None:
             self.lacks_since = at

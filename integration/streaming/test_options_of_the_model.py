@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from integration.batch.plans import advised, decisions, final_plan, written
@@ -17,9 +15,10 @@ from integration.kafka.token_provider import kafka_jars
 from integration.spark_minor import MOVES_STATE
 from integration.streaming.driver import Driver, driver
 from integration.streaming.files import Inbox
+from integration.streaming.held import Held
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
-from integration.streaming.waiting import PATIENCE_S, eventually
+from integration.streaming.waiting import eventually
 from integration.streaming.world import state_partitions, totals
 from spark_elastic.core.batch.questions import SplitOffsets
 from spark_elastic.demo.broker import Broker
@@ -27,28 +26,6 @@ from spark_elastic.demo.broker import Broker
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
-
-
-class Held:
-    """A sink whose micro-batches wait until somebody says how they end."""
-
-    def __init__(self) -> None:
-        self.begun = 0
-        self.totals: dict[int, tuple[int, int]] = {}
-        self._ends: SimpleQueue[bool] = SimpleQueue()
-
-    def __call__(self, batch: DataFrame, number: int) -> None:
-        self.begun += 1
-        if not self._ends.get(timeout=PATIENCE_S):
-            # Each time in another way: three times in the same way would end the query.
-            raise ValueError("the sink is " + "very " * self.begun + "ill")
-        self.totals.update({row.key: (row.n, row.total) for row in batch.collect()})
-
-    def commit(self) -> None:
-        self._ends.put(True)
-
-    def fail(self) -> None:
-        self._ends.put(False)
 
 
 @pytest.mark.skipif(not MOVES_STATE, reason="the count of its stateful query cannot be changed")

@@ -7,6 +7,7 @@
       counts:              # the query's name
         lowerBound: 2
         upperBound: 6
+        target: 4          # what it is to have where no policy speaks
       orders:
         vertices:          # the same in full
           shuffle: {lowerBound: 1, upperBound: -1}
@@ -39,6 +40,7 @@ __all__ = ["MAX_SIZE", "PolicyFile", "PolicyFileError", "load_policy"]
 _ALLOWED_BOUND = f"a whole number from 1 to {MAX_PARALLELISM}, or -1 for no bound"
 _WHOLE = re.compile(r"-1|[1-9][0-9]{0,8}", re.ASCII)
 _BOUNDS = ("lowerBound", "upperBound")
+_TARGET = "target"
 _GROUP = "slotSharingGroup"
 _SHARING = ("priority", "weight", _GROUP)
 
@@ -119,7 +121,7 @@ def _policy(root: Node, errors: Errors) -> PolicyFile:
     node = fields.get("defaults")
     if node is not None and _says_something(node):
         default_settings, node = _settings("defaults", node, errors)
-        entries = _fields("defaults", node, (*_BOUNDS, *_SHARING), errors) if node else None
+        entries = _fields("defaults", node, (*_BOUNDS, _TARGET, *_SHARING), errors) if node else None
         if node is not None and entries is not None:
             default_sharing = _sharing("defaults", entries, errors)
             defaults = _bounds_if_any("defaults", node, entries, WantedBounds(), errors)
@@ -191,14 +193,14 @@ def _query(
     path: str, node: Node, defaults: WantedBounds, errors: Errors
 ) -> tuple[Mapping[str, WantedBounds] | None, WantedSharing]:
     """Read what is said of one query: bounds by vertex, None if there are none, and how it shares slots."""
-    fields = _fields(path, node, ("vertices", *_BOUNDS, *_SHARING), errors)
+    fields = _fields(path, node, ("vertices", *_BOUNDS, _TARGET, *_SHARING), errors)
     if fields is None:
         return None, NOTHING_WANTED
     shares = _sharing(path, fields, errors)
     if "vertices" not in fields:
         bounds = _bounds_if_any(path, node, fields, defaults, errors)
         return None if bounds is None else {SHUFFLE: bounds}, shares
-    for name in _BOUNDS:
+    for name in (*_BOUNDS, _TARGET):
         if name in fields:
             where = member(path, name)
             message = f"{where} is beside vertices, allowed is one of the two: move it to vertices.{SHUFFLE}"
@@ -208,13 +210,16 @@ def _query(
     for vertex, inner in (_fields(path, fields["vertices"], None, errors) or {}).items():
         if vertex != SHUFFLE and not re.fullmatch(r"source-\d+", vertex, re.ASCII):
             errors.add(inner.line, _unknown(member(path, vertex), vertex, (SHUFFLE, "source-0"), "vertex"))
-        entries = _fields(member(path, vertex), inner, (*_BOUNDS, _GROUP), errors)
+        of_shuffle = vertex == SHUFFLE
+        known = (*_BOUNDS, _TARGET, _GROUP) if of_shuffle else (*_BOUNDS, _GROUP)
+        entries = _fields(member(path, vertex), inner, known, errors)
         if entries is None:
             continue
         group = _sharing(member(path, vertex), entries, errors).group
         if group is not None:
             shares = evolve(shares, groups={**shares.groups, vertex: group})
-        wanted = _bounds_if_any(member(path, vertex), inner, entries, defaults, errors)
+        usual = defaults if of_shuffle else evolve(defaults, target=None)
+        wanted = _bounds_if_any(member(path, vertex), inner, entries, usual, errors)
         if wanted is not None:
             vertices[vertex] = wanted
     return vertices, shares
@@ -240,7 +245,7 @@ def _bounds_if_any(
     path: str, node: Node, fields: Mapping[str, Node], defaults: WantedBounds, errors: Errors
 ) -> WantedBounds | None:
     """Read a pair of bounds, None where something else is said and no bound."""
-    if fields and not any(name in fields for name in _BOUNDS):
+    if fields and not any(name in fields for name in (*_BOUNDS, _TARGET)):
         return None
     return _bounds_of(path, node, fields, defaults, errors)
 
@@ -255,7 +260,8 @@ def _bounds_of(
         )
     lower = _bound(path, "lowerBound", fields, defaults.lower, errors)
     upper = _bound(path, "upperBound", fields, defaults.upper, errors)
-    if lower is None or upper is None:
+    target = _bound(path, _TARGET, fields, defaults.target or NO_BOUND, errors)
+    if lower is None or upper is None or target is None:
         return defaults
     if NO_BOUND != upper < lower:
         said = {name: "" if name in fields else " of the defaults" for name in _BOUNDS}
@@ -264,7 +270,12 @@ def _bounds_of(
             f"{upper}{said['upperBound']}: write {upper} or less"
         )
         errors.add(fields.get("lowerBound", fields.get("upperBound", node)).line, message)
-    return WantedBounds(lower=lower, upper=upper)
+    wanted = WantedBounds(lower=lower, upper=upper, target=None if target == NO_BOUND else target)
+    better = wanted.nearest_target()
+    if better is not None and _TARGET in fields:
+        message = f"{path}.target is {target}, allowed is what its bounds allow: write target: {better}"
+        errors.add(fields[_TARGET].line, message)
+    return wanted if better is None else evolve(wanted, target=better)
 
 
 def _bound(path: str, name: str, fields: Mapping[str, Node], default: int, errors: Errors) -> int | None:

@@ -28,10 +28,12 @@ from spark_elastic.query_keys import OwnSettings
 from spark_elastic.settings_errors import refused_value
 
 PREFIX = f"{key.PREFIX}query."
-EXAMPLES = ("query.NAME.lowerBound", "upperBound")
+EXAMPLES = ("query.NAME.lowerBound", "upperBound", "target")
 DOC = (
-    "Fewest and most partitions of the query with this name (adaptive mode); -1: no bound. With `.source-0` "
-    "after the name: fewest and most tasks that read its first source. The policy file takes precedence. "
+    "Fewest and most partitions of the query with this name (adaptive mode), and how many it is to have "
+    "between them where no policy speaks: executors are requested for that many, and no query has more than "
+    "its own before all have theirs. -1: no bound, no target. With `.source-0` after the name: fewest and "
+    "most tasks that read its first source, which has no target. The policy file takes precedence. "
     "In a name `*` stands for any text and `?` for one character, in all settings of queries by name."
 )
 KEYS_EXAMPLE = "query.NAME.KEY"
@@ -75,9 +77,17 @@ _SHARING = {
     "slotSharingGroup": "slotSharingGroup",
     "slot-sharing-group": "slotSharingGroup",
 }
-_ALLOWED = f"lowerBound, upperBound, priority, weight, slotSharingGroup, savepoint, {query_keys.ALLOWED}"
+_ALLOWED = (
+    f"lowerBound, upperBound, target, priority, weight, slotSharingGroup, savepoint, {query_keys.ALLOWED}"
+)
 _SOURCE = re.compile(r"(.+)\.(source-\d+)", re.ASCII)
-_ENDS = {"lowerBound": "lower", "lower-bound": "lower", "upperBound": "upper", "upper-bound": "upper"}
+_ENDS = {
+    "lowerBound": "lower",
+    "lower-bound": "lower",
+    "upperBound": "upper",
+    "upper-bound": "upper",
+    "target": "target",
+}
 
 
 @frozen
@@ -184,6 +194,12 @@ class _Found:
             )
             return
         of_source = _SOURCE.fullmatch(query)
+        if of_source is not None and end == "target":
+            meant = f"{_name(of_source[1])}.target"
+            self._errors.append(
+                f"{name} is of a source, allowed is one for the whole query: set {meant}={text}"
+            )
+            return
         vertex = (query, "") if of_source is None else (of_source[1], of_source[2])
         self._ends.setdefault(vertex, {})[end] = bound
 
@@ -209,6 +225,11 @@ class _Found:
                 self._errors.append(
                     f"{name}.lowerBound is '{wanted.lower}', allowed is at most the upper bound, "
                     f"'{wanted.upper}': set {name}.lowerBound={wanted.upper}"
+                )
+            elif (better := wanted.nearest_target()) is not None:
+                self._errors.append(
+                    f"{_name(query)}.target is '{wanted.target}', allowed is what its bounds allow: "
+                    f"set {_name(query)}.target={better}"
                 )
         self._errors += self._errors_of_own
         for query, own in self._own.items():
@@ -242,7 +263,12 @@ def write(settings: QuerySettings) -> dict[str, str]:
     written = {
         f"{name}.{end}": str(value)
         for name, wanted in named
-        for end, value in (("lowerBound", wanted.lower), ("upperBound", wanted.upper))
+        for end, value in (
+            ("lowerBound", wanted.lower),
+            ("upperBound", wanted.upper),
+            ("target", wanted.target),
+        )
+        if value is not None
     }
     for query, share in settings.sharing.items():
         values = {"priority": share.priority, "weight": share.weight, "slotSharingGroup": share.group}

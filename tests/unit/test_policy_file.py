@@ -15,7 +15,7 @@ from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.policy_file import MAX_SIZE, PolicyFile, PolicyFileError, load_policy
 
 EXAMPLE = Path(__file__).parents[2] / "conf" / "policy.yaml"
-FIELDS = "vertices, lowerBound, upperBound, priority, weight, slotSharingGroup"
+FIELDS = "vertices, lowerBound, upperBound, target, priority, weight, slotSharingGroup"
 BOUND = "a whole number from 1 to 32768, or -1 for no bound"
 
 

@@ -22,6 +22,16 @@ def test_both_bounds_or_one() -> None:
     }
 
 
+def test_a_target_between_them_or_alone() -> None:
+    conf = bounds(counts__lowerBound="2", counts__upperBound="6", counts__target="4", orders__target="3")
+    settings = load(conf)
+    assert settings.bounds == {
+        "counts": WantedBounds(lower=2, upper=6, target=4),
+        "orders": WantedBounds(target=3),
+    }
+    assert load(settings.as_conf()) == settings
+
+
 def test_sources_have_bounds_of_their_own() -> None:
     conf = bounds(counts__upperBound="6")
     conf[f"{PREFIX}query.eu.counts.source-0.lowerBound"] = "2"
@@ -60,6 +70,12 @@ def test_a_name_may_have_dots_and_dashes() -> None:
         ({"counts__source-0__weight": "2"}, "for the whole query: set spark.elastic.query.counts.weight=2"),
         ({"upperBound": "3"}, "set spark.elastic.query.NAME.upperBound"),
         ({"counts__lowerBound": "9", "counts__upperBound": "3"}, "allowed is at most the upper bound, '3'"),
+        (
+            {"counts__target": "9", "counts__upperBound": "3"},
+            "query.counts.target is '9', allowed is what its bounds allow: "
+            "set spark.elastic.query.counts.target=3",
+        ),
+        ({"counts__source-0__target": "2"}, "for the whole query: set spark.elastic.query.counts.target=2"),
     ],
 )
 def test_what_is_wrong_is_said(conf: dict[str, str], words: str) -> None:
@@ -167,8 +183,8 @@ def test_what_the_application_has_left_at_the_default_of_its_mode_is_still_so_wh
         (
             {"orders.restartStrategy.fixedDelay.dely": "4"},
             "spark.elastic.query.orders.restartStrategy.fixedDelay.dely is no setting, those of a query are "
-            "lowerBound, upperBound, priority, weight, slotSharingGroup, savepoint, schedulerMode, policy, "
-            "explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, schedule.…, "
+            "lowerBound, upperBound, target, priority, weight, slotSharingGroup, savepoint, schedulerMode, "
+            "policy, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, schedule.…, "
             "autoscale.… and restartStrategy.…: "
             "set spark.elastic.query.orders.restartStrategy.fixedDelay.delay",
         ),

@@ -25,6 +25,7 @@ from spark_elastic.live.draw import bounds, shown
 @click.option("--vertex", default="shuffle", show_default=True, help="The vertex whose bounds are changed.")
 @click.option("--lower", type=int, metavar="N", help="Fewest partitions; -1: no bound.")
 @click.option("--upper", type=int, metavar="N", help="Most partitions; -1: no bound.")
+@click.option("--target", type=int, metavar="N", help="As many where no policy speaks; -1: no target.")
 @click.option("--parallelism", type=int, metavar="N", help="Exactly this many: both bounds.")
 @click.option("--up", is_flag=True, help="One more than now, whatever that is worth.")
 @click.option("--down", is_flag=True, help="One fewer than now, whatever that is worth.")
@@ -37,6 +38,7 @@ def rescale(
     vertex: str,
     lower: int | None,
     upper: int | None,
+    target: int | None,
     parallelism: int | None,
     up: bool,
     down: bool,
@@ -49,9 +51,12 @@ def rescale(
     the query after the change, as the API has it. Bounds that were set are kept beside the checkpoint of the
     query, for later drivers as well; --reset takes them back.
     """
-    ways = (lower is not None or upper is not None, parallelism is not None, up, down, reset)
+    some = any(bound is not None for bound in (lower, upper, target))
+    ways = (some, parallelism is not None, up, down, reset)
     if sum(ways) != 1:
-        raise click.UsageError("say one of --lower and --upper, --parallelism, --up, --down, --reset")
+        raise click.UsageError(
+            "say one of --lower, --upper and --target, --parallelism, --up, --down, --reset"
+        )
     driver = where.driver()
     found = find_at(driver, query)
     path = f"/queries/{found['id']}/resource-requirements"
@@ -63,12 +68,14 @@ def rescale(
     if vertex not in wanted:
         raise Refused(f"{title(found)} has no vertex '{vertex}': there are {', '.join(wanted)}")
     both = wanted[vertex]["parallelism"]
+    # What is left out stays, as far as the bounds let it.
+    both.pop("target", None)
     if parallelism is not None:
         lower = upper = parallelism
     if up or down:
         most = driver.get("/overview")["maxParallelism"]
         both.update(_step(found, vertex, both, 1 if up else -1, most))
-    changed = {"lowerBound": lower, "upperBound": upper}
+    changed = {"lowerBound": lower, "upperBound": upper, "target": target}
     both.update({name: bound for name, bound in changed.items() if bound is not None})
     driver.put(path, wanted, tag)
     _show(driver, found, vertex, as_json)

@@ -347,11 +347,15 @@ class CancelRequested(Event):
 
 @frozen(kw_only=True)
 class RequirementsRequested(Event):
-    """Somebody (`by`) has set a query's bounds: lower and upper by vertex, checked and without -1."""
+    """Somebody (`by`) has set a query's bounds: lower and upper by vertex, checked and without -1.
+
+    `targets` has those of vertices with one.
+    """
 
     query: str
     bounds: Mapping[str, tuple[int, int]]
     by: str
+    targets: Mapping[str, int] = field(factory=dict)
 
 
 @frozen(kw_only=True)

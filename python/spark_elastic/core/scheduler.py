@@ -319,7 +319,7 @@ class Scheduler:
         if isinstance(event, ev.RequirementsRequested):
             machine = self._machines.get(event.query)
             facts = None if machine is None else machine.record.facts
-            requested = self._declarations.requested(event.query, event.bounds, facts)
+            requested = self._declarations.requested(event, facts)
             turn.report("bounds_requested", query=event.query, by=event.by, bounds=requested.shown)
         else:
             self._declarations.forget(event.query)

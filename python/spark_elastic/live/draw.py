@@ -58,7 +58,8 @@ def shown(text: object) -> str:
 def bounds(query: Json, vertex: str = "shuffle") -> str:
     """Write the bounds of a vertex of a query."""
     value = query["requirements"][vertex]["parallelism"]
-    return f"{value['lowerBound']}–{value['upperBound']}"
+    target = f", target {value['target']}" if "target" in value else ""
+    return f"{value['lowerBound']}–{value['upperBound']}{target}"
 
 
 def _slots(overview: Json) -> RenderableType:

@@ -1,6 +1,8 @@
 """Bounds as a body of Flink's form: read, and written.
 
 {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 8}}}
+
+Beside the two there may be a `target`, which Flink has not.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from spark_elastic.core.bounds.declared import ALLOWED, NO_BOUND, Problem, Refus
 from spark_elastic.core.bounds.requirements import Bounds
 
 _LARGEST = 2**31 - 1
+_TARGET = "target"
 
 
 def read_body(body: object) -> Mapping[str, WantedBounds] | Refused:
@@ -29,34 +32,41 @@ def read_body(body: object) -> Mapping[str, WantedBounds] | Refused:
         if entry is None or "parallelism" not in entry:
             continue
         path = _member(entry_path, "parallelism")
-        bounds = _object(path, entry["parallelism"], problems, "lowerBound", "upperBound")
+        bounds = _object(
+            path, entry["parallelism"], problems, "lowerBound", "upperBound", optional=(_TARGET,)
+        )
         if bounds is None:
             continue
         wanted[vertex] = WantedBounds(
             lower=_whole(_member(path, "lowerBound"), bounds.get("lowerBound", NO_BOUND), problems),
             upper=_whole(_member(path, "upperBound"), bounds.get("upperBound", NO_BOUND), problems),
+            target=_whole(_member(path, _TARGET), bounds[_TARGET], problems) if _TARGET in bounds else None,
         )
     return Refused(problems=tuple(problems)) if problems else wanted
 
 
 def write_body(vertices: Mapping[str, Bounds | WantedBounds]) -> dict[str, Any]:
     """Write bounds as a body of Flink's form; `read_body` takes it back."""
-    return {
-        vertex: {"parallelism": {"lowerBound": bounds.lower, "upperBound": bounds.upper}}
-        for vertex, bounds in vertices.items()
-    }
+    return {vertex: {"parallelism": _parallelism(bounds)} for vertex, bounds in vertices.items()}
 
 
-def _object(path: str, value: object, problems: list[Problem], *fields: str) -> Mapping[str, Any] | None:
-    """Return `value` if it is an object; with `fields`, those and no others have to be in it."""
+def _parallelism(bounds: Bounds | WantedBounds) -> dict[str, int]:
+    both = {"lowerBound": bounds.lower, "upperBound": bounds.upper}
+    return both if bounds.target is None else {**both, _TARGET: bounds.target}
+
+
+def _object(
+    path: str, value: object, problems: list[Problem], *fields: str, optional: tuple[str, ...] = ()
+) -> Mapping[str, Any] | None:
+    """Return `value` if it is an object; with `fields`, those have to be in it, others only if `optional`."""
     if not isinstance(value, Mapping):
         message = f"{path} is {_shown(value)}, allowed is an object: write {{…}}"
         problems.append(Problem(code="wrong_type", where=path, message=message))
         return None
     for name in value if fields else ():
-        if name not in fields:
+        if name not in (*fields, *optional):
             where = _member(path, name)
-            message = f"{where} is no field, allowed is {' and '.join(fields)}: remove it"
+            message = f"{where} is no field, allowed is {_listed(*fields, *optional)}: remove it"
             problems.append(Problem(code="unknown_field", where=where, message=message))
     for name in fields:
         if name not in value:
@@ -65,6 +75,11 @@ def _object(path: str, value: object, problems: list[Problem], *fields: str) -> 
             message = f'{where} is not there, but has to be: write "{name}": {wanted} for no bound'
             problems.append(Problem(code="missing_field", where=where, message=message))
     return value
+
+
+def _listed(*names: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _whole(path: str, value: object, problems: list[Problem]) -> int:

@@ -89,11 +89,11 @@ def custom_policy(name: str, metrics: CustomMetrics) -> Json:
 
 
 def desired_slots(view: View) -> int | None:
-    """Add up what the slot-sharing groups of the queries that live can use; None if one has no bound."""
+    """Add up what the slot-sharing groups of the queries that live want; None if one wants all there are."""
     live = (query.requirements for query in view.queries.values() if query.state != FINISHED)
-    uppers = [group.upper for group in joined_groups(live).values()]
+    wants = [group.wanted for group in joined_groups(live).values()]
     maximum = view.settings[rescaling.MAX_PARALLELISM]
-    return None if any(upper >= maximum for upper in uppers) else sum(uppers)
+    return None if any(slots >= maximum for slots in wants) else sum(wants)
 
 
 def query(view: QueryView, *, points: bool = False) -> Json:

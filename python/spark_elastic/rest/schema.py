@@ -39,11 +39,11 @@ def list_(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
-def object_(**members: Schema) -> Schema:
-    """Describe an object that always has these members and no others."""
+def object_(optional: Schema | None = None, /, **members: Schema) -> Schema:
+    """Describe an object that always has these members, may have `optional` ones, and no others."""
     return {
         "type": "object",
-        "properties": members,
+        "properties": {**members, **(optional or {})},
         "required": list(members),
         "additionalProperties": False,
     }

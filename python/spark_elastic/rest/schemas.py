@@ -35,7 +35,9 @@ _BOUND: Schema = {
 
 _VERTEX_ID = "^[0-9a-f]{32}$"
 _VERTEX_NAME: Schema = {"type": "string", "pattern": "^(shuffle|source-[0-9]+)$"}
+_TARGET = {**_BOUND, "description": "As many where no policy speaks; -1: no target; left out: as it is."}
 _VERTEX = object_(parallelism=object_(lowerBound=_BOUND, upperBound=_BOUND))
+_SHUFFLE = object_(parallelism=object_({"target": _TARGET}, lowerBound=_BOUND, upperBound=_BOUND))
 
 SCHEMAS: dict[str, Schema] = {
     "Overview": object_(
@@ -220,7 +222,7 @@ SCHEMAS: dict[str, Schema] = {
         "type": "object",
         "description": "Bounds by vertex, in Flink's form: the query's shuffle, and in adaptive mode its "
         "sources, source-0 and so on.",
-        "properties": {"shuffle": _VERTEX},
+        "properties": {"shuffle": _SHUFFLE},
         "patternProperties": {"^source-[0-9]+$": _VERTEX},
         "required": ["shuffle"],
         "additionalProperties": False,
@@ -236,7 +238,7 @@ SCHEMAS: dict[str, Schema] = {
         "type": "object",
         "description": "Bounds by vertex, each called by its name or by its id. The query's shuffle has to "
         "be there; a source that is left out keeps its bounds.",
-        "patternProperties": {"^(shuffle|source-[0-9]+|[0-9a-fA-F]{32})$": _VERTEX},
+        "patternProperties": {"^(shuffle|source-[0-9]+|[0-9a-fA-F]{32})$": _SHUFFLE},
         "minProperties": 1,
         "additionalProperties": False,
     },

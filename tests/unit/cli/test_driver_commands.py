@@ -75,6 +75,21 @@ def test_rescale_changes_bounds(driver: Served, typed: tuple[str, ...], wanted: 
     assert driver.heard[-2]["If-Match"].startswith('"')
 
 
+def test_rescale_sets_a_target_which_stays_as_long_as_the_bounds_let_it(driver: Served) -> None:
+    shown = "counts: bounds 1–8, target 4, before 1–32768\n"
+    assert driver.run("rescale", "counts", "--upper", "8", "--target", "4").stdout.startswith(shown)
+    for typed, now in (
+        (("--lower", "2"), "2–8, target 4"),
+        (("--upper", "3"), "2–3"),
+        (("--target", "3"), "2–3, target 3"),
+        (("--target", "-1"), "2–3"),
+    ):
+        assert driver.run("rescale", "counts", *typed).stdout.startswith(f"counts: bounds {now}, before")
+    result = driver.run("rescale", "counts", "--target", "9")
+    assert result.exit_code == 1
+    assert "target of vertex shuffle is 9, allowed is from 2 to 3" in result.stderr
+
+
 def test_a_step_counts_from_the_partitions_that_are_on_their_way(driver: Served) -> None:
     driver.run("rescale", "counts", "--upper", "2")
     result = driver.run("rescale", "counts", "--down", "--json")

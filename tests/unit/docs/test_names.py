@@ -17,7 +17,16 @@ from tests.unit.docs.pages import GUIDE, Page, read
 
 _SETTING = re.compile(r"(?<!apache\.)spark\.elastic\.[A-Za-z0-9.*?…-]*[A-Za-z0-9*…]")
 _QUERY = re.compile(r"query\.[A-Za-z0-9*?-]+\.(.+)")
-_OF_A_QUERY = {"lowerBound", "upperBound", "priority", "weight", "slotSharingGroup", "savepoint", "KEY"}
+_OF_A_QUERY = {
+    "lowerBound",
+    "upperBound",
+    "target",
+    "priority",
+    "weight",
+    "slotSharingGroup",
+    "savepoint",
+    "KEY",
+}
 _ROOMS = {name.partition(".")[0] for name in NAMES if "." in name}
 _SHORT = re.compile(rf"(?:{'|'.join(sorted(_ROOMS))})\.[A-Za-z0-9.*…-]+|query\.[A-Za-z0-9*?-]+\.\S+")
 _METRIC = re.compile(r"spark_elastic_[a-z_]+[a-z]")

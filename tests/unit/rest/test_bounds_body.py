@@ -49,7 +49,8 @@ def test_what_was_put_is_what_is_got() -> None:
         ),
         (
             body(upper=3),
-            "$.shuffle.parallelism.upper is no field, allowed is lowerBound and upperBound: remove it",
+            "$.shuffle.parallelism.upper is no field, allowed is lowerBound, upperBound and target: "
+            "remove it",
         ),
         (
             {**body(), "b": {**body()["shuffle"], "x": 1}},

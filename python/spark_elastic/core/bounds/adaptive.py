@@ -48,7 +48,7 @@ def requirements(
 
     def vertex(id: str, bounds: Bounds) -> Vertex:
         # A user's own count can be above the maximum, and so can bounds from before that was lowered.
-        within = Bounds(lower=min(bounds.lower, maximum), upper=min(bounds.upper, maximum))
+        within = bounds.at_most(maximum)
         demands = id == SHUFFLE or within.upper < maximum
         group = shares.group_of(id)
         return Vertex(id=id, group=group, bounds=within, demands=demands, weight=shares.weight)

@@ -18,7 +18,7 @@ from spark_elastic.core.bounds.declared import Accepted, Refused, WantedBounds, 
 from spark_elastic.core.bounds.kept import Requested, read
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
 from spark_elastic.core.bounds.sharing import WantedSharing, sharing_by_name
-from spark_elastic.core.events import PolicyFileChanged, QueryFacts
+from spark_elastic.core.events import PolicyFileChanged, QueryFacts, RequirementsRequested
 from spark_elastic.core.name_patterns import merged
 from spark_elastic.core.own_settings import settings_of
 from spark_elastic.core.settings import CoreSettings
@@ -55,13 +55,14 @@ class Declarations:
             del self._requested[query]
         return outdated
 
-    def requested(
-        self, query: str, bounds: Mapping[str, tuple[int, int]], facts: QueryFacts | None
-    ) -> Requested:
+    def requested(self, asked: RequirementsRequested, facts: QueryFacts | None) -> Requested:
         """Take over what somebody asked for; it has been checked. `facts` None: the query is not known."""
-        wanted = {vertex: Bounds(lower=lower, upper=upper) for vertex, (lower, upper) in bounds.items()}
+        wanted = {
+            vertex: Bounds(lower=lower, upper=upper, target=asked.targets.get(vertex))
+            for vertex, (lower, upper) in asked.bounds.items()
+        }
         file = {} if facts is None else self._from_file(facts)
-        self._requested[query] = requested = Requested(bounds=wanted, file=file)
+        self._requested[asked.query] = requested = Requested(bounds=wanted, file=file)
         return requested
 
     def request_of(self, query: str) -> Requested | None:

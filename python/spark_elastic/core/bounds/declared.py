@@ -12,7 +12,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds
 
 NO_BOUND = -1
 _LONGEST_TEXT = 60
@@ -23,6 +23,8 @@ Code = Literal[
     "not_positive",
     "lower_above_upper",
     "above_max_parallelism",
+    "target_outside",
+    "target_of_source",
     "unknown_vertex",
     "missing_vertex",
     "vertex_said_twice",
@@ -36,10 +38,19 @@ Code = Literal[
 
 @frozen(kw_only=True)
 class WantedBounds:
-    """A pair of bounds as it was written: anything may be in it, -1 means no bound."""
+    """Bounds as they were written: anything may be in them, -1 means no bound; `target` None: not written."""
 
     lower: int = NO_BOUND
     upper: int = NO_BOUND
+    target: int | None = None
+
+    def nearest_target(self) -> int | None:
+        """Return what its target should be where the bounds do not allow it, None where they do."""
+        if self.target is None or self.target == NO_BOUND:
+            return None
+        allowed = self.target if self.upper == NO_BOUND else min(self.target, self.upper)
+        allowed = max(allowed, self.lower, 1)
+        return None if allowed == self.target else allowed
 
 
 @frozen(kw_only=True)
@@ -75,10 +86,13 @@ def declare(known: Mapping[str, int], wanted: Mapping[str, WantedBounds]) -> Acc
             continue
         lower = 1 if asked.lower == NO_BOUND else asked.lower
         upper = known[vertex] if asked.upper == NO_BOUND else asked.upper
-        wrong = list(_check(vertex, lower, upper, known[vertex]))
+        target = None if asked.target == NO_BOUND else asked.target
+        wrong = [*_check(vertex, lower, upper, known[vertex])] or [
+            *_check_target(vertex, lower, upper, target)
+        ]
         problems += wrong
         if not wrong:
-            vertices[vertex] = Bounds(lower=lower, upper=upper)
+            vertices[vertex] = Bounds(lower=lower, upper=upper, target=target)
     problems += (_missing(vertex) for vertex in known if vertex not in wanted)
     return Refused(problems=tuple(problems)) if problems else Accepted(vertices=vertices)
 
@@ -91,7 +105,7 @@ def declare_some(
     This is for the policy file. A body has to name every vertex, as in Flink.
     """
     stays = {
-        vertex: WantedBounds(lower=bounds.lower, upper=bounds.upper)
+        vertex: WantedBounds(lower=bounds.lower, upper=bounds.upper, target=bounds.target)
         for vertex, bounds in kept.items()
         if vertex in known
     }
@@ -117,6 +131,20 @@ def _check(vertex: str, lower: int, upper: int, maximum: int) -> Iterator[Proble
             f"write {maximum}, or -1 for no bound"
         )
         yield Problem(code="above_max_parallelism", where=vertex, message=message)
+
+
+def _check_target(vertex: str, lower: int, upper: int, target: int | None) -> Iterator[Problem]:
+    if target is None:
+        return
+    if vertex != SHUFFLE:
+        message = f"target of vertex {vertex} is {target}, allowed is one for {SHUFFLE}: remove it"
+        yield Problem(code="target_of_source", where=vertex, message=message)
+    elif not lower <= target <= upper:
+        message = (
+            f"target of vertex {vertex} is {target}, allowed is from {lower} to {upper}, or -1 for none: "
+            f"write {max(lower, min(target, upper))}"
+        )
+        yield Problem(code="target_outside", where=vertex, message=message)
 
 
 def unknown_vertex(vertex: str, known: Mapping[str, int]) -> Problem:

@@ -29,19 +29,27 @@ class Requested:
     @property
     def shown(self) -> str:
         """The bounds in words."""
-        return ", ".join(f"{name} {bound.lower} to {bound.upper}" for name, bound in self.bounds.items())
+        return ", ".join(f"{name} {_in_words(bound)}" for name, bound in self.bounds.items())
 
     def is_older_than(self, file: Mapping[str, WantedBounds]) -> bool:
         """Say whether the policy file, which says this of the query, was changed after the request."""
         return bool(file) and file != self.file
 
 
+def _in_words(bound: Bounds) -> str:
+    return f"{bound.lower} to {bound.upper}" + ("" if bound.target is None else f", target {bound.target}")
+
+
 def write(requested: Requested) -> str:
-    """Return the text that is kept: a line of its form, and one for each pair of bounds."""
-    asked = (f"{_ASKED} {name} {it.lower} {it.upper}" for name, it in sorted(requested.bounds.items()))
-    file = (f"{_FILE} {name} {it.lower} {it.upper}" for name, it in sorted(requested.file.items()))
+    """Return the text that is kept: a line of its form, and one for the bounds of each vertex."""
+    asked = (f"{_ASKED} {name} {_as_text(it)}" for name, it in sorted(requested.bounds.items()))
+    file = (f"{_FILE} {name} {_as_text(it)}" for name, it in sorted(requested.file.items()))
     lines = (_FORM, *asked, *file)
     return "\n".join(lines) + "\n"
+
+
+def _as_text(bound: Bounds | WantedBounds) -> str:
+    return f"{bound.lower} {bound.upper}" + ("" if bound.target is None else f" {bound.target}")
 
 
 def read(text: str) -> Requested:
@@ -50,12 +58,13 @@ def read(text: str) -> Requested:
     file: dict[str, WantedBounds] = {}
     for line in lines_of(text, _FORM):
         match line.split():
-            case [whose, vertex, lower, upper] if whose in (_ASKED, _FILE):
+            case [whose, vertex, lower, upper, *target] if whose in (_ASKED, _FILE) and len(target) < 2:
                 try:
+                    wanted = int(target[0]) if target else None
                     if whose == _ASKED:
-                        bounds[vertex] = Bounds(lower=int(lower), upper=int(upper))
+                        bounds[vertex] = Bounds(lower=int(lower), upper=int(upper), target=wanted)
                     else:
-                        file[vertex] = WantedBounds(lower=int(lower), upper=int(upper))
+                        file[vertex] = WantedBounds(lower=int(lower), upper=int(upper), target=wanted)
                 except ValueError as error:
                     raise unusable(line, str(error)) from error
             case _:

@@ -30,14 +30,29 @@ def source_vertex(number: int) -> str:
 
 @frozen(kw_only=True)
 class Bounds:
-    """The range of a vertex' parallelism. Raises ValueError unless 1 <= lower <= upper."""
+    """The range of a vertex' parallelism, and what it is to have of it where nothing else speaks.
+
+    `target` None: as much as it can use. Raises ValueError unless 1 <= lower <= target <= upper.
+    """
 
     lower: int = field(default=1, validator=ge(1))
     upper: int = field(validator=ge(1))
+    target: int | None = None
 
     def __attrs_post_init__(self) -> None:
         if self.lower > self.upper:
             raise ValueError(f"lower bound {self.lower} is above upper bound {self.upper}")
+        if self.target is not None and not self.lower <= self.target <= self.upper:
+            raise ValueError(f"target {self.target} is not within {self.lower} to {self.upper}")
+
+    def holds(self, target: int | None) -> bool:
+        """Say whether a target is within these bounds; None is no target."""
+        return target is not None and self.lower <= target <= self.upper
+
+    def at_most(self, most: int) -> Bounds:
+        """Return the bounds with nothing in them above `most`."""
+        target = None if self.target is None else min(self.target, most)
+        return Bounds(lower=min(self.lower, most), upper=min(self.upper, most), target=target)
 
 
 @frozen(kw_only=True)
@@ -60,12 +75,17 @@ class Vertex:
 
     @property
     def demand(self) -> int:
-        """The most slots that it asks for."""
+        """The most slots that it can have."""
         if not self.demands:
             return self.bounds.lower
         if self.granted is None:
             return self.bounds.upper
         return max(self.bounds.lower, min(self.bounds.upper, self.granted))
+
+    @property
+    def target(self) -> int | None:
+        """The slots that it is to have before others have more than theirs; a policy's grant outranks it."""
+        return self.bounds.target if self.demands and self.granted is None else None
 
     def parallelism(self, slots: int) -> int:
         """Return the parallelism that the vertex has with the slots of its group."""
@@ -76,14 +96,21 @@ class Vertex:
 class SlotGroup:
     """What a slot-sharing group needs at least and can use at most, in slots; and its weight.
 
-    `least` are the slots that it is to have, beyond what is set aside for it. Each is the largest of its
-    vertices.
+    `least` are the slots that it is to have, beyond what is set aside for it. `target` are those that it has
+    before any group has more than its own, 0: none. `wanted` are those that are asked for, so its target, or
+    all that it can use. Each is the largest of its vertices.
     """
 
     lower: int
     upper: int
     weight: float = NO_WEIGHT
     least: int = 0
+    target: int = 0
+    wanted: int = field()
+
+    @wanted.default
+    def _wanted(self) -> int:
+        return self.target or self.upper
 
     @property
     def width(self) -> int:
@@ -97,10 +124,18 @@ class SlotGroup:
             and other.upper <= self.upper
             and other.weight <= self.weight
             and other.least <= self.least
+            and other.target <= self.target
+            and other.wanted <= self.wanted
         ):
             return self  # as most that share a group are alike
-        lower, upper = max(self.lower, other.lower), max(self.upper, other.upper)
-        return SlotGroup(lower, upper, max(self.weight, other.weight), max(self.least, other.least))
+        return SlotGroup(
+            lower=max(self.lower, other.lower),
+            upper=max(self.upper, other.upper),
+            weight=max(self.weight, other.weight),
+            least=max(self.least, other.least),
+            target=max(self.target, other.target),
+            wanted=max(self.wanted, other.wanted),
+        )
 
 
 def add_groups(groups: dict[str, SlotGroup], more: Iterable[tuple[str, SlotGroup]]) -> int:
@@ -117,7 +152,8 @@ def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
     """Return the groups of vertices, in the order in which they come up."""
     groups: dict[str, SlotGroup] = {}
     for vertex in vertices:
-        needs = SlotGroup(vertex.bounds.lower, vertex.demand, vertex.weight, vertex.least or 0)
+        least, target = vertex.least or 0, vertex.target or 0
+        needs = SlotGroup(vertex.bounds.lower, vertex.demand, vertex.weight, least, target)
         add_groups(groups, [(vertex.group, needs)])
     return groups
 
@@ -184,9 +220,9 @@ def joined_groups(queries: Iterable[Requirements]) -> dict[str, SlotGroup]:
 
 
 def needed_slots(queries: Iterable[Requirements], most: int) -> int:
-    """Count the slots that queries call for together: upper bounds, and lower ones where there is no other.
+    """Count the slots that queries call for together: targets, else upper bounds, else lower ones.
 
     `most` is the parallelism that counts as no bound.
     """
     groups = joined_groups(queries).values()
-    return sum(group.lower if group.upper >= most else group.upper for group in groups)
+    return sum(group.lower if group.wanted >= most else group.wanted for group in groups)

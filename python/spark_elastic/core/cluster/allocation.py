@@ -1,4 +1,4 @@
-"""How slots are divided between groups: each its lower bound first, then the rest by weight."""
+"""How slots are divided between groups: lower bounds first, then targets, then the rest by weight."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from spark_elastic.core.bounds.requirements import SlotGroup
 def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] | None:
     """Divide `slots` and return those of each group; None if the lower bounds do not fit.
 
-    What is left above the lower bounds is divided by weight, and no group gets more than its upper bound:
-    what a narrow one cannot use flows to the wider ones. Of the slots that are left by rounding down, those
-    with the largest remainders get one each, of equal ones that of the largest weight, then the wider group,
-    and then the later one. With equal weights that is Flink's rule.
+    What is left above the lower bounds goes to groups with a target until all have theirs, and then to all:
+    no group gets more than its upper bound.
     """
     given = {name: group.lower for name, group in groups.items()}
     left = slots - sum(given.values())
@@ -21,16 +19,31 @@ def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] |
         return None
     # Each change of the slots divides them anew: whole numbers are as exact as fractions, and quick.
     weights = dict(zip(groups, _whole(group.weight for group in groups.values()), strict=True))
+    targets = {name: group.target for name, group in groups.items() if group.target > group.lower}
+    if targets:
+        left = _raise(given, targets, weights, left)
+    _raise(given, {name: group.upper for name, group in groups.items()}, weights, left)
+    return given
+
+
+def _raise(given: dict[str, int], tops: Mapping[str, int], weights: Mapping[str, int], left: int) -> int:
+    """Divide the slots that are `left` by weight, no group up to more than its top; return what stays left.
+
+    What a narrow group cannot use flows to the wider ones. Of the slots that are left by rounding down, those
+    with the largest remainders get one each, of equal ones that of the largest weight, then the wider group,
+    and then the later one. With equal weights that is Flink's rule.
+    """
+    widths = {name: top - given[name] for name, top in tops.items()}
     # Two widths by weight that are not equal are by then at least 1 apart.
-    scale = max(weights.values(), default=1) ** 2
-    waiting = sorted(groups, key=lambda name: groups[name].width * scale // weights[name])
-    total = sum(weights.values())
+    scale = max((weights[name] for name in tops), default=1) ** 2
+    waiting = sorted(tops, key=lambda name: widths[name] * scale // weights[name])
+    total = sum(weights[name] for name in tops)
     served = 0
     for name in waiting:
-        if left * weights[name] < groups[name].width * total:
+        if left * weights[name] < widths[name] * total:
             break
-        given[name] = groups[name].upper
-        left -= groups[name].width
+        given[name] = tops[name]
+        left -= widths[name]
         total -= weights[name]
         served += 1
     divided = left
@@ -42,7 +55,8 @@ def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] |
         ranked.append((remainder, weights[name], place, name))
     for *_, name in sorted(ranked, reverse=True)[:left]:
         given[name] += 1
-    return given
+        left -= 1
+    return left
 
 
 def _whole(weights: Iterable[float]) -> list[int]:

@@ -111,8 +111,8 @@ class ExecutorDemand:
             here = {id: slots for id, slots in here.items() if id not in self.releasing}
         queries = tuple(queries)
         self.limited, self.raised = None, False
-        uppers = [group.upper for group in joined_groups(queries).values()]
-        takes_all = self.gives_all and any(upper >= most for upper in uppers)
+        wants = [group.wanted for group in joined_groups(queries).values()]
+        takes_all = self.gives_all and any(slots >= most for slots in wants)
         if takes_all and limits.most is None:
             self.surplus_since = self.advised = None
             return None if self.requested is None else self._request(at, here, EVERY, len(here))
@@ -199,9 +199,9 @@ class ExecutorDemand:
     def _wanted(self, here: Mapping[str, int], queries: tuple[Requirements, ...], most: int) -> int | None:
         """Count the executors that are wanted, None if nobody has said how many."""
         groups = joined_groups(queries).values()
-        bounded = [group.upper for group in groups if group.upper < most]
+        bounded = [group.wanted for group in groups if group.wanted < most]
         # Of a group without an upper bound it is known what it needs, if not what it could use.
-        needed = [max(group.lower, group.least) for group in groups if group.upper >= most]
+        needed = [max(group.lower, group.least) for group in groups if group.wanted >= most]
         slots = sum(bounded) + sum(needed)
         # Where we have asked for none, none comes by itself either.
         none = not here and self.requested == 0

@@ -52,7 +52,8 @@ class Shortage:
 class Share:
     """What one query has of the `total` slots of its application.
 
-    `slots` are those that its shuffle can use, and `complete` says that it could use no more. With a
+    `slots` are those that its shuffle can use, and `complete` says that it could use no more, `content` that
+    it has what it wants, its target if it has one. With a
     `shortage` its lower bounds are not met; then they are those that the queries before it leave. `reserved`
     are the slots for lower bounds, `weight` is that of its group and `weights` those of all groups together.
     """
@@ -60,6 +61,7 @@ class Share:
     total: int = 0
     slots: int = 0
     complete: bool = False
+    content: bool = False
     shortage: Shortage | None = None
     reserved: int = 0
     weight: float = 0.0
@@ -161,6 +163,7 @@ def _divide(
             # Slots beyond what it was granted are about to go, or are there for others.
             slots=given[group] + (surplus if shuffle.granted is None else 0),
             complete=all(given[name] >= wanted.upper for name, wanted in own.items()),
+            content=all(given[name] >= wanted.wanted for name, wanted in own.items()),
             reserved=reserved,
             weight=groups[group].weight,
             weights=weights,

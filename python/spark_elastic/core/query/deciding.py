@@ -47,7 +47,7 @@ class _Submission:
 
     def desired(self) -> bool:
         # Where only tasks bring executors, more come after the start.
-        return self.share.complete or (not self.share.suffices and self.share.may_start)
+        return self.share.content or (not self.share.suffices and self.share.may_start)
 
 
 @define

@@ -385,4 +385,4 @@ class _Running:
         return self.state.manager.phase in ("Stabilizing", "Stabilized")
 
     def desired(self) -> bool:
-        return self.step.share.complete and self.sufficient()
+        return self.step.share.content and self.sufficient()

@@ -92,7 +92,7 @@ class QueryRecord:
     `declared` are the requirements that were declared for it; a policy may have narrowed those in force.
     `settings` are its own, None: it has those of the application.
     `share` are the slots that it can use now, `known_share` those that its state was last told of;
-    `lacks_since` is since when it could use more, None: it has all.
+    `lacks_since` is since when it wants more slots than it has, None: it has all.
     `run_state` says whether it runs, or where it waits for an answer: held at its start, or failed.
     `restarted` counts the starts after a failure, `rescaled` the rescales that moved its state.
     `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
@@ -181,7 +181,7 @@ class QueryRecord:
     def give(self, share: Share, at: int) -> None:
         """Let it have another share of the slots from `at` (epoch ms) on."""
         self.share = share
-        if share.complete:
+        if share.content:
             self.lacks_since = None
         elif self.lacks_since is None:
             self.lacks_since = at

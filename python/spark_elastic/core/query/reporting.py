@@ -124,11 +124,11 @@ class Reporting:
     def report_share(self) -> None:
         """Publish how the slots are divided where the query has less than it could use, and that is new."""
         share, before = self.share, self.record.known_share
-        if not share.suffices or share.complete or share.slots == share.total:
+        if not share.suffices or share.content or share.slots == share.total:
             return
         if self.settings.mode == "off":
             return
-        if before.suffices and not before.complete and before.slots == share.slots:
+        if before.suffices and not before.content and before.slots == share.slots:
             return
         values: Mapping[str, Number] = {
             "slots": share.slots,

@@ -9,13 +9,14 @@ DELETE, which Flink has not, takes back what was set.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import falcon
-from attrs import frozen
+from attrs import evolve, frozen
 
 from spark_elastic.core.bounds.adaptive import max_parallelism
 from spark_elastic.core.bounds.declared import Refused, WantedBounds, declare
-from spark_elastic.core.bounds.requirements import SHUFFLE
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds
 from spark_elastic.core.events import RequirementsDropped, RequirementsRequested
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.core.query.transitions import CANCELING, FAILING, FINISHED
@@ -43,7 +44,7 @@ class ResourceRequirements:
         response.set_header("ETag", present.etag(view.declared))
         shown = present.requirements(view.declared)
         if self.for_flink:
-            shown = {vertex_id(view.facts.query, vertex): bounds for vertex, bounds in shown.items()}
+            shown = _as_flink_has_it(view.facts.query, shown)
         response.text = as_json(shown)
 
     def on_put(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
@@ -90,17 +91,36 @@ class _Change:
         id_ = query.facts.query
         if bounds is None:
             return lambda id, at: RequirementsDropped(id=id, at=at, query=id_, by=self.by)
-        return lambda id, at: RequirementsRequested(id=id, at=at, query=id_, bounds=bounds, by=self.by)
+        both = {vertex: (bound.lower, bound.upper) for vertex, bound in bounds.items()}
+        targets = {vertex: bound.target for vertex, bound in bounds.items() if bound.target is not None}
+        return lambda id, at: RequirementsRequested(
+            id=id, at=at, query=id_, bounds=both, targets=targets, by=self.by
+        )
 
 
-def _declared(query: QueryView, wanted: Mapping[str, WantedBounds]) -> Mapping[str, tuple[int, int]]:
+def _as_flink_has_it(query: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return bounds by the ids of the vertices, without targets: Flink's clients read no other fields."""
+    return {
+        vertex_id(query, vertex): {
+            "parallelism": {end: bound for end, bound in entry["parallelism"].items() if end != "target"}
+        }
+        for vertex, entry in shown.items()
+    }
+
+
+def _declared(query: QueryView, wanted: Mapping[str, WantedBounds]) -> Mapping[str, Bounds]:
     """Return the bounds of all vertices that a body means. Raises Refusal with all that is wrong."""
     known = max_parallelism(query.facts, query.settings)
     named = by_name(vertex_ids(query.facts.query, known), wanted)
     declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
     if isinstance(declared, Refused):
         raise refused(*declared.problems)
-    return {vertex: (bound.lower, bound.upper) for vertex, bound in declared.vertices.items()}
+    # Who says nothing of the target, as Flink's clients, leaves it as it is where the new bounds let it.
+    kept = query.declared.shuffle.bounds.target
+    bounds = declared.vertices[SHUFFLE]
+    if not isinstance(named, Refused) and named[SHUFFLE].target is None and bounds.holds(kept):
+        bounds = evolve(bounds, target=kept)
+    return {**declared.vertices, SHUFFLE: bounds}
 
 
 def _sources(query: QueryView) -> Mapping[str, WantedBounds]:

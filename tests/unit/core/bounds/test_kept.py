@@ -18,10 +18,19 @@ from spark_elastic.core.kept_text import Unusable
 from tests.unit.core.builder import STATEFUL, Scene, decisions, only, reasons
 
 NAMES = st.sampled_from(["shuffle", "source-0", "source-1"])
-BOUNDS = st.tuples(st.integers(1, 9), st.integers(0, 9)).map(
-    lambda pair: Bounds(lower=pair[0], upper=sum(pair))
+BOUNDS = st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)).map(
+    lambda three: Bounds(
+        lower=three[0],
+        upper=three[0] + three[1],
+        target=three[0] + three[2] if three[2] <= three[1] else None,
+    )
 )
-WANTED = st.builds(WantedBounds, lower=st.integers(-1, 9), upper=st.integers(-1, 9))
+WANTED = st.builds(
+    WantedBounds,
+    lower=st.integers(-1, 9),
+    upper=st.integers(-1, 9),
+    target=st.none() | st.integers(-1, 9),
+)
 FORM = "spark-elastic bounds 1\n"
 TEXT = FORM + "asked shuffle 2 3\n"
 KEPT = evolve(STATEFUL, kept_bounds=TEXT)

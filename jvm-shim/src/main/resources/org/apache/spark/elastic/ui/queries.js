@@ -21,7 +21,8 @@ function boundsInShort(requirements, most) {
   const vertices = Object.entries(requirements);
   const ranges = vertices.map(([vertex, { parallelism }]) => {
     const [lower, upper] = [number(parallelism.lowerBound), number(parallelism.upperBound)];
-    const range = parallelism.upperBound >= most ? `≥ ${lower}` : `${lower} – ${upper}`;
+    const target = parallelism.target === undefined ? "" : `, target ${number(parallelism.target)}`;
+    const range = (parallelism.upperBound >= most ? `≥ ${lower}` : `${lower} – ${upper}`) + target;
     return vertices.length > 1 ? `${vertex}: ${range}` : range;
   });
   return ranges.join(", ");

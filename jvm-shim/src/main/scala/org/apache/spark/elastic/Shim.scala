@@ -64,6 +64,8 @@ private[spark] object Shim {
   private val others = Set(
     "spark.task.cpus",
     "spark.executor.cores",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
     "spark.decommission.enabled",
     "spark.storage.decommission.enabled",
     "spark.shuffle.service.enabled",

@@ -48,7 +48,8 @@ with Listener(socket, family="AF_UNIX") as listener, listener.accept() as orders
             orders.send(cost())
             continue
         if isinstance(order, Path):
-            orders.send(read(order))
+            read(order)
+            orders.send(None)
             continue
         query, count = order
         if count is None:

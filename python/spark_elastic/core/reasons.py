@@ -18,8 +18,7 @@ REASONS: Mapping[str, Reason] = {
     # Starts
     "start_per_slot": Reason(
         "start",
-        "Starts with {after:partition} on {slots:slot}; the session's setting of {session} would have "
-        "been used otherwise.",
+        "Starts with {after:partition} on {slots:slot} instead of the session's {session}.",
     ),
     "start_bounded": Reason(
         "start",

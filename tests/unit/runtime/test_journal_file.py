@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import subprocess
@@ -187,7 +188,7 @@ def test_a_journal_whose_lock_cannot_be_had_is_left_alone(
     def no_locks(*_: object) -> None:
         raise OSError("no locks available")
 
-    monkeypatch.setattr(journal_file.fcntl, "flock", no_locks)
+    monkeypatch.setattr(fcntl, "flock", no_locks)
     file = old(tmp_path / "spark-elastic-app-1.jsonl")
     journal_file.remove_old(tmp_path, before=1_000)
     assert file.exists()

@@ -130,5 +130,6 @@ def _failure(given: Fields) -> Fields:
         at=0,
         strategy=new_strategy(FixedDelay(attempts=1, delay_ms=backoff_ms), 0),
         poison=PoisonWatch(),
+        store="user",
     )
     return {"can_restart": judgement.backoff_ms is not None, "backoff_ms": judgement.backoff_ms}

@@ -51,7 +51,8 @@ private[elastic] object FailureFacts {
       val rest = raised
         .filter(_ > half && said.contains(Traceback))
         .fold(said.takeRight(half).replaceFirst(raw"^\S*", ""))(said.substring)
-      val named = Condition.findAllIn(said.drop(half)).toSeq.distinct.filterNot(rest.take(half).contains).take(MostNamed)
+      val named =
+        Condition.findAllIn(said.drop(half)).toSeq.distinct.filterNot(rest.take(half).contains).take(MostNamed)
       (begin(said) +: named).mkString(" ") + "\n" + (if (rest.length <= half) rest else begin(rest))
     }
   }

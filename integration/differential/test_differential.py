@@ -6,6 +6,7 @@ Plain Spark's session is pytest-spark's; the plugin's application is a process o
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,13 @@ from integration.differential.strategies import programs
 from integration.differential.wide import WIDE
 from integration.differential.worker import run
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+# `make differential` is what CI runs. Warnings are no errors in the plugin's application, and so not here.
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("default"),
+]
 
 SLOTS = 4  # those of spark_options in pyproject.toml
 KINDS = {kind.name: kind for kind in SOURCES + WIDE + LOOSE}
@@ -56,8 +63,18 @@ class InThisProcess:
         pass
 
 
+@pytest.fixture(scope="session", autouse=True)
+def python() -> Iterator[None]:
+    """Let tasks have the packages that the tests have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        yield
+
+
 @pytest.fixture(scope="module")
-def pair(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(
+    python: None, spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("differential")
     with Application(folder / "elastic", elastic=True) as elastic:
         found = Pair(InThisProcess(spark_session, folder / "plain"), elastic, folder / "data")

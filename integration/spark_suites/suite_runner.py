@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
@@ -45,11 +46,10 @@ _WARM_UP = (
 _PLUGIN_SETTINGS = {
     "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
     "spark.elastic.schedulerMode": "reactive",
-    # Tests set their own partition count and state store, and assert them.
-    "spark.elastic.explicitParallelism": "fixed",
-    "spark.elastic.stateStore": "unchanged",
     "spark.elastic.python": sys.executable,
 }
+# Tests set their own partition count and state store, and assert them.
+_UNCHANGED = {"spark.elastic.explicitParallelism": "fixed", "spark.elastic.stateStore": "unchanged"}
 
 
 _OF_A_QUERY = re.compile(r'"decision":\{"number":\d+,"query":"')
@@ -72,25 +72,39 @@ def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> Outcomes
     NotAnsweredError if the policy has decided nothing in all of the suite: a plugin that was not loaded
     breaks nothing.
     """
-    folder = (
-        REPOSITORY
-        / "target"
-        / "spark-suites"
-        / "_".join(suites_version())
-        / f"{suite.rsplit('.', 1)[-1]}-{'plugin' if plugin else 'plain'}"
-    )
+    folder = results_folder() / f"{suite.rsplit('.', 1)[-1]}-{'plugin' if plugin else 'plain'}"
+    outcomes = _run_together([suite], folder, plugin=plugin, settings={**_UNCHANGED, **settings})[suite]
+    if plugin and not has_answered(folder / "journals", warmed_up=suite != _WARM_UP[0]):
+        raise NotAnsweredError(f"the policy has decided nothing in {suite}: see {folder / 'suite.log'}")
+    return outcomes
+
+
+def run_suites(suites: Sequence[str], *, plugin: bool, settings: dict[str, str]) -> dict[str, Outcomes]:
+    """Run suites one after another in one JVM and return what became of the tests of each.
+
+    A suite without outcomes was aborted, or not reached. Raises JarFailure if the jars cannot be had.
+    """
+    folder = results_folder() / f"sweep-{'plugin' if plugin else 'plain'}"
+    return _run_together(suites, folder, plugin=plugin, settings=settings)
+
+
+def results_folder() -> Path:
+    """Return where the results for the installed Spark are."""
+    return REPOSITORY / "target" / "spark-suites" / "_".join(suites_version())
+
+
+def _run_together(
+    suites: Sequence[str], folder: Path, *, plugin: bool, settings: dict[str, str]
+) -> dict[str, Outcomes]:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "home").mkdir(parents=True)
-    journals = folder / "journals"
     if plugin:
-        settings = {**_PLUGIN_SETTINGS, "spark.elastic.journal.dir": str(journals), **settings}
-    _execute(_command(suite, folder, settings, plugin), folder)
-    if plugin and not has_answered(journals, warmed_up=suite != _WARM_UP[0]):
-        raise NotAnsweredError(f"the policy has decided nothing in {suite}: see {folder / 'suite.log'}")
-    return _outcomes(folder / "reports" / f"TEST-{suite}.xml")
+        settings = {**_PLUGIN_SETTINGS, "spark.elastic.journal.dir": str(folder / "journals"), **settings}
+    _execute(_command(suites, folder, settings, plugin), folder)
+    return {suite: _outcomes(folder / "reports" / f"TEST-{suite}.xml") for suite in suites}
 
 
-def _command(suite: str, folder: Path, settings: dict[str, str], plugin: bool) -> list[str]:
+def _command(suites: Sequence[str], folder: Path, settings: dict[str, str], plugin: bool) -> list[str]:
     jars = suite_jars()
     # pyspark's jars come first: the companions bring older copies of Scala's own.
     class_path = [f"{pyspark_jars()}/*", *map(str, jars), *([str(jar_path())] if plugin else [])]
@@ -103,8 +117,9 @@ def _command(suite: str, folder: Path, settings: dict[str, str], plugin: bool) -
         *(f"-D{key}={value}" for key, value in settings.items()),
         *("-cp", os.pathsep.join(class_path)),
         *("org.scalatest.tools.Runner", "-R", str(jars[0])),
-        *(() if suite == _WARM_UP[0] else ("-s", _WARM_UP[0], "-t", _WARM_UP[1])),
-        *("-s", suite, "-oW", "-u", str(folder / "reports")),
+        *(() if suites[0] == _WARM_UP[0] else ("-s", _WARM_UP[0], "-t", _WARM_UP[1])),
+        *(part for suite in suites for part in ("-s", suite)),
+        *("-oW", "-u", str(folder / "reports")),
     ]
 
 

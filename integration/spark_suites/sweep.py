@@ -1,0 +1,173 @@
+"""Run all of Spark's own suites that run queries, with the plugin as shipped; what fails, without it as well.
+
+usage: python -m integration.spark_suites.sweep [--minutes N] [--again] [WORD...]
+
+Each suite's outcome is kept in target/spark-suites/SPARK/sweep, so that a later call goes on where an earlier
+one has ended. A suite all of whose tests pass with the plugin needs no run without it. The last line is one
+JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from integration.class_files import parse
+from integration.spark_suites.run import DEFAULTS
+from integration.spark_suites.suite_jars import suite_jars
+from integration.spark_suites.suite_runner import Outcomes, results_folder, run_suites
+
+_SQL = "org.apache.spark.sql."
+#: Whose suites run queries.
+_PACKAGES = ("execution", "sources", "connector", "streaming")
+_INTERFACE_OR_ABSTRACT = 0x0600
+# As many suites share a JVM, whose start and warm-up cost as much as a small suite.
+_TOGETHER = 12
+
+
+def all_suites() -> list[str]:
+    """Return the full names of the suites in Spark's jar of tests, in alphabetical order."""
+    with zipfile.ZipFile(suite_jars()[0]) as jar:
+        return sorted(
+            name
+            for path in jar.namelist()
+            if path.endswith("Suite.class") and "$" not in path
+            for name in [path.removesuffix(".class").replace("/", ".")]
+            if _runs_queries(name) and not _is_abstract(jar.read(path))
+        )
+
+
+def _runs_queries(name: str) -> bool:
+    inside = name.removeprefix(_SQL)
+    return inside != name and ("." not in inside or inside.split(".")[0] in _PACKAGES)
+
+
+def _is_abstract(content: bytes) -> bool:
+    return bool(int.from_bytes(parse(content).rest[:2], "big") & _INTERFACE_OR_ABSTRACT)
+
+
+class Kept:
+    """The outcomes of one side, with the plugin or without, each suite's in a file."""
+
+    def __init__(self, side: str) -> None:
+        self._folder = results_folder() / "sweep" / side
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def has(self, suite: str) -> bool:
+        """Tell whether a suite has been run."""
+        return self._file(suite).is_file()
+
+    def outcomes(self, suite: str) -> Outcomes | None:
+        """Return what became of a suite's tests, None if it has not been run."""
+        if not self.has(suite):
+            return None
+        found: Outcomes = json.loads(self._file(suite).read_text(encoding="utf-8"))
+        return found
+
+    def put(self, suite: str, outcomes: Outcomes) -> None:
+        """Keep the outcome of a suite; it is empty if the suite was aborted, hung or crashed."""
+        self._file(suite).write_text(json.dumps(outcomes, indent=1) + "\n", encoding="utf-8")
+
+    def forget(self, suite: str) -> None:
+        """Let a suite be run again."""
+        self._file(suite).unlink(missing_ok=True)
+
+    def _file(self, suite: str) -> Path:
+        return self._folder / f"{suite}.json"
+
+
+def broken(plugin: Outcomes, plain: Outcomes) -> dict[str, str]:
+    """Return the tests that pass without the plugin and not with it, each with what it says."""
+    passed = [name for name, why in plain.items() if why is None]
+    now = {name: plugin.get(name, "not run") for name in passed}
+    return {name: why for name, why in now.items() if why is not None}
+
+
+def main() -> int:
+    """Go on with the sweep; return 1 if a test is broken that passes without the plugin."""
+    arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    until = time.monotonic() + 60 * arguments.minutes
+    suites = [s for s in all_suites() if not arguments.words or any(word in s for word in arguments.words)]
+    plugin, plain = Kept("plugin"), Kept("plain")
+    if arguments.again:
+        for suite in suites:
+            plugin.forget(suite)
+    _run(plugin, [s for s in suites if not plugin.has(s)], DEFAULTS, until)
+    doubtful = [s for s in suites if plugin.has(s) and _is_doubtful(plugin.outcomes(s))]
+    _run(plain, [s for s in doubtful if not plain.has(s)], None, until)
+    found = {s: b for s in doubtful if plain.has(s) for b in [_compared(plugin, plain, s)] if b}
+    for suite, tests in found.items():
+        for test, why in tests.items():
+            print(f"{suite.removeprefix(_SQL)}: {test}: {why.splitlines()[0][:200] if why else ''}")
+    done = [s for s in suites if plugin.has(s)]
+    counts = [plugin.outcomes(s) or {} for s in done]
+    print(
+        json.dumps(
+            {
+                "suites": len(suites),
+                "run": len(done),
+                "tests": sum(map(len, counts)),
+                "passed": sum(list(c.values()).count(None) for c in counts),
+                "to_compare": sum(not plain.has(s) for s in doubtful),
+                "broken": {suite: sorted(tests) for suite, tests in found.items()},
+            }
+        )
+    )
+    return 1 if found else 0
+
+
+def _is_doubtful(outcomes: Outcomes | None) -> bool:
+    return not outcomes or any(why is not None for why in outcomes.values())
+
+
+def _compared(plugin: Kept, plain: Kept, suite: str) -> dict[str, str]:
+    return broken(plugin.outcomes(suite) or {}, plain.outcomes(suite) or {})
+
+
+def _run(side: Kept, suites: list[str], settings: Mapping[str, str] | None, until: float) -> None:
+    for together in _groups(suites):
+        if time.monotonic() > until:
+            return
+        started = time.monotonic()
+        with_plugin = settings is not None
+        outcomes = run_suites(together, plugin=with_plugin, settings=dict(settings or {}))
+        for suite in together:
+            # What a crash or a time limit has left out runs alone, later.
+            if outcomes[suite] or len(together) == 1:
+                side.put(suite, outcomes[suite])
+        took = time.monotonic() - started
+        print(f"{'plugin' if with_plugin else 'plain'} {took:5.0f} s {_summary(outcomes)}", flush=True)
+    left = [s for s in suites if not side.has(s)]
+    if len(suites) > 1 and left and time.monotonic() < until:
+        for suite in left:
+            _run(side, [suite], settings, until)
+
+
+def _groups(suites: list[str]) -> Iterator[list[str]]:
+    return (suites[at : at + _TOGETHER] for at in range(0, len(suites), _TOGETHER))
+
+
+def _summary(outcomes: Mapping[str, Outcomes]) -> str:
+    short = {s.rsplit(".", 1)[-1]: o for s, o in outcomes.items()}
+    return ", ".join(f"{s} {list(o.values()).count(None)}/{len(o)}" for s, o in short.items())
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m integration.spark_suites.sweep", description=__doc__)
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help="only suites whose full name has one of them"
+    )
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing after so many")
+    parser.add_argument("--again", action="store_true", help="forget what was run with the plugin")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

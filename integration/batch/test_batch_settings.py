@@ -20,10 +20,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 BATCH = "spark.elastic.batch"
 # So that it takes a few tasks to read a few rows, and a file of some lines is worth to be split.
 SMALL = {
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "20k",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "300k",
     "spark.sql.files.openCostInBytes": "1000",
 }
-ROWS, KEYS, FILES = 40_000, 10_000, 3
+ROWS, KEYS, FILES = 40_000, 40_000, 3
 BIG = 100_000
 """Bytes that only the shuffle of all rows has."""
 

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.elastic
 
 import java.io.FileNotFoundException
+import java.util.concurrent.{Phaser, TimeUnit}
 
 import org.apache.hadoop.fs.Path
 
@@ -16,6 +17,8 @@ import Moved._
  */
 private[elastic] object Restore extends Logging {
   private val Note = ".spark-elastic-restore"
+
+  private val MostSeconds = 30L
 
   /** What Spark has in a checkpoint beside its metadata. There may be other things of the user. */
   private val Folders = Seq("commits", "offsets", "sources", "state")
@@ -51,9 +54,11 @@ private[elastic] object Restore extends Logging {
       }
       to.write(Note, savepoint)
       clear(to)
+      // Where one thread fails, those that write still do so for a moment, and no other begins.
+      val writers = new Phaser(1) { override def onAdvance(phase: Int, parties: Int): Boolean = true }
       try {
-        from.copy(others, to, mayVanish = false)
-        from.copy(offsets.filterNot(_ == newest), to, mayVanish = false)
+        from.copy(others, to, mayVanish = false, writers)
+        from.copy(offsets.filterNot(_ == newest), to, mayVanish = false, writers)
         log.foreach(SinkLog.fill(_, batch))
         val part = s"offsets/.$batch.part"
         from.copy(newest, to.at(part))
@@ -62,8 +67,10 @@ private[elastic] object Restore extends Logging {
       } catch {
         case e: Throwable =>
           // Spark makes the sources before the query ends with this, and they read what there is of theirs.
-          try clear(to)
-          catch { case Harmless(_) => } // the next start does it
+          try {
+            writers.awaitAdvanceInterruptibly(writers.arriveAndDeregister(), MostSeconds, TimeUnit.SECONDS)
+            clear(to)
+          } catch { case Harmless(_) => } // the next start does it
           throw e
       }
     }

@@ -269,9 +269,8 @@ def secrets_answered(world: World) -> list[str]:
         readable = [
             path for path, methods in world.api.get("/openapi.json")["paths"].items() if "get" in methods
         ]
-        asked = {
-            path.format(query=query) for path in readable if "{number}" not in path for query in ids or [""]
-        }
+        of_query = [path for path in readable if "{number}" not in path and "{rescale}" not in path]
+        asked = {path.format(query=query) for path in of_query for query in ids or [""]}
         return [
             f"the answer of {path} has the secret"
             for path in sorted(asked)

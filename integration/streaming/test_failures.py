@@ -178,7 +178,7 @@ def test_what_an_exception_has_of_credentials_is_kept_and_shown_nowhere(
     ours = [line for line in jvm.said()[since:] if "spark-elastic" in line]
     assert "no route to s3a://***@bucket/x" in shown[0]
     errors = [failed["error"] for failed in json.loads(shown[0])["exceptions"]]
-    assert [error for error in errors if "x … x" in error and error.endswith("x is what it was\n")]
+    assert [error for error in errors if "x …\n x" in error and error.endswith("x is what it was\n")]
     for text in (journal.read_text(), *shown, *ours):
         assert secret not in text
 

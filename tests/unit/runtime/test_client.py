@@ -8,11 +8,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from py4j import java_gateway, protocol
 
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake
 from spark_elastic.gateway.port import Exchange, Lost, Mismatch, Served, Unanswered
 from tests.unit.runtime.driver import Driver
+
+
+@pytest.fixture(autouse=True)
+def py4j_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take back what a PySpark session in this process has put into Py4J: no policy process has one."""
+    monkeypatch.setattr(java_gateway, "get_return_value", protocol.get_return_value)
 
 
 @contextmanager

@@ -17,6 +17,9 @@ SPARE = 2
 UNKNOWN_BYTES = 1 << 60
 """What a plan says of which it knows nothing is at least this."""
 
+SPARKS_OWN = 200
+"""The default of spark.sql.shuffle.partitions (Spark's SQLConf)."""
+
 GROSS = 8
 """A number is wrong by so many times before the same plan gets another one."""
 
@@ -46,7 +49,9 @@ def initial_count(
     expected = sum(exchange.bytes for exchange in question.exchanges)
     expected = expected if most is None else min(expected, most)
     # A plan's sizes are a guess: too few partitions cannot be corrected afterwards, too many are joined.
-    safe = question.planned if most is None else min(question.planned, partitions(most))
+    # A number of the user's own is a bound, or means nothing: it does not stand for what Spark would take.
+    planned = question.planned if question.chosen is None else max(question.planned, SPARKS_OWN)
+    safe = planned if most is None else min(planned, partitions(most))
     wanted = bounds.upper if settings.rules.writes_most else max(partitions(expected), safe)
     reason = "initial_from_bytes" if most is not None else "initial_unbounded"
     by_plan = clamp(wanted, bounds)

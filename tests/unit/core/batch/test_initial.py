@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.questions import PlannedExchange
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, planned, spans, written
 
@@ -226,6 +227,12 @@ def test_the_applications_own_number_means_what_the_settings_say(
     settings = BatchSettings(**meaning)
     answer = ask_count(planned(16 * 64 * MIB), settings=settings, planned=12, chosen=12)
     assert (answer.partitions, answer.record.reason) == (partitions, reason)
+
+
+def test_where_a_size_has_no_bound_an_ignored_number_leaves_what_spark_would_take() -> None:
+    settings = BatchSettings(own_parallelism="ignore")
+    exchange = PlannedExchange(id="e", bytes=MIB, most=None)
+    assert ask_count((exchange,), settings=settings, planned=3, chosen=3).partitions == 200
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,6 @@ def test_a_script_runs_by_itself(tmp_path: Path) -> None:
     program = of(Step(python, {"rows": 100, "parts": 2}), step("distinct"))
     script.write_text(standalone(program, SLOTS, "a Python source"), encoding="utf-8")
     with launched("script", [str(script)], tmp_path / "run", {}, env={"PYTHONPATH": os.devnull}) as process:
-        line = process.wait_for_line(r"^0 collected (\{.*)", 240)
+        line = process.wait_for_line(r"(?m)^0 collected (\{.*)", 240)
         assert process.wait(60) == 0
     assert "'count': 100" in line[1]

@@ -6,7 +6,7 @@ import java.util.concurrent.CountDownLatch
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.SparkThrowable
-import org.apache.spark.elastic.{Harmless, Hidden}
+import org.apache.spark.elastic.{Harmless, Hidden, Linkage, Part}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -60,6 +60,7 @@ private[elastic] object QueryListener extends Logging {
             s"spark-elastic: query ${Option(query.name).getOrElse("without a name")} starts as in plain Spark",
             e)
       }
+    case other if Linkage.has(Part.StateReads) => UnlessItFails(())(CheckpointFormat.readAsWritten(other))
     case _ =>
   }
 

@@ -121,7 +121,9 @@ private[elastic] final class Boundary(
         throw end.message.fold(e)(new IllegalStateException(_, e))
       case answer =>
         // Spark tells of the exception that ends a query, and has not met this one.
-        if (!again) logWarning(s"spark-elastic: query ${query.called} tries a micro-batch again that has failed", e)
+        if (!again)
+          logWarning(
+            s"spark-elastic: query ${query.called} tries a micro-batch again that has failed\n${FailureFacts.traces(e)}")
         val another =
           try {
             inRun.retry(next, again)

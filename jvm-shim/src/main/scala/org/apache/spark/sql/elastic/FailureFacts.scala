@@ -27,7 +27,7 @@ private[elastic] object FailureFacts {
 
   /** @param offsets what the micro-batch was to read up to, empty if that was not known yet */
   def apply(thrown: Throwable, offsets: String): Failure = {
-    val causes = Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
+    val causes = causesOf(thrown)
     val conditions = causes.collect { case t: SparkThrowable => t }.flatMap(FailureKinds.condition(_))
     Failure(
       text(causes.last),
@@ -36,6 +36,13 @@ private[elastic] object FailureFacts {
       causes.exists(e => e.isInstanceOf[IOException] || OfIo.findFirstIn(String.valueOf(e.getMessage)).isDefined),
       offsets.take(MaxText))
   }
+
+  private def causesOf(thrown: Throwable) =
+    Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
+
+  /** Where each cause was thrown. Messages may have credentials in them, so they are for the decision, which has none. */
+  def traces(thrown: Throwable): String =
+    causesOf(thrown).map(e => (e.getClass.getName +: e.getStackTrace).mkString("\n\tat ")).mkString("\nCaused by: ")
 
   /**
    * Without what the application wants nobody to see (`spark.redaction.string.regex`). Of what is too long there are the

@@ -170,3 +170,13 @@ def test_the_sources_alone_can_be_left_to_spark(
     found = application(jvm, tmp_path, files, {f"{BATCH}.sources.enabled": "false"})
     assert (found.written, found.scanned) == (default.written, FILES)
     assert found.reasons["SplitSize"] == "split_off"
+
+
+def test_all_of_it_can_be_left_to_spark(
+    jvm: Driver, default: Application, files: Path, tmp_path: Path
+) -> None:
+    found = application(jvm, tmp_path, files, {f"{BATCH}.autoParallelism.enabled": "false"})
+    assert (found.written, found.scanned) == (200, FILES)
+    assert (found.would_write, found.would_read) == (None, 0)
+    off = {"InitialCount": "initial_off", "Ranges": "ranges_off", "SplitSize": "split_off"}
+    assert found.reasons == off

@@ -13,7 +13,7 @@ from integration.cluster.lines import TRIGGER_S, LinesOfLoad, start_slow, writte
 from integration.streaming.waiting import eventually
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.runtime.entries import Entry, EventEntry, read_journal
-from spark_elastic.simulator.heard import Heard
+from spark_elastic.simulator.heard import Heard, HeardQuery
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.record import QueryNotes, Steps
 from spark_elastic.simulator.recorded import heard
@@ -89,9 +89,17 @@ def heard_since(entries: Sequence[Entry], begin: int) -> Heard:
         # Before anything is asked for, the cluster gives what it has.
         wanted=_since(found.wanted, passed, there.at(0)),
         startups_ms=found.startups_ms[len(before.startups_ms) :],
-        queries={
-            id: evolve(query, notes=_notes_since(query.notes, passed)) for id, query in found.queries.items()
-        },
+        said=[(max(0, at - passed), event) for at, event in found.said],
+        queries={id: _query_since(query, passed) for id, query in found.queries.items()},
+    )
+
+
+def _query_since(query: HeardQuery, begin: int) -> HeardQuery:
+    return evolve(
+        query,
+        begins=max(0, query.begins - begin),
+        ends=None if query.ends is None else query.ends - begin,
+        notes=_notes_since(query.notes, begin),
     )
 
 

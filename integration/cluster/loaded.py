@@ -16,7 +16,9 @@ from spark_elastic.runtime.entries import Entry, EventEntry, read_journal
 from spark_elastic.simulator.heard import Heard, HeardQuery
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.record import QueryNotes, Steps
-from spark_elastic.simulator.recorded import heard
+from spark_elastic.simulator.recorded import heard, scenario_of
+from spark_elastic.simulator.recorded_run import recorded_run
+from spark_elastic.simulator.scenario import Scenario
 
 _LATE_S = 120.0
 
@@ -43,6 +45,13 @@ def run_load(app: Application, name: str, load: Load, workers: int) -> int:
 def heard_of(journal: Path, load: Load, begin: int) -> Heard:
     """Read the journal of a run under a load that began then (epoch ms)."""
     return as_written(heard_since([entry for _, entry in read_journal(journal)], begin), load)
+
+
+def just_met(told: Heard) -> Scenario:
+    """Return the scenario of a run, with an objective that it has just met, however busy the machine was."""
+    scenario = scenario_of(told)
+    largest = recorded_run(told, scenario).metrics.largest_lag_s
+    return evolve(scenario, max_lag_s=largest + TRIGGER_S)
 
 
 def as_written(found: Heard, load: Load) -> Heard:

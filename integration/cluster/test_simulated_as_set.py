@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from attrs import evolve
 
 from integration.cluster.application import DECLARED_AT_ONCE, Application, application, now
 from integration.cluster.lines import ONE_SLOT_EACH, TRIGGER_S, Lines, start_slow
+from integration.cluster.loaded import just_met
 from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
@@ -20,9 +20,8 @@ from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 from spark_elastic.runtime.entries import read_journal
 from spark_elastic.simulator.heard import Heard
-from spark_elastic.simulator.recorded import heard, scenario_of
+from spark_elastic.simulator.recorded import heard
 from spark_elastic.simulator.recorded_run import recorded_run
-from spark_elastic.simulator.scenario import Scenario
 from spark_elastic.simulator.simulation import simulate
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -68,15 +67,8 @@ def told(app: Application) -> Heard:
     return heard(entry for _, entry in read_journal(app.journal))
 
 
-def objective_of(told: Heard) -> Scenario:
-    """Return the scenario of the run, with an objective that it has just met however busy the machine is."""
-    scenario = scenario_of(told)
-    largest = recorded_run(told, scenario).metrics.largest_lag_s
-    return evolve(scenario, max_lag_s=largest + TRIGGER_S)
-
-
 def test_as_set_it_goes_as_it_went(told: Heard) -> None:
-    scenario = objective_of(told)
+    scenario = just_met(told)
     was = recorded_run(told, scenario)
     (again,) = simulate(scenario, ["as-set"])
     assert was.metrics.outside_percent == again.metrics.outside_percent == 0
@@ -86,5 +78,5 @@ def test_as_set_it_goes_as_it_went(told: Heard) -> None:
 
 def test_who_does_not_hear_what_was_set_falls_behind(told: Heard) -> None:
     """What the test above says is said of the bounds: with those of the settings alone it is otherwise."""
-    (other,) = simulate(objective_of(told), ["declared"])
+    (other,) = simulate(just_met(told), ["declared"])
     assert other.metrics.outside_percent > 10

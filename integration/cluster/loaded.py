@@ -95,6 +95,7 @@ def heard_since(entries: Sequence[Entry], begin: int) -> Heard:
         begin=begin,
         initial=there.at(0),
         there=there,
+        scaled=found.scaled - passed,
         # Before anything is asked for, the cluster gives what it has.
         wanted=_since(found.wanted, passed, there.at(0)),
         startups_ms=found.startups_ms[len(before.startups_ms) :],

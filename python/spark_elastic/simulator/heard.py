@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from attrs import define, field
@@ -47,9 +48,10 @@ class Heard:
 
     `cores` counts the executors that had so many, `initial` those that were there at the begin, `startups_ms`
     are the times from a request to each executor that came of it; executors were `lost` at these ms since the
-    begin. `settings` are those of the last run, `spark` those of Spark itself, `said` what policy file and
-    requests have said of bounds, and when. Where nobody asks for executors, `initial` are those that were
-    there when the first micro-batch began.
+    begin. From `scaled` on (ms since the begin) the application has asked for executors or given some back.
+    `settings` are those of the last run, `spark` those of Spark itself, `said` what policy file and requests
+    have said of bounds, and when. Where nobody asks for executors, `initial` are those that were there when
+    the first micro-batch began.
     """
 
     queries: dict[str, HeardQuery] = field(factory=dict)
@@ -63,6 +65,7 @@ class Heard:
     wanted: Steps = field(factory=Steps)
     startups_ms: list[int] = field(factory=list)
     lost: list[int] = field(factory=list)
+    scaled: float = math.inf
     spark: dict[str, str] = field(factory=dict)
     said: list[tuple[int, Said]] = field(factory=list)
     _executors: dict[str, int] = field(factory=dict)
@@ -150,8 +153,10 @@ class Heard:
             case ac.RequestExecutors(total=total):
                 self.wanted.note(self.now, total)
                 self._asked = self.end if total > len(self._executors) else None
+                self.scaled = min(self.scaled, self.now)
             case ac.KillExecutors(executors=executors) | ac.DecommissionExecutors(executors=executors):
                 self._given_back.update(executors)
+                self.scaled = min(self.scaled, self.now)
 
     def _query(self, facts: ev.QueryFacts, partitions: int | None) -> None:
         begun = HeardQuery(facts, shuffles=facts.stateful, begins=self.now)

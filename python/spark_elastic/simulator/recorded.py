@@ -55,8 +55,8 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
     """Make a scenario of a journal, with the settings of its last run; queries without rows are left out."""
     read = [query for query in found.queries.values() if fit(query.samples) is not None]
     cores = found.cores.most_common(1)[0][0] if found.cores else 1
-    # As long as nobody asks for a number, they come and go by themselves.
-    unasked = found.there.until(found.wanted.times[0] if found.wanted.times else found.now)
+    # As long as nobody asks for any or gives some back, they come and go by themselves.
+    unasked = found.there.until(min(found.scaled, found.now + 1) - 1)
     cluster = ClusterSpec(
         # A simulated executor has a slot for each core.
         cores=max(1, found.task.slots(cores)),

@@ -1,11 +1,15 @@
-"""A JVM for the batch applications of each module."""
+"""A JVM for the batch applications of each module, and the session of those that compare it with plain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from integration.batch.plans import advised
 from integration.streaming.driver import Driver, driver
 
 
@@ -14,3 +18,18 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """Give a JVM without a session."""
     with driver(tmp_path_factory.mktemp("batch") / "driver") as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("journal")
+
+
+@pytest.fixture(scope="module")
+def elastic(
+    jvm: Driver, plain: dict[Any, Any], journal: Path, conf: dict[str, str]
+) -> Iterator[SparkSession]:
+    """Give a session with the plugin and a module's `conf`, after all that its `plain` Spark was asked."""
+    assert plain
+    with advised(jvm, journal, conf) as spark:
+        yield spark

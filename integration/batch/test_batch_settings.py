@@ -14,6 +14,9 @@ from pyspark.sql import functions as F
 from integration.batch.plans import PATIENT, PLAIN, decisions, final_plan, rows, written
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.waiting import eventually
+from spark_elastic.core.actions import Configure
+from spark_elastic.core.events import ActionDone
+from spark_elastic.runtime.entries import ActionsEntry, EventEntry, read_journal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -170,3 +173,30 @@ def test_the_sources_alone_can_be_left_to_spark(
     found = application(jvm, tmp_path, files, {f"{BATCH}.sources.enabled": "false"})
     assert (found.written, found.scanned) == (default.written, FILES)
     assert found.reasons["SplitSize"] == "split_off"
+
+
+def is_configured(journal: Path) -> bool:
+    """Say whether the driver has taken over what the settings say."""
+    entries = [entry for file in journal.glob("*.jsonl") for _, entry in read_journal(file)]
+    told = {
+        action.id
+        for entry in entries
+        if isinstance(entry, ActionsEntry)
+        for action in entry.actions
+        if isinstance(action, Configure)
+    }
+    events = [entry.event for entry in entries if isinstance(entry, EventEntry)]
+    return any(isinstance(event, ActionDone) and event.action in told for event in events)
+
+
+def test_all_of_it_can_be_left_to_spark(
+    jvm: Driver, default: Application, files: Path, tmp_path: Path
+) -> None:
+    conf = {**base(tmp_path), f"{BATCH}.autoParallelism.enabled": "false"}
+    with jvm.session(conf) as spark:
+        eventually(lambda: is_configured(tmp_path), "the settings have come to the driver")
+        counts, read = counted(spark, files)
+        assert len(rows(counts)) == KEYS
+        assert written(final_plan(counts)) == [200]
+        assert read.rdd.getNumPartitions() == FILES
+    assert decisions(tmp_path) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from integration.batch.plans import LEFT_ALONE, PLAIN, advised, decisions
+from integration.batch.plans import LEFT_ALONE, PLAIN, decisions
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import SplitSize
@@ -192,16 +192,8 @@ def plain(jvm: Driver, files: Path) -> dict[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("journal")
-
-
-@pytest.fixture(scope="module")
-def elastic(jvm: Driver, plain: dict[Any, Any], journal: Path) -> Iterator[SparkSession]:
-    """Give a session with the plugin, after all that plain Spark was asked."""
-    assert plain
-    with advised(jvm, journal, CLUSTER) as spark:
-        yield spark
+def conf() -> dict[str, str]:
+    return CLUSTER
 
 
 @pytest.fixture(scope="module")

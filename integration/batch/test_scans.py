@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -144,16 +144,8 @@ def plain(jvm: Driver, files: Path) -> dict[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("journal")
-
-
-@pytest.fixture(scope="module")
-def elastic(jvm: Driver, plain: dict[Any, Any], journal: Path) -> Iterator[SparkSession]:
-    """Give a session with the plugin, after all that plain Spark was asked."""
-    assert plain
-    with advised(jvm, journal, SMALL) as spark:
-        yield spark
+def conf() -> dict[str, str]:
+    return SMALL
 
 
 def scans(journal: Path) -> list[StageEntry]:

@@ -142,7 +142,9 @@ def _scenario(measured: Scenario, load: BenchLoad, initial: int) -> Scenario:
     return evolve(
         measured,
         queries=(evolve(query, load=load.load),),
-        cluster=evolve(measured.cluster, initial=initial),
+        cluster=evolve(measured.cluster, initial=initial, recorded=()),
+        # What else was so in that run is no matter of this one.
+        recorded=None,
         hours=load.compared.until / 3_600,
     )
 

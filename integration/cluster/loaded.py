@@ -13,10 +13,12 @@ from integration.cluster.lines import TRIGGER_S, LinesOfLoad, start_slow, writte
 from integration.streaming.waiting import eventually
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.runtime.entries import Entry, EventEntry, read_journal
-from spark_elastic.simulator.heard import Heard
+from spark_elastic.simulator.heard import Heard, HeardQuery
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.record import QueryNotes, Steps
-from spark_elastic.simulator.recorded import heard
+from spark_elastic.simulator.recorded import heard, scenario_of
+from spark_elastic.simulator.recorded_run import recorded_run
+from spark_elastic.simulator.scenario import Scenario
 
 _LATE_S = 120.0
 
@@ -43,6 +45,13 @@ def run_load(app: Application, name: str, load: Load, workers: int) -> int:
 def heard_of(journal: Path, load: Load, begin: int) -> Heard:
     """Read the journal of a run under a load that began then (epoch ms)."""
     return as_written(heard_since([entry for _, entry in read_journal(journal)], begin), load)
+
+
+def just_met(told: Heard) -> Scenario:
+    """Return the scenario of a run, with an objective that it has just met, however busy the machine was."""
+    scenario = scenario_of(told)
+    largest = recorded_run(told, scenario).metrics.largest_lag_s
+    return evolve(scenario, max_lag_s=largest + TRIGGER_S)
 
 
 def as_written(found: Heard, load: Load) -> Heard:
@@ -86,12 +95,21 @@ def heard_since(entries: Sequence[Entry], begin: int) -> Heard:
         begin=begin,
         initial=there.at(0),
         there=there,
+        scaled=found.scaled - passed,
         # Before anything is asked for, the cluster gives what it has.
         wanted=_since(found.wanted, passed, there.at(0)),
         startups_ms=found.startups_ms[len(before.startups_ms) :],
-        queries={
-            id: evolve(query, notes=_notes_since(query.notes, passed)) for id, query in found.queries.items()
-        },
+        said=[(max(0, at - passed), event) for at, event in found.said],
+        queries={id: _query_since(query, passed) for id, query in found.queries.items()},
+    )
+
+
+def _query_since(query: HeardQuery, begin: int) -> HeardQuery:
+    return evolve(
+        query,
+        begins=max(0, query.begins - begin),
+        ends=None if query.ends is None else query.ends - begin,
+        notes=_notes_since(query.notes, begin),
     )
 
 

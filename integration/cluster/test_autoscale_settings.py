@@ -12,11 +12,16 @@ import pytest
 
 from integration.cluster.application import Application, application, now
 from integration.cluster.lines import SETTLED_S, Lines, autoscaled, start_slow
+from integration.cluster.loaded import just_met
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.actions import Decision, RequestExecutors
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
+from spark_elastic.runtime.entries import read_journal
+from spark_elastic.simulator.recorded import heard
+from spark_elastic.simulator.recorded_run import recorded_run
+from spark_elastic.simulator.simulation import simulate
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -118,3 +123,12 @@ def test_the_journal_can_be_replayed(app: Application, lines: Lines) -> None:
     for name in SETTINGS:
         app.queries[name].stop()
     app.check_journal()
+
+
+def test_the_simulation_as_set_goes_as_it_went(app: Application) -> None:
+    told = heard(entry for _, entry in read_journal(app.journal))
+    scenario = just_met(told)
+    was = recorded_run(told, scenario)
+    (again,) = simulate(scenario, ["as-set"])
+    assert was.metrics.outside_percent == again.metrics.outside_percent == 0
+    assert again.metrics.largest_lag_s == pytest.approx(was.metrics.largest_lag_s, abs=TRIGGER_S)

@@ -41,8 +41,8 @@ def app(
         "spark.elastic.policy": "schedule,autoscale",
         "spark.elastic.schedule.excludedPeriods": f"{begin.minute} {begin.hour} * * * for {minutes}min "
         "name=freeze",
-        # One takes 640 MiB and an overhead of 384 MiB.
-        "spark.elastic.quota.memory": f"{MOST * 1024 + 100}m",
+        # One takes 640 MiB: a worker counts no overhead.
+        "spark.elastic.quota.memory": f"{MOST * 640 + 100}m",
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("excluded"), conf) as running:

@@ -36,7 +36,14 @@ class Flooded:
     """A query over the topic, of which `put` makes more rows come; `sent` were there before."""
 
     def __init__(
-        self, spark: SparkSession, broker: Broker, folder: Path, name: str, sent: int = 0, **options: str
+        self,
+        spark: SparkSession,
+        broker: Broker,
+        folder: Path,
+        name: str,
+        sent: int = 0,
+        interval_s: int = 1,
+        **options: str,
     ) -> None:
         self._spark, self._out, self.sent = spark, str(folder / "out"), sent
         self._topic = {"kafka.bootstrap.servers": broker.servers, "topic": TOPIC}
@@ -50,7 +57,7 @@ class Flooded:
         writer = rows.load().selectExpr("partition", "offset", slow).writeStream.format("parquet")
         self.query: StreamingQuery = (
             writer.queryName(name)
-            .trigger(processingTime="1 second")
+            .trigger(processingTime=f"{interval_s} seconds")
             .option("checkpointLocation", str(folder / "checkpoint"))
             .start(self._out)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def _scenario(read: Scenario | None, loads: tuple[str, ...], settings: tuple[str
         raise ScenarioError("there is nothing to simulate: name a scenario, or a load with --load counts=web")
     queries = dict(_pair(text, "--load", "counts=web") for text in loads)
     if read is not None:
-        scenario = read
+        scenario = _without_recorded(read, queries)
         kept = [
             evolve(query, load=queries.pop(query.name)) if query.name in queries else query
             for query in scenario.queries
@@ -121,6 +122,15 @@ def _scenario(read: Scenario | None, loads: tuple[str, ...], settings: tuple[str
     new = [QuerySpec(name=name, load=load) for name, load in queries.items()]
     conf = dict(_pair(text, "--conf", "spark.elastic.schedulerMode=adaptive") for text in settings)
     return evolve(scenario, queries=(*kept, *new), settings={**scenario.settings, **conf})
+
+
+def _without_recorded(scenario: Scenario, queries: Iterable[str]) -> Scenario:
+    """Forget what was recorded of these queries: they get another load, so nothing of it is so again."""
+    known = scenario.recorded
+    if known is None:
+        return scenario
+    left = {name: query for name, query in known.queries.items() if name not in set(queries)}
+    return evolve(scenario, recorded=evolve(known, queries=left))
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:

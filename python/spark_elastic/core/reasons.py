@@ -1,8 +1,8 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
 Logs, history, UI and ``explain`` show these sentences and make up none of their own. Those about batch
-stages, bounds and policies stand in `reasons.py` of their own rooms. `sentences.py` says what a
-sentence may have in it.
+stages, bounds, failures and policies stand in `reasons.py` of their own rooms. `sentences.py` says what
+a sentence may have in it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_elastic.core.bounds.reasons import BOUNDS_REASONS
-from spark_elastic.core.failures.reasons import STORE_REASONS
+from spark_elastic.core.failures.reasons import FAILURE_REASONS
 from spark_elastic.core.policies.reasons import POLICY_REASONS
 from spark_elastic.core.sentences import Reason, fill
 
@@ -36,11 +36,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     "start_checkpoint_same": Reason(
         "start",
-        "Starts with the {before:partition} of its checkpoint, which suit {slots:slot}.",
+        "Starts with the {before:partition} of its checkpoint: that suits {slots:slot}.",
     ),
     "start_checkpoint_kept": Reason(
         "start",
-        "Starts with the {before:partition} of its checkpoint: {after:partition} would save "
+        "Starts with the {before:partition} of its checkpoint for now: {after:partition} would save "
         "{saved_ms:ms} of {before_ms:ms} per batch, too little for what moving the state costs "
         "({cost_ms:ms}).",
     ),
@@ -196,16 +196,16 @@ REASONS: Mapping[str, Reason] = {
     # Nothing to do
     "parallelism_fits": Reason(
         "nothing_to_do",
-        "Keeps {before:partition}: they suit {slots:slot}.",
+        "Keeps {before:partition}: that suits {slots:slot}.",
     ),
     "gain_too_small": Reason(
         "nothing_to_do",
-        "Keeps {before:partition} on {slots:slot}: {after} would take {after_ms:ms} instead of "
+        "Keeps {before:partition} on {slots:slot} for now: {after} would take {after_ms:ms} instead of "
         "{before_ms:ms} per batch, less than {min_gain_percent} % saved.",
     ),
     "cost_too_high": Reason(
         "nothing_to_do",
-        "Keeps {before:partition} on {slots:slot}: {after} would save {saved_total_ms:ms} within "
+        "Keeps {before:partition} on {slots:slot} for now: {after} would save {saved_total_ms:ms} within "
         "{horizon_ms:ms}, and the rescale costs {cost_ms:ms}.",
     ),
     # Rescales
@@ -278,39 +278,6 @@ REASONS: Mapping[str, Reason] = {
         "Could not be set to {after:partition} in place: {error}",
     ),
     "end_failed": Reason("failed", "Could not be ended: {error}"),
-    # Failures
-    "failure_restart": Reason(
-        "failed",
-        "Failed and is to start again in {backoff_ms:ms}: {error}",
-    ),
-    "failure_no_restart": Reason(
-        "failed",
-        "Failed, and the restart strategy allows no further attempt: {error}",
-    ),
-    "failure_poison": Reason(
-        "failed",
-        "Failed {tries} times in the same way at the same offsets, {offsets}; another start would, too: "
-        "{error}",
-    ),
-    "failure_analysis": Reason("failed", "Failed for good, a new start would meet the same plan: {error}"),
-    "failure_incompatible_state": Reason(
-        "failed", "Failed for good, the query does not fit the state of its checkpoint: {error}"
-    ),
-    "failure_missing_checkpoint": Reason(
-        "failed", "Failed for good, files of its checkpoint are missing: {error}"
-    ),
-    "failure_fatal": Reason("failed", "Failed for good: {error}"),
-    "failure_no_resources": Reason(
-        "failed",
-        "Fails: it needs {needed:slot}, and after {waited_ms:ms} there are {slots}. {advice}, or raise "
-        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout, which is {wait_ms:ms}.",
-    ),
-    "failure_others_first": Reason(
-        "failed",
-        "Fails: it needs {needed:slot}, and after {waited_ms:ms} the lower bounds of queries that come first "
-        "take {ahead} of {total_slots}. Lower a lower bound, give it a higher priority, or raise "
-        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout.",
-    ),
     "canceling": Reason("info", "Is being stopped for {by}."),
     "canceled": Reason("finished", "Was stopped."),
     # Savepoints
@@ -377,10 +344,11 @@ REASONS: Mapping[str, Reason] = {
         "info", "Left out a {event} event, which makes no sense while the query is {state}."
     ),
     **BOUNDS_REASONS,
-    **STORE_REASONS,
+    **FAILURE_REASONS,
     **POLICY_REASONS,
 }
 
+EXPECTED = "{message} A batch should take {after_ms:ms} instead of {before_ms:ms}."
 ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."
 NO_LIMIT = "without limit"
 MORE = "Let executors come"
@@ -393,6 +361,11 @@ ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
 def advised(said: str, *, only: bool) -> str:
     """Say of a decision that is `only` advice that nothing comes of it."""
     return fill(ADVICE, message=said) if only else said
+
+
+def expected(said: str, **values: object) -> str:
+    """Say of a rescale that has to wait what it is to gain: what was said before it may have seen less."""
+    return fill(EXPECTED, message=said, **values)
 
 
 def message(code: str, **values: object) -> str:

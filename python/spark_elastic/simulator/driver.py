@@ -76,6 +76,7 @@ class Driver:
                 tell=self.tell,
                 notes=self.notes.queries.setdefault(spec.name, QueryNotes()),
                 chance=Random(f"{scenario.seed}:{spec.name}"),
+                recorded=None if scenario.recorded is None else scenario.recorded.queries.get(spec.name),
             )
             for spec in scenario.queries
         }
@@ -102,18 +103,20 @@ class Driver:
         self._executors_changed()
         for query in self.queries.values():
             query.notes.first_row = query.source.waits_since
-            self.clock.at(0, partial(self._submit, query))
-        for at, file in self.scenario.files:
-            said = {
-                name: value for name, value in attrs.asdict(file, recurse=False).items() if name not in _STAMP
-            }
-            self.clock.at(at, partial(self.tell, ev.PolicyFileChanged, **said))
+            self.clock.at(query.begins, partial(self._submit, query))
+            if query.recorded is not None and query.recorded.ends is not None:
+                self.clock.at(query.recorded.ends, query.leave)
+        for at, event in () if self.scenario.recorded is None else self.scenario.recorded.said:
+            said = attrs.asdict(event, recurse=False, filter=lambda one, _: one.name not in _STAMP)
+            self.clock.at(at, partial(self.tell, type(event), **said))
         self.batch.begin(self.scenario.end_ms)
         self._settle()
         for _ in self.clock.run(self.scenario.end_ms):
             self._settle()
         end = self.clock.now
         for query in self.queries.values():
+            if query.left:
+                continue
             since, rows = query.source.waits_since, query.source.uncommitted(end)
             query.notes.commits.append(Commit(end, since, since, rows, rows))
 
@@ -148,7 +151,7 @@ class Driver:
             self.queries[name].committed()
 
     def _submit(self, query: SimulatedQuery) -> None:
-        self.tell(ev.QuerySubmitted, facts=query.spec.facts, run=query.run)
+        self.tell(ev.QuerySubmitted, facts=query.facts, run=query.run)
 
     def _carry_out(self, action: ac.Action) -> None:
         match action:
@@ -183,7 +186,7 @@ class Driver:
                 self.cluster.release(executors, at_once=False)
             case ac.LimitRows(query=query, sources=sources):
                 self._done(action)
-                self.queries[query].source.limit = sources[0].rows if sources else 0
+                self.queries[query].source.limit = sum(source.rows for source in sources)
             case ac.HoldQuery() | ac.BoundSources() | ac.KeepText() | ac.Configure():
                 self._done(action)
             case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from attrs import define, field
@@ -12,6 +13,7 @@ from spark_elastic.core.cluster.task_size import TaskSize
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.core.task_events import StageCompleted
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
+from spark_elastic.simulator.as_recorded import Said
 from spark_elastic.simulator.record import QueryNotes, Rescaled, Steps
 
 
@@ -19,7 +21,9 @@ from spark_elastic.simulator.record import QueryNotes, Rescaled, Steps
 class HeardQuery:
     """What was heard of one query: its micro-batches, its rescales, what these took (ms).
 
-    Whether it `shuffles` tells where its work is done: after a shuffle, or where its source is read.
+    It `begins` when it is submitted for the first time and `ends` when it has ended for good, None: it has
+    not (ms since the begin). Whether it `shuffles` tells where its work is done: after a shuffle, or where
+    its source is read.
     """
 
     facts: ev.QueryFacts
@@ -29,6 +33,8 @@ class HeardQuery:
     state_bytes: int = 0
     shuffles: bool = False
     run: str = ""
+    begins: int = 0
+    ends: int | None = None
 
     @property
     def name(self) -> str:
@@ -42,8 +48,10 @@ class Heard:
 
     `cores` counts the executors that had so many, `initial` those that were there at the begin, `startups_ms`
     are the times from a request to each executor that came of it; executors were `lost` at these ms since the
-    begin. `settings` are those of the last run, `files` what the policy file said, and since when. Where
-    nobody asks for executors, `initial` are those that were there when the first micro-batch began.
+    begin. From `scaled` on (ms since the begin) the application has asked for executors or given some back.
+    `settings` are those of the last run, `spark` those of Spark itself, `said` what policy file and requests
+    have said of bounds, and when. Where nobody asks for executors, `initial` are those that were there when
+    the first micro-batch began.
     """
 
     queries: dict[str, HeardQuery] = field(factory=dict)
@@ -57,7 +65,9 @@ class Heard:
     wanted: Steps = field(factory=Steps)
     startups_ms: list[int] = field(factory=list)
     lost: list[int] = field(factory=list)
-    files: list[tuple[int, ev.PolicyFileChanged]] = field(factory=list)
+    scaled: float = math.inf
+    spark: dict[str, str] = field(factory=dict)
+    said: list[tuple[int, Said]] = field(factory=list)
     _executors: dict[str, int] = field(factory=dict)
     # Those that are decommissioned take no more tasks.
     _leaving: set[str] = field(factory=set)
@@ -97,7 +107,7 @@ class Heard:
         before = self._staying
         match event:
             case ev.Snapshot():
-                self.task = TaskSize.of(event.conf)
+                self.task, self.spark = TaskSize.of(event.conf), dict(event.conf)
                 self._executors = {one.executor: one.cores for one in event.executors}
                 self.cores.update(self._executors.values())
                 for info in event.queries:
@@ -113,10 +123,13 @@ class Heard:
                 self._leaving.discard(executor)
                 if self._executors.pop(executor, None) is not None and executor not in self._given_back:
                     self.lost.append(self.now)
-            case ev.PolicyFileChanged():
-                self.files.append((self.now, event))
+            case ev.PolicyFileChanged() | ev.RequirementsRequested() | ev.RequirementsDropped():
+                self.said.append((self.now, event))
             case ev.QuerySubmitted(facts=facts):
                 self._query(facts, None)
+                self.queries[facts.query].ends = None
+            case ev.QueryTerminated(query=query) if query in self.queries:
+                self.queries[query].ends = self.now
             case ev.QueryStarted(query=query, partitions=partitions) if query in self.queries:
                 self.queries[query].notes.partitions.note(self.now, partitions)
             case ev.QueryProgress(query=query) if query in self.queries:
@@ -140,11 +153,14 @@ class Heard:
             case ac.RequestExecutors(total=total):
                 self.wanted.note(self.now, total)
                 self._asked = self.end if total > len(self._executors) else None
+                self.scaled = min(self.scaled, self.now)
             case ac.KillExecutors(executors=executors) | ac.DecommissionExecutors(executors=executors):
                 self._given_back.update(executors)
+                self.scaled = min(self.scaled, self.now)
 
     def _query(self, facts: ev.QueryFacts, partitions: int | None) -> None:
-        query = self.queries.setdefault(facts.query, HeardQuery(facts, shuffles=facts.stateful))
+        begun = HeardQuery(facts, shuffles=facts.stateful, begins=self.now)
+        query = self.queries.setdefault(facts.query, begun)
         if partitions is not None:
             query.notes.partitions.note(self.now, partitions)
 

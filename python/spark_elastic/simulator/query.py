@@ -7,13 +7,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Literal
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from attrs.validators import ge, min_len
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Rescale
 from spark_elastic.core.source_read import SourceRead
 from spark_elastic.core.task_events import StageCompleted
+from spark_elastic.simulator.as_recorded import RecordedQuery
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.clock import Clock
 from spark_elastic.simulator.loads.load import Load
@@ -84,7 +85,8 @@ class QuerySpec:
 class SimulatedQuery:
     """One run of a query; times are ms since the begin.
 
-    The micro-batch that runs, number `batch`, was `planned` with so many partitions when it `began`.
+    What was `recorded` of it, None: nothing, is so again; it has `left` when it ended as it did then. The
+    micro-batch that runs, number `batch`, was `planned` with so many partitions when it `began`.
     """
 
     spec: QuerySpec
@@ -94,6 +96,8 @@ class SimulatedQuery:
     tell: Tell
     notes: QueryNotes
     chance: Random
+    recorded: RecordedQuery | None = None
+    left: bool = False
     phase: Literal["held", "waiting", "running", "moving", "ended"] = "held"
     partitions: int = field(init=False)
     ordered: Rescale | None = None
@@ -108,6 +112,17 @@ class SimulatedQuery:
 
     def __attrs_post_init__(self) -> None:
         self.partitions = self.spec.partitions
+
+    @property
+    def facts(self) -> ev.QueryFacts:
+        """What the shim says of it when it is submitted."""
+        known = self.recorded
+        return self.spec.facts if known is None else evolve(known.facts, query=self.spec.name)
+
+    @property
+    def begins(self) -> int:
+        """When it is submitted."""
+        return 0 if self.recorded is None else self.recorded.begins
 
     @property
     def run(self) -> str:
@@ -145,6 +160,14 @@ class SimulatedQuery:
         self.clock.forget((self.spec.name, "idle"))
         self._say(ev.QueryTerminated, error=error)
 
+    def leave(self) -> None:
+        """End as it was recorded: nobody waits for what it has not read."""
+        if self.phase != "ended":
+            now, source = self.clock.now, self.source
+            self.notes.commits.append(Commit(now, source.waits_since, math.inf, source.uncommitted(now), 0))
+            self.left = True
+            self.end(None)
+
     def committed(self) -> None:
         """End the micro-batch that runs, and say so."""
         now, source, spec = self.clock.now, self.source, self.spec
@@ -162,6 +185,8 @@ class SimulatedQuery:
         waited = 0 if self._last is None else self.began - self._last
         self._last = self.began
         fullest = source.fullest(self._rows + self._behind)
+        read = SourceRead(rows=self._rows, tasks=spec.source.partitions, fullest=fullest)
+        others = (SourceRead(rows=0),) * (len(self.facts.sources) - 1)
         self._say(
             ev.QueryProgress,
             batch=self.batch,
@@ -174,7 +199,7 @@ class SimulatedQuery:
             partitions=self.planned,
             offsets_behind=source.behind(self._behind),
             records_behind=self._behind,
-            sources=(SourceRead(rows=self._rows, tasks=spec.source.partitions, fullest=fullest),),
+            sources=(read, *others),
         )
         self._idle_since = now
         self._boundary()
@@ -211,11 +236,12 @@ class SimulatedQuery:
         As in Spark, the trigger of the next one is the first after the begin of the last one, or has passed.
         """
         now, step = self.clock.now, max(1, self.spec.trigger_ms)
+        ahead = 0 if self.recorded is None else self.recorded.ahead_ms
         last = now if found_nothing else self._last
-        due: float = now if last is None else max(now, (last // step + 1) * step)
+        due: float = now if last is None else max(now, ((last + ahead) // step + 1) * step - ahead)
         row = self.source.next_unread
         if row > due and row < math.inf:
-            due = -(-row // step) * step
+            due = -(-(row + ahead) // step) * step - ahead
         if row < math.inf:
             self.clock.at(due, self._begin, (self.spec.name, "next"))
         self.clock.at(self._idle_since + IDLE_MS, self._idle, (self.spec.name, "idle"))
@@ -235,8 +261,7 @@ class SimulatedQuery:
         self._behind = self.source.available(now)
         self.batch += 1
         self.began, self.phase = now, "running"
-        jitter = self.spec.cost.jitter
-        factor = self.chance.lognormvariate(-(jitter**2) / 2, jitter) if jitter else 1.0
+        factor = self._factor()
         self.planned = partitions = self.partitions
         self.slots.begin(
             self.spec.name,
@@ -244,6 +269,13 @@ class SimulatedQuery:
             lambda slots, shared: factor * self.spec.batch_ms(rows, partitions, slots, shared),
             now,
         )
+
+    def _factor(self) -> float:
+        """Return by how much the micro-batch that begins now is slower than its cost says."""
+        if self.recorded is not None:
+            return self.recorded.factor(self.clock.now)
+        jitter = self.spec.cost.jitter
+        return self.chance.lognormvariate(-(jitter**2) / 2, jitter) if jitter else 1.0
 
     def _say(self, kind: type[ev.Event], **fields: Any) -> None:
         self.tell(kind, query=self.spec.name, run=self.run, **fields)

@@ -37,7 +37,7 @@ class Steps:
             for since, until, value in zip(self.times, ends, self.values, strict=True)
         ) if self.times else 0.0  # fmt: skip
 
-    def until(self, end: int) -> Steps:
+    def until(self, end: float) -> Steps:
         """Return what is noted up to a moment."""
         place = bisect_right(self.times, end)
         return Steps(self.times[:place], self.values[:place])

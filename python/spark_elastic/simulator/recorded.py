@@ -8,14 +8,17 @@ slots. What a journal does not tell has its default.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from attrs import evolve
 
+from spark_elastic.core.events import PolicyFileChanged
+from spark_elastic.core.keys.key import PREFIX
 from spark_elastic.core.policies.autoscale.model import fit
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.runtime.entries import Entry
+from spark_elastic.simulator.as_recorded import AsRecorded, RecordedQuery, Said
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.heard import Heard, HeardQuery
@@ -52,33 +55,72 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
     """Make a scenario of a journal, with the settings of its last run; queries without rows are left out."""
     read = [query for query in found.queries.values() if fit(query.samples) is not None]
     cores = found.cores.most_common(1)[0][0] if found.cores else 1
+    # As long as nobody asks for any or gives some back, they come and go by themselves.
+    unasked = found.there.until(min(found.scaled, found.now + 1) - 1)
     cluster = ClusterSpec(
         # A simulated executor has a slot for each core.
         cores=max(1, found.task.slots(cores)),
         initial=found.initial,
         quota=max(64, *found.there.values),
-        # Where nobody has asked for a number, they came and went by themselves.
-        recorded=() if found.wanted.times else tuple(zip(found.there.times, found.there.values, strict=True)),
+        recorded=tuple(zip(unasked.times, unasked.values, strict=True)),
         startup_s=median(found.startups_ms) / 1_000 if found.startups_ms else ClusterSpec().startup_s,
     )
+    queries = []
+    known: dict[str, RecordedQuery] = {}
+    for query in read:
+        others = [other.samples for other in read if other is not query]
+        samples = _with_own_slots(query.samples, others)
+        queries.append(_spec(query, samples, found, cluster))
+        known[query.name] = _recorded(query, queries[-1], samples, found.begin)
     return Scenario(
-        queries=tuple(
-            _spec(query, [other.samples for other in read if other is not query], found, cluster)
-            for query in read
-        ),
+        queries=tuple(queries),
         cluster=cluster,
         settings=found.settings,
-        files=tuple(found.files),
+        recorded=AsRecorded(said=tuple(_said(found, known)), spark=_spark(found.spark), queries=known),
         hours=found.now / 3_600_000,
         seed=seed,
     )
 
 
-def _spec(
-    query: HeardQuery, others: Sequence[Sequence[Sample]], found: Heard, cluster: ClusterSpec
-) -> QuerySpec:
+def _said(found: Heard, known: Iterable[str]) -> Iterator[tuple[int, Said]]:
+    """Yield what was said of bounds, of the queries that are known, by their names."""
+    for at, event in found.said:
+        if isinstance(event, PolicyFileChanged):
+            yield at, event
+        elif event.query in found.queries and found.queries[event.query].name in known:
+            yield at, evolve(event, query=found.queries[event.query].name)
+
+
+def _spark(conf: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what a task needs: a simulated executor has a slot for each core."""
+    of_tasks = ("spark.task.", "spark.executor.resource.")
+    return {name: value for name, value in conf.items() if not name.startswith((*of_tasks, PREFIX))}
+
+
+def _recorded(query: HeardQuery, spec: QuerySpec, samples: Iterable[Sample], begin: int) -> RecordedQuery:
+    """Return what the query was like; `samples` are its micro-batches with the slots that were their own."""
+    pace = [
+        (
+            sample.started - begin,
+            sample.duration_ms
+            / spec.batch_ms(round(sample.rows_per_batch), max(1, sample.partitions), sample.slots),
+        )
+        for sample in samples
+        # What became of one whose slots changed while it ran, the simulation works out itself.
+        if sample.input_rows and sample.duration_ms and sample.steady
+    ]
+    return RecordedQuery(
+        facts=query.facts,
+        begins=query.begins,
+        ends=query.ends,
+        ahead_ms=begin % max(1, spec.trigger_ms),
+        pace=tuple(sorted(pace)),
+    )
+
+
+def _spec(query: HeardQuery, own: Sequence[Sample], found: Heard, cluster: ClusterSpec) -> QuerySpec:
     facts, samples = query.facts, query.samples
-    cost = measured_cost(_with_own_slots(samples, others))
+    cost = measured_cost(own)
     assert cost is not None
     row_us = cost.row_ms * 1_000
     tasks = max((sample.source_tasks or 0 for sample in samples), default=0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 from attrs.validators import and_, gt, le
 
-from spark_elastic.core.events import PolicyFileChanged
+from spark_elastic.simulator.as_recorded import AsRecorded
 from spark_elastic.simulator.batch_jobs import BatchSpec
 from spark_elastic.simulator.cluster import ClusterSpec
 from spark_elastic.simulator.loads.load import Load
@@ -22,8 +22,8 @@ class Scenario:
     """Everything that a simulation depends on.
 
     `hours` is how long it runs, ten years at most, `seed` what all chance in it follows from. `settings` are
-    those of Spark and of spark-elastic, by their full names; `files` is what a policy file says from moments
-    (ms) on. `max_lag_s` is the objective: no row is to wait
+    those of Spark and of spark-elastic, by their full names; `recorded` is what else is known of the run
+    that the scenario was made of, None: it was made of none. `max_lag_s` is the objective: no row is to wait
     for longer (s).
     Raises ValueError for what cannot be.
     """
@@ -32,7 +32,7 @@ class Scenario:
     batch: tuple[BatchSpec, ...] = ()
     cluster: ClusterSpec = field(factory=ClusterSpec)
     settings: Mapping[str, str] = field(factory=dict)
-    files: tuple[tuple[int, PolicyFileChanged], ...] = ()
+    recorded: AsRecorded | None = None
     hours: float = field(default=24.0, validator=and_(gt(0), le(_MOST_HOURS)))
     seed: int = 1
     max_lag_s: float = field(default=30.0, validator=and_(gt(0), le(_MOST_HOURS * 3_600)))
@@ -61,8 +61,9 @@ class Scenario:
         """Spark's own settings, as the scheduler is shown them."""
         return {
             "spark.master": "k8s://simulated",
-            "spark.executor.cores": str(self.cluster.cores),
             "spark.decommission.enabled": str(self.cluster.decommissions).lower(),
+            **(self.recorded.spark if self.recorded else {}),
+            "spark.executor.cores": str(self.cluster.cores),
             **self.settings,
         }
 

@@ -87,7 +87,7 @@ def _settled(scenario: Scenario, one: Contender) -> Scenario:
     if one.initial is not None:
         cluster = evolve(cluster, initial=min(one.initial, cluster.quota))
     if one.settings or one.rival is not None:  # somebody else scales than in the run that was recorded
-        return evolve(scenario, settings=settings, cluster=evolve(cluster, recorded=()), files=())
+        return evolve(scenario, settings=settings, cluster=evolve(cluster, recorded=()), recorded=None)
     return evolve(scenario, settings=settings, cluster=cluster)
 
 

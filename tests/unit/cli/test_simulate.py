@@ -80,8 +80,10 @@ def test_pictures_are_drawn_into_a_folder(file: str, tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "pictures" / "fixed-executors=3.svg").read_text()
 
 
-def test_a_journal_is_a_scenario(tmp_path: Path) -> None:
-    journal = tmp_path / "app.jsonl"
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Give the journal of two minutes of a query that has ended."""
+    file, query = tmp_path / "app.jsonl", STATELESS.query
     events: list[dict[str, object]] = [
         {"event": encode_event(event)}
         for event in (
@@ -89,21 +91,36 @@ def test_a_journal_is_a_scenario(tmp_path: Path) -> None:
             ev.QuerySubmitted(id="s2", at=1, facts=STATELESS, run="r1"),
             *(
                 ev.QueryProgress(
-                    id=f"s{number + 2}", at=number * 10_000 + 400, query=STATELESS.query, run="r1",
-                    batch=number, started=number * 10_000, duration_ms=400, input_rows=5_000, partitions=1,
+                    id=f"s{number + 2}", at=number * 10_000 + 400, query=query, run="r1", batch=number,
+                    started=number * 10_000, duration_ms=400, input_rows=5_000, partitions=1,
                 )
                 for number in range(1, 13)
             ),
+            ev.QueryTerminated(id="s15", at=120_400, query=query, run="r1"),
         )
     ]  # fmt: skip
     header = {"journal": 1, "version": __version__, "application": "app-1", "part": 0, "settings": {}}
-    journal.write_text("".join(json.dumps(line) + "\n" for line in (header, *events)))
+    file.write_text("".join(json.dumps(line) + "\n" for line in (header, *events)))
+    return file
+
+
+def test_a_journal_is_a_scenario(journal: Path) -> None:
     found = simulate("--journal", str(journal), "--policy", "fixed:executors=1", "--json")
     assert found.exit_code == 0
     data = json.loads(found.stdout)
     assert list(data["policies"]) == ["recorded", "fixed:executors=1"]
     assert data["hours"] == pytest.approx(120.4 / 3_600, rel=0.01)
     assert data["policies"]["fixed:executors=1"]["largest_lag_rows"] >= 250
+
+
+def test_a_recorded_query_with_another_load_has_another_life(journal: Path) -> None:
+    """It neither ends when it has ended, nor takes its micro-batches as long as they took then."""
+    load = f"{STATELESS.name}=step:before=10,after=5000,at=3"
+    found = simulate("--journal", str(journal), "--load", load, "--hours", "0.1", "--json")
+    assert found.exit_code == 0
+    as_set = json.loads(found.stdout)["policies"]["as-set"]
+    # The load comes to it after three minutes, when it had ended.
+    assert as_set["largest_lag_rows"] > 100_000
 
 
 @pytest.mark.parametrize(

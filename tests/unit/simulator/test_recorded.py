@@ -6,9 +6,15 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.events import PolicyFileChanged, SourceFacts
+from spark_elastic.core.events import (
+    PolicyFileChanged,
+    RequirementsDropped,
+    RequirementsRequested,
+    SourceFacts,
+)
 from spark_elastic.core.source_read import FullestPartition
 from spark_elastic.runtime.entries import Entry
+from spark_elastic.simulator.as_recorded import AsRecorded, RecordedQuery
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
 from spark_elastic.simulator.recorded_run import recorded_run
@@ -226,10 +232,74 @@ def test_what_a_policy_file_has_said_is_said_again() -> None:
     was = scenario(query(load="constant:rate=100"), settings={"spark.elastic.schedulerMode": "adaptive"})
     bounds = {"counts": {"shuffle": WantedBounds(lower=1, upper=2)}}
     file = PolicyFileChanged(id="f", at=0, path="/p.yaml", bounds=bounds)
-    was = evolve(was, files=((1_000, file),))
+    was = evolve(was, recorded=AsRecorded(said=((1_000, file),)))
     found = scenario_of(heard(recorded(was)))
-    assert [(at, said.bounds) for at, said in found.files] == [(1_000, bounds)]
+    assert found.recorded is not None
+    assert [(at, evolve(said, id="f", at=0)) for at, said in found.recorded.said] == [(1_000, file)]
     (again,) = simulate(found, ["as-set"])
     assert again.notes.reasons["policy_file_read"] == 1
     (other,) = simulate(found, ["reactive"])
     assert not other.notes.reasons["policy_file_read"]
+
+
+ADAPTIVE = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "1"}
+
+
+def asked(at: int, upper: int) -> tuple[int, RequirementsRequested]:
+    return at, RequirementsRequested(id="q", at=0, query="counts", bounds={"shuffle": (1, upper)}, by="me")
+
+
+def test_bounds_that_were_set_while_it_ran_are_set_again() -> None:
+    said = (asked(20_000, 4), (1_800_000, RequirementsDropped(id="d", at=0, query="counts", by="me")))
+    was = scenario(query(load="constant:rate=1500"), settings=ADAPTIVE, recorded=AsRecorded(said=said))
+    found = heard(recorded(was))
+    (again,) = simulate(scenario_of(found), ["as-set"])
+    run = recorded_run(found, scenario_of(found))
+    assert again.notes.reasons["bounds_requested"] == 1
+    assert again.notes.queries["counts"].partitions == run.notes.queries["counts"].partitions
+    assert again.metrics.largest_lag_s == pytest.approx(run.metrics.largest_lag_s, rel=0.01)
+    (other,) = simulate(scenario_of(found), ["declared"])
+    assert not other.notes.reasons["bounds_requested"]
+
+
+def test_queries_come_and_go_as_they_did() -> None:
+    first = RecordedQuery(facts=query().facts, ends=1_500_000)
+    second = RecordedQuery(facts=query(name="late").facts, begins=1_200_000)
+    was = scenario(
+        query(load="step:before=300,after=0,at=24"),
+        query(name="late", load="step:before=0,after=700,at=21"),
+        settings=REACTIVE,
+        recorded=AsRecorded(queries={"counts": first, "late": second}),
+    )
+    found = heard(recorded(was))
+    (again,) = simulate(scenario_of(found), ["as-set"])
+    run = recorded_run(found, scenario_of(found))
+    assert run.notes.queries["late"].partitions.times[0] >= 1_200_000
+    for name in ("counts", "late"):
+        assert again.notes.queries[name].partitions == run.notes.queries[name].partitions
+        ran, runs = run.notes.queries[name].commits, again.notes.queries[name].commits
+        assert runs[-2].at == pytest.approx(ran[-2].at, abs=50)
+    assert again.metrics.outside_percent == run.metrics.outside_percent == 0
+
+
+def test_each_micro_batch_takes_as_long_as_it_took() -> None:
+    uneven = evolve(PLAIN, fixed_ms=500, jitter=0.3)
+    was = scenario(query(load="cosine:mean=2500,amplitude=1500,noise=0", cost=uneven), settings=SETTINGS)
+    found = heard(recorded(evolve(was, seed=7)))
+    (again,) = simulate(scenario_of(found), ["as-set"])
+    run = recorded_run(found, scenario_of(found))
+    ran, runs = run.notes.queries["counts"].commits, again.notes.queries["counts"].commits
+    # The executors that it asks for at its begin come by chance.
+    apart = [abs(one.at - other.at) for one, other in zip(ran, runs, strict=True) if one.at > 60_000]
+    assert len(apart) > 300
+    assert max(apart) < 100
+
+
+def test_a_cluster_of_its_own_kind_is_one_again() -> None:
+    conf = {"spark.master": "spark://here:7077", "spark.executor.cores": "8", "spark.task.cpus": "2"}
+    told = heard(recorded(scenario(settings=SETTINGS)))
+    found = scenario_of(evolve(told, spark=conf))
+    assert found.spark_conf["spark.master"] == "spark://here:7077"
+    # A simulated executor has a slot for each core.
+    assert found.spark_conf["spark.executor.cores"] == str(found.cluster.cores)
+    assert "spark.task.cpus" not in found.spark_conf

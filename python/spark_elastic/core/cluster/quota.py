@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from spark_elastic.core.flags import is_on
 from spark_elastic.core.keys.units import parse_size
 from spark_elastic.core.settings import CoreSettings
 
 _MIB = 1 << 20
-_LEAST_OVERHEAD = 384 * _MIB
-_OVERHEAD = 0.1
+_LEAST_OVERHEAD = "384m"
+_OVERHEAD = "0.1"
 
 
 @frozen(kw_only=True)
@@ -45,17 +46,30 @@ class ExecutorLimits:
 
 
 def executor_memory(conf: Mapping[str, str]) -> int | None:
-    """Return the bytes that one executor takes by Spark's settings, its overhead among them.
+    """Return the bytes that the cluster manager counts for one executor by Spark's settings.
 
-    None where they are not what Spark takes. A number without a unit counts MiB, as it does there.
+    A Standalone worker counts its heap alone; others its overhead, off-heap memory and that of Python, too.
+    None where the settings are not what Spark takes. A number without a unit counts MiB, as it does there.
     """
     try:
         memory = _spark_size(conf.get("spark.executor.memory", "1g"))
-        usual = max(_LEAST_OVERHEAD, int(memory * _OVERHEAD))
+        if conf.get("spark.master", "").startswith("spark://"):
+            return memory
         overhead = conf.get("spark.executor.memoryOverhead")
-        return memory + (usual if overhead is None else _spark_size(overhead))
-    except ValueError:
+        beside = _usual_overhead(conf, memory) if overhead is None else _spark_size(overhead)
+        if is_on(conf, "spark.memory.offHeap.enabled"):
+            beside += parse_size(conf.get("spark.memory.offHeap.size", "0b"))
+        return memory + beside + _spark_size(conf.get("spark.executor.pyspark.memory", "0"))
+    except (ValueError, OverflowError):
         return None
+
+
+def _usual_overhead(conf: Mapping[str, str], memory: int) -> int:
+    # Kubernetes' own one has what it counts for a Python application.
+    usual = conf.get("spark.kubernetes.memoryOverheadFactor", _OVERHEAD)
+    factor = float(conf.get("spark.executor.memoryOverheadFactor", usual))
+    least = _spark_size(conf.get("spark.executor.minMemoryOverhead", _LEAST_OVERHEAD))
+    return max(least, int(memory * factor))
 
 
 def _spark_size(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What is said of failures that only the state store of our choice has."""
+"""What is said of a query that fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,40 @@ from collections.abc import Mapping
 
 from spark_elastic.core.sentences import Reason
 
-STORE_REASONS: Mapping[str, Reason] = {
+FAILURE_REASONS: Mapping[str, Reason] = {
+    "failure_restart": Reason(
+        "failed",
+        "Failed and is to start again in {backoff_ms:ms}: {error}",
+    ),
+    "failure_no_restart": Reason(
+        "failed",
+        "Failed, and the restart strategy allows no further attempt: {error}",
+    ),
+    "failure_poison": Reason(
+        "failed",
+        "Failed {tries} times in the same way at the same offsets, {offsets}; another start would, too: "
+        "{error}",
+    ),
+    "failure_analysis": Reason("failed", "Failed for good, a new start would meet the same plan: {error}"),
+    "failure_incompatible_state": Reason(
+        "failed", "Failed for good, the query does not fit the state of its checkpoint: {error}"
+    ),
+    "failure_missing_checkpoint": Reason(
+        "failed", "Failed for good, files of its checkpoint are missing: {error}"
+    ),
+    "failure_fatal": Reason("failed", "Failed for good: {error}"),
+    "failure_no_resources": Reason(
+        "failed",
+        "Fails: it needs {needed:slot}, and after {waited_ms:ms} there are {slots}. {advice}, or raise "
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout, which is {wait_ms:ms}.",
+    ),
+    "failure_others_first": Reason(
+        "failed",
+        "Fails: it needs {needed:slot}, and after {waited_ms:ms} the lower bounds of queries that come first "
+        "take {ahead} of {total_slots}. Lower a lower bound, give it a higher priority, or raise "
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout.",
+    ),
+    # Only the state store of our choice fails so.
     "failure_new_store": Reason(
         "failed",
         "Failed for good, in the state store that spark-elastic has chosen: what reads the micro-batch opens "

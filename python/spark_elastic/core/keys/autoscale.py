@@ -90,5 +90,6 @@ QUOTA_MEMORY = Key[int | None](
     "quota.memory",
     or_none(size(1)),
     None,
-    "Most memory that requested executors have together, overhead among it (adaptive mode).",
+    "Most memory that requested executors have together, as the cluster manager counts it: overhead, "
+    "off-heap memory and that of Python are among it, but on Standalone (adaptive mode).",
 )

@@ -159,7 +159,7 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     "reserve_left": Reason(
         "nothing_to_do",
-        "Keeps {before:partition}: they let {slots:slot} be in use.",
+        "Keeps {before:partition}: that lets {slots:slot} be in use.",
     ),
     "moved_lately": Reason(
         "nothing_to_do",

@@ -97,6 +97,8 @@ class Reporting:
         message = reasons.message(
             reason, **{**waits, **numbers, "before": choice.before, "after": choice.after}
         )
+        if entry.kind == "held" and choice.reason == "rescale_pays":
+            message = reasons.expected(message, **numbers)
         changes = entry.kind in ("start", "rescale_in_place", "rescale_state")
         message = reasons.advised(message, only=changes and self.turn.settings.advise_only)
         record.last_decision = self.turn.publish(

@@ -104,9 +104,11 @@ def _choose_move(now: Situation, possible: int) -> Choice:
     forced = now.overdue and possible > now.partitions
     if has_reserve(now) and not forced and not is_beyond_bounds(now):
         return _choose_reserve(now, possible)
-    target = possible if forced else wanted_count(now, possible)
-    if target == now.partitions:
-        return nothing(now, "parallelism_fits", after=target)
+    wanted = possible if forced else wanted_count(now, possible)
+    if wanted == now.partitions == possible:
+        return nothing(now, "parallelism_fits", after=possible)
+    # Who has slots to spare hears what more partitions would save: with other batches they may pay.
+    target = possible if wanted == now.partitions else wanted
     gain = gain_of(now, target)
     current, available = _of_all_vertices(now, now.partitions), _of_all_vertices(now, target)
     numbers = {
@@ -119,6 +121,8 @@ def _choose_move(now: Situation, possible: int) -> Choice:
     def hold(reason: str) -> Choice:
         return nothing(now, reason, after=target, numbers=numbers, compared=(now, possible))
 
+    if wanted == now.partitions:
+        return hold("gain_too_small")
     if target == now.failed_target:
         return hold("failed_before")
     always = now.settings.rescale_policy == "always"

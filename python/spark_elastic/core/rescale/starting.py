@@ -95,7 +95,10 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     if now.pending:
         return nothing(now, "start_checkpoint_pending", after=target)
     if target == now.partitions:
-        return nothing(now, "start_checkpoint_same", after=target)
+        if has_reserve(now) or target == possible:
+            return nothing(now, "start_checkpoint_same", after=target)
+        numbers = gain_of(now, possible).numbers()
+        return nothing(now, "start_checkpoint_kept", after=possible, numbers=numbers)
     gain = gain_of(now, target)
     if target == now.failed_target:
         return nothing(now, "failed_before", after=target, numbers=gain.numbers())

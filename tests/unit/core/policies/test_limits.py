@@ -99,6 +99,13 @@ def test_as_many_executors_as_fit_are_granted() -> None:
         ({"spark.executor.memory": "2048"}, 2_048 + 384),
         ({"spark.executor.memory": "2g", "spark.executor.memoryOverhead": "512"}, 2_560),
         ({"spark.executor.memory": "2g", "spark.executor.memoryOverhead": "1g"}, 3_072),
+        ({"spark.executor.memory": "8g", "spark.executor.memoryOverheadFactor": "0.25"}, 8_192 + 2_048),
+        ({"spark.executor.memory": "8g", "spark.kubernetes.memoryOverheadFactor": "0.4"}, 8_192 + 3_276),
+        ({"spark.executor.minMemoryOverhead": "512m"}, 1_024 + 512),
+        ({"spark.executor.pyspark.memory": "2g"}, 1_024 + 384 + 2_048),
+        ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": str(1 << 30)}, 2_048 + 384),
+        ({"spark.memory.offHeap.size": "1g"}, 1_024 + 384),
+        ({"spark.master": "spark://here:7077", "spark.executor.memory": "2g"}, 2_048),
     ],
 )
 def test_the_memory_of_an_executor_is_that_of_sparks_settings(conf: dict[str, str], mib: int) -> None:

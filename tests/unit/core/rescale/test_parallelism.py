@@ -122,7 +122,7 @@ def test_what_is_overdue_grows_to_all_slots_whatever_the_model_expects() -> None
     for now, reason in (
         (situation(2, 3, 200, measured_slots=2), "gain_too_small"),
         (situation(2, 3, 312, measured_slots=2, rescale_cost_ms=10**9), "cost_too_high"),
-        (evolve(situation(2, 32, 312), partitions=19), "parallelism_fits"),
+        (evolve(situation(2, 32, 312), partitions=19), "gain_too_small"),
     ):
         assert choose_running(now).reason == reason
         choice = choose_running(evolve(now, overdue=True))

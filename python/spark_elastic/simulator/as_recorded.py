@@ -32,13 +32,15 @@ class AsRecorded:
 class RecordedQuery:
     """What one query was like, and its life: from when it was submitted to its end, None: it had none.
 
-    All moments are ms since the begin. `pace` is by how much its micro-batches were slower than their cost
-    says, by when they began, the first one first. Its triggers are due `ahead_ms` before whole intervals.
+    From the order to start it took `start_ms` until it ran, None: not known. All moments are ms since the
+    begin. `pace` is by how much its micro-batches were slower than their cost says, by when they began, the
+    first one first. Its triggers are due `ahead_ms` before whole intervals.
     """
 
     facts: ev.QueryFacts
     begins: int = 0
     ends: int | None = None
+    start_ms: int | None = None
     ahead_ms: int = 0
     pace: tuple[tuple[int, float], ...] = ()
 

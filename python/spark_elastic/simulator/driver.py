@@ -167,7 +167,7 @@ class Driver:
                     self.notes.failed[action.policy, answer["error"]] += 1
                 self.tell(PolicyAnswered, **answer)
             case ac.StartQuery(query=query):
-                self.clock.after(_START_MS, lambda: self._start(action))
+                self.clock.after(self._start_ms(query), lambda: self._start(action))
             case ac.Rescale(query=query):
                 self.queries[query].rescale(action)
             case ac.CancelQuery(query=query):
@@ -195,10 +195,14 @@ class Driver:
     def _start(self, order: ac.StartQuery) -> None:
         query = self.queries[order.query]
         if query.phase == "held":
-            self._done(order, _START_MS)
+            self._done(order, self._start_ms(order.query))
             query.start(order.partitions)
         else:
             self._answer(order, "the query does not wait for a start")
+
+    def _start_ms(self, query: str) -> int:
+        known = self.queries[query].recorded
+        return _START_MS if known is None or known.start_ms is None else known.start_ms
 
     def _timer(self, timer: ac.SetTimer) -> None:
         self.tell(ev.TimerFired, timer=timer.timer, query=timer.query)

@@ -22,8 +22,8 @@ class HeardQuery:
     """What was heard of one query: its micro-batches, its rescales, what these took (ms).
 
     It `begins` when it is submitted for the first time and `ends` when it has ended for good, None: it has
-    not (ms since the begin). Whether it `shuffles` tells where its work is done: after a shuffle, or where
-    its source is read.
+    not (ms since the begin). Its first start took `start_ms` from the order on. Whether it `shuffles` tells
+    where its work is done: after a shuffle, or where its source is read.
     """
 
     facts: ev.QueryFacts
@@ -35,6 +35,7 @@ class HeardQuery:
     run: str = ""
     begins: int = 0
     ends: int | None = None
+    start_ms: int | None = None
 
     @property
     def name(self) -> str:
@@ -72,6 +73,8 @@ class Heard:
     # Those that are decommissioned take no more tasks.
     _leaving: set[str] = field(factory=set)
     _rescales: dict[str, ac.Rescale] = field(factory=dict)
+    # When starts were ordered that are not over (ms since the begin).
+    _starts: dict[str, int] = field(factory=dict)
     # When the executors that take tasks became others (epoch ms).
     _changed: int = 0
     _given_back: set[str] = field(factory=set)
@@ -132,6 +135,9 @@ class Heard:
                 self.queries[query].ends = self.now
             case ev.QueryStarted(query=query, partitions=partitions) if query in self.queries:
                 self.queries[query].notes.partitions.note(self.now, partitions)
+                ordered = self._starts.pop(query, None)
+                if ordered is not None and self.queries[query].start_ms is None:
+                    self.queries[query].start_ms = self.now - ordered
             case ev.QueryProgress(query=query) if query in self.queries:
                 if not self.wanted.times and not any(heard.samples for heard in self.queries.values()):
                     self.initial = self.there.at(event.started - self.begin)
@@ -150,6 +156,8 @@ class Heard:
         match action:
             case ac.Rescale(id=id):
                 self._rescales[id] = action
+            case ac.StartQuery(query=query):
+                self._starts[query] = self.now
             case ac.RequestExecutors(total=total):
                 self.wanted.note(self.now, total)
                 self._asked = self.end if total > len(self._executors) else None

@@ -113,6 +113,7 @@ def _recorded(query: HeardQuery, spec: QuerySpec, samples: Iterable[Sample], beg
         facts=query.facts,
         begins=query.begins,
         ends=query.ends,
+        start_ms=query.start_ms,
         ahead_ms=begin % max(1, spec.trigger_ms),
         pace=tuple(sorted(pace)),
     )

@@ -25,6 +25,14 @@ PATIENCE_S = 60.0
 #: So many times as long there is none that is well.
 _HANGS = 4
 NO_END = "no end"
+#: What the driver's log says where something of ours has failed, of which a result may show nothing.
+_FAILED = (
+    LEFT_ALONE,
+    "was not moved to",
+    "could not be",
+    "starts as in plain Spark",
+    "no answer from the policy",
+)
 
 
 class Runs(Protocol):
@@ -155,7 +163,7 @@ class Application:
             log.seek(self._read)
             said = log.read()
             self._read = log.tell()
-        return "\n".join(line for line in said.splitlines() if LEFT_ALONE in line)
+        return "\n".join(line for line in said.splitlines() if any(part in line for part in _FAILED))
 
     def stop(self) -> None:
         """End it and all that it has started."""

@@ -16,7 +16,7 @@ from integration.differential.harness import COUNTS, digest, said
 #: Rows of one file: (key, event time in s). Each row of a run has a number of its own besides.
 Rows = list[tuple[int, int]]
 #: So long (s) an order may take until it is carried out; what takes longer comes at some later boundary.
-PATIENCE_S = 5.0
+PATIENCE_S = 3.0
 
 
 class Run:
@@ -150,7 +150,7 @@ class Run:
 
     def savepoint(self) -> None:
         """Stop the query and start it from a savepoint that was taken before."""
-        if self.elastic and not self.ends:
+        if self.is_ours():
             self.asked("PUT", "/savepoints", {})
             taken = self.until(lambda: self.asked("GET", "/savepoints")["savepoints"])
             if taken:
@@ -160,11 +160,11 @@ class Run:
 
     def fail(self) -> None:
         """Let the sink fail once, with the next micro-batch, which is tried again."""
-        self.fails = self.elastic and not self.ends
+        self.fails = self.is_ours()
 
     def move(self, partitions: int) -> None:
         """Let the state of the query, which is idle, move to so many partitions."""
-        if self.elastic and not self.ends:
+        if self.is_ours():
             self.bound(partitions)
             moved = self.until(lambda: self.asked("GET", "")["partitions"] == partitions)
             COUNTS["moves" if moved else "moves that came later"] += 1
@@ -177,8 +177,12 @@ class Run:
             if self.until(lambda: partitions in map(self.asked("GET", "").get, ("target", "partitions"))):
                 COUNTS["moves ordered in a micro-batch"] += 1
 
-        if self.elastic and not self.ends:
+        if self.is_ours():
             self.within.append(order)
+
+    def is_ours(self) -> bool:
+        """Tell whether the plugin is there, and a query that goes on."""
+        return bool(self.elastic and self.query and self.query.isActive)
 
     def bound(self, partitions: int) -> None:
         bounds = {"lowerBound": partitions, "upperBound": partitions}

@@ -32,7 +32,6 @@ SETTINGS = [
         ("spark.sql.streaming.multipleWatermarkPolicy", "max"),
         ("spark.sql.streaming.noDataMicroBatches.enabled", "false"),
         ("spark.sql.streaming.minBatchesToRetain", "1", "2"),
-        ("spark.sql.streaming.join.stateFormatVersion", "1"),
         ("spark.sql.streaming.aggregation.stateFormatVersion", "1"),
         ("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition", "true"),
         (f"{_STATE}.minDeltasForSnapshot", "1"),

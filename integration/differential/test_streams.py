@@ -150,4 +150,4 @@ def test_a_script_runs_by_itself_with_the_plugin(tmp_path: Path) -> None:
     with launched("script", [str(script)], tmp_path / "run", WITH_PLUGIN, env=env) as process:
         line = process.wait_for_line(r"(?m)^7 step (\{.*)", 240)
         assert process.wait(60) == 0
-    assert "1970-01-01T00:00:35.000Z" in line[1]
+    assert "1970-01-01T00:01:15.000Z" in line[1]

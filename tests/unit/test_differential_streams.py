@@ -52,7 +52,7 @@ def test_a_program_is_printed_with_what_happens_in_its_order() -> None:
     lines = body(PROGRAM).splitlines()
     assert lines[0] == "def made(a):"
     assert lines[-6:] == [
-        "run = Run(spark, OUT, made, 1, 'append', 'processingTime')",
+        "run = Run(spark, OUT, made, 1, 'append', 'processingTime', 'foreachBatch')",
         "act('0 step', lambda: run.step([[(1, 5)]]))",
         "run.move(2)",
         "act('2 step', lambda: run.step([[(1, 5)]]))",

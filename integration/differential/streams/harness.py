@@ -5,6 +5,7 @@ import json
 import os
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,9 @@ class Run:
         inputs: int,
         mode: str,
         trigger: str,
+        into: str = "foreachBatch",
     ) -> None:
+        self.into, self.out = into, f"{out}/rows"
         self.spark, self.made, self.mode = spark, made, mode
         self.ends = trigger == "availableNow"
         self.trigger = {trigger: True if self.ends else "0 seconds"}
@@ -48,6 +51,7 @@ class Run:
         self.emitted: list[list[str]] = []
         self.within: list[Callable[[], None]] = []
         self.fails = False
+        self.written: Counter[str] = Counter()
         self.query: Any = None
         if not self.ends:
             self.start()
@@ -57,7 +61,11 @@ class Run:
         reader = self.spark.readStream.schema("k LONG, s LONG, v LONG").option("maxFilesPerTrigger", 1)
         writer = self.frame([reader.json(inbox) for inbox in self.inboxes]).writeStream
         writer = writer.outputMode(self.mode).option("checkpointLocation", self.checkpoint)
-        self.query = writer.foreachBatch(self.sink).trigger(**self.trigger).start()  # type: ignore[arg-type]
+        writer = writer.trigger(**self.trigger)  # type: ignore[arg-type]
+        if self.into == "files":
+            self.query = writer.format("json").option("path", self.out).start()
+        else:
+            self.query = writer.foreachBatch(self.sink).start()
 
     def frame(self, inputs: list[DataFrame]) -> DataFrame:
         """Return what is made of the inputs."""
@@ -103,10 +111,23 @@ class Run:
             for batch in shown
         ]
         self.emitted += [self.seen[batch] for batch in shown if batch in self.seen]
-        self.last = max([self.last, *progress, *self.seen])
+        self.last = max([self.last, *shown])
         texts = [row for batch in self.seen.values() for row in batch]
+        if self.into == "files":
+            texts = self.in_files()
+            self.emitted.append(texts)
         self.seen = {}
         return {"count": len(texts), "rows": digest(sorted(texts)), "batches": found, "some": texts[:6]}
+
+    def in_files(self) -> list[str]:
+        """Return the rows that Spark's file sink has written since this was asked last, and lost ones."""
+        if not os.path.isdir(f"{self.out}/_spark_metadata"):
+            return []
+        frame = self.spark.read.schema("k LONG, t TIMESTAMP, v LONG").json(self.out)
+        now = Counter(repr(tuple(row)) for row in frame.collect())
+        new, lost = now - self.written, self.written - now
+        self.written = now
+        return [*sorted(new.elements()), *(f"lost: {row}" for row in lost.elements())]
 
     @contextlib.contextmanager
     def between_batches(self) -> Iterator[None]:
@@ -160,7 +181,7 @@ class Run:
 
     def fail(self) -> None:
         """Let the sink fail once, with the next micro-batch, which is tried again."""
-        self.fails = self.is_ours()
+        self.fails = self.is_ours() and self.into == "foreachBatch"
 
     def move(self, partitions: int) -> None:
         """Let the state of the query, which is idle, move to so many partitions."""
@@ -170,14 +191,16 @@ class Run:
             COUNTS["moves" if moved else "moves that came later"] += 1
 
     def move_within(self, partitions: int) -> None:
-        """Order that in the next micro-batch, so that it comes behind that."""
+        """Order that in the next micro-batch, so that it comes behind that; with a file sink at once."""
 
         def order() -> None:
             self.bound(partitions)
             if self.until(lambda: partitions in map(self.asked("GET", "").get, ("target", "partitions"))):
                 COUNTS["moves ordered in a micro-batch"] += 1
 
-        if self.is_ours():
+        if self.is_ours() and self.into == "files":
+            self.bound(partitions)
+        elif self.is_ours():
             self.within.append(order)
 
     def is_ours(self) -> bool:

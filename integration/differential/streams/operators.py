@@ -177,6 +177,18 @@ TOGETHER = [
         stateful=True,
     ),
 ]
+WITH_ITSELF = [
+    _kind("union with itself", "{0}.union({0}.withColumn('v', F.expr('v + 1')))"),
+    _kind(
+        "join with itself",
+        _JOINED.replace("{1}", "{0}") + "'l.k AS k', 'l.t AS t', " + _SUM,
+        modes=("append",),
+        stateful=True,
+        timed=True,
+        n=_SECONDS,
+        how=st.just("inner"),
+    ),
+]
 _STATE = """\
 def counted(key, frames, state):
     number = (state.get[0] if state.exists else 0) + sum(map(len, frames))
@@ -211,4 +223,4 @@ LAST = [
         n=st.sampled_from([5, 1]),
     ),
 ]
-OPERATORS = [WATERMARK, *NARROW, *AGGREGATES, *STATEFUL, *TOGETHER, *LAST]
+OPERATORS = [WATERMARK, *NARROW, *AGGREGATES, *STATEFUL, *TOGETHER, *WITH_ITSELF, *LAST]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from integration.differential.program import Chain, Promise
 from integration.differential.script import frames
@@ -23,20 +23,22 @@ class Moment:
 
 @frozen
 class Stream:
-    """A query over some inputs, an output mode, a trigger, and what happens one after another."""
+    """A query over some inputs, its output mode, trigger and sink, and what happens one after another."""
 
     chain: Chain
     inputs: int
     moments: tuple[Moment, ...]
     mode: str = "append"
     trigger: str = "processingTime"
-    settings: tuple[tuple[str, str], ...] = field(default=())
+    settings: tuple[tuple[str, str], ...] = ()
+    into: str = "foreachBatch"
 
     @property
     def names(self) -> frozenset[str]:
-        """What it is made of: names of kinds and of what happens, mode and trigger."""
+        """What it is made of: names of kinds and of what happens, mode, trigger and sink."""
         kinds = {kind.name for kind in self.chain.kinds}
-        return frozenset(kinds | {moment.name for moment in self.moments} | {self.mode, self.trigger})
+        happens = {moment.name for moment in self.moments}
+        return frozenset(kinds | happens | {self.mode, self.trigger, self.into})
 
     @property
     def is_exact(self) -> bool:
@@ -45,7 +47,7 @@ class Stream:
 
 
 #: What all of them have, or shrink to.
-SIMPLE = frozenset({"input", "step", "append", "processingTime"})
+SIMPLE = frozenset({"input", "step", "append", "processingTime", "foreachBatch"})
 END = "end"
 
 
@@ -58,7 +60,8 @@ def body(program: Stream) -> str:
     for text in frames(program.chain, names, own):
         lines += [f"    {line}" for line in text.splitlines()]
     lines.append(f"    return {own[-1]}")
-    lines.append(f"run = Run(spark, OUT, made, {program.inputs}, {program.mode!r}, {program.trigger!r})")
+    how = ", ".join(map(repr, (program.inputs, program.mode, program.trigger, program.into)))
+    lines.append(f"run = Run(spark, OUT, made, {how})")
     for number, moment in enumerate(program.moments):
         call = f"run.{moment.name}({', '.join(map(repr, moment.arguments))})"
         lines.append(f"act({name(number)!r}, lambda: {call})" if moment.name == "step" else call)

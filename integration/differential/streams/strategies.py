@@ -16,6 +16,7 @@ from integration.differential.streams.operators import (
     STATEFUL,
     TOGETHER,
     WATERMARK,
+    WITH_ITSELF,
     Operator,
 )
 from integration.differential.streams.program import LETTERS, Moment, Stream
@@ -96,6 +97,8 @@ _WANTED = [
     [AGGREGATES, NARROW, AGGREGATES],
     [AGGREGATES],
     [AGGREGATES, STATEFUL],
+    [WITH_ITSELF],
+    [WITH_ITSELF, AGGREGATES],
     [NARROW, LAST],
 ]
 
@@ -159,6 +162,8 @@ def streams(draw: st.DrawFn) -> Stream:
     mode = draw(st.sampled_from(["append", "append", "append", "update", "complete"]))
     chain = draw(_chains(inputs, mode))
     trigger = draw(st.sampled_from(["processingTime"] * 7 + ["availableNow"]))
+    # Spark's own file sink insists on batch ids in their order, and takes no other mode.
+    into = draw(st.sampled_from(["foreachBatch"] * 4 + ["files"])) if mode == "append" else "foreachBatch"
     clocks = [draw(_CLOCKS) for _ in range(inputs)]
     moments: list[Moment] = []
     for number in range(draw(st.integers(2, 5))):
@@ -169,4 +174,4 @@ def streams(draw: st.DrawFn) -> Stream:
         moments.append(Moment("step", files))
     chosen = [_SHUFFLE, *draw(st.lists(st.sampled_from(SETTINGS), max_size=2, unique_by=lambda s: s.key))]
     settings = tuple((setting.key, draw(setting.values)) for setting in chosen)
-    return Stream(chain, inputs, tuple(moments), mode, trigger, settings)
+    return Stream(chain, inputs, tuple(moments), mode, trigger, settings, into)

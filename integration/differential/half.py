@@ -27,7 +27,8 @@ class Half:
     """How programs of one half are made, printed and compared.
 
     `modules` have what their text calls. The applications have these settings, this heap, and `slots` in one
-    round after another. What all programs shrink to is `simple`; `timed`: one that takes longer is a finding.
+    round after another. A failing program is shrunk for `shrinking_s` to what has at least what is `simple`.
+    `timed`: one that takes longer is a finding.
     """
 
     programs: SearchStrategy[Any]
@@ -36,6 +37,7 @@ class Half:
     modules: Sequence[ModuleType]
     simple: frozenset[str]
     slots: Sequence[int]
+    shrinking_s: float = 60.0
     heap: str = "1g"
     timed: bool = True
     conf: Mapping[str, str] = field(factory=dict)
@@ -70,6 +72,8 @@ STREAMING = Half(
     modules=(harness, stream_harness),
     simple=stream_program.SIMPLE,
     slots=(4,),
+    # Its programs take five times as long.
+    shrinking_s=240.0,
     # A move is a pause that plain Spark does not have.
     timed=False,
     conf={

@@ -23,7 +23,6 @@ from integration.differential.measure import MEASURED
 _HAND = 9
 #: So many hands are played in one context, which learns from each.
 _ROUND = 5
-_SHRINKING_S = 60.0
 _PHASES = (Phase.generate, Phase.shrink)
 
 
@@ -68,9 +67,10 @@ class Search:
         """Run some programs; if one differs, shrink it, which may take longer than there is time left."""
         wanted: list[Difference] = []
         first = tries = 0
+        spent = 0.0
 
         def look(program: Any) -> None:
-            nonlocal first, tries, until
+            nonlocal first, spent, tries, until
             text = self.half.body(program)
             if text not in self._told:
                 if time.monotonic() > until:
@@ -84,7 +84,8 @@ class Search:
                 print(f"{found.kind} in program {self.programs}, being shrunk", file=sys.stderr, flush=True)
                 wanted.append(found)
                 first, tries = self.programs, 0
-                until = time.monotonic() + _SHRINKING_S
+                spent = time.monotonic() - self._began
+                until = time.monotonic() + self.half.shrinking_s
             raise Found(program, found)
 
         made = hypothesis.given(self.half.programs)(look)
@@ -101,7 +102,6 @@ class Search:
         try:
             hypothesis.seed(self.seed * 100_003 + hand)(made)()
         except Found as found:
-            spent = time.monotonic() - self._began
             finding = Finding(self.half, found.difference, found.program, slots, first, spent, tries)
             self._keep(finding)
 

@@ -16,8 +16,8 @@ from integration.differential.harness import COUNTS, digest, said
 
 #: Rows of one file: (key, event time in s). Each row of a run has a number of its own besides.
 Rows = list[tuple[int, int]]
-#: So long (s) an order may take until it is carried out; what takes longer comes at some later boundary.
-PATIENCE_S = 3.0
+#: So long (s) it may take until an order is on its way (if not, it waits for a micro-batch), and has come.
+BEGIN_S, END_S = 2.0, 60.0
 
 
 class Run:
@@ -173,7 +173,7 @@ class Run:
         """Stop the query and start it from a savepoint that was taken before."""
         if self.is_ours():
             self.asked("PUT", "/savepoints", {})
-            taken = self.until(lambda: self.asked("GET", "/savepoints")["savepoints"])
+            taken = self.until(lambda: self.asked("GET", "/savepoints")["savepoints"], END_S)
             if taken:
                 COUNTS["savepoints"] += 1
                 self.checkpoint = taken[0]["path"]
@@ -187,7 +187,9 @@ class Run:
         """Let the state of the query, which is idle, move to so many partitions."""
         if self.is_ours():
             self.bound(partitions)
-            moved = self.until(lambda: self.asked("GET", "")["partitions"] == partitions)
+            moved = self.until(
+                lambda: self.shows(partitions, "target", "partitions"), BEGIN_S
+            ) and self.until(lambda: self.shows(partitions, "partitions"), END_S)
             COUNTS["moves" if moved else "moves that came later"] += 1
 
     def move_within(self, partitions: int) -> None:
@@ -195,7 +197,7 @@ class Run:
 
         def order() -> None:
             self.bound(partitions)
-            if self.until(lambda: partitions in map(self.asked("GET", "").get, ("target", "partitions"))):
+            if self.until(lambda: self.shows(partitions, "target", "partitions"), BEGIN_S):
                 COUNTS["moves ordered in a micro-batch"] += 1
 
         if self.is_ours() and self.into == "files":
@@ -219,9 +221,14 @@ class Run:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
-    def until(self, look: Callable[[], Any]) -> Any:
-        """Return the first true value of `look`, or its last one."""
-        end = time.monotonic() + PATIENCE_S
+    def shows(self, partitions: int, *members: str) -> bool:
+        """Tell whether one of these members of what the API shows of the query is a number of partitions."""
+        shown = self.asked("GET", "")
+        return any(shown[member] == partitions for member in members)
+
+    def until(self, look: Callable[[], Any], seconds: float) -> Any:
+        """Return the first true value of `look`, or its last one after so long."""
+        end = time.monotonic() + seconds
         while not (found := look()) and time.monotonic() < end:
             time.sleep(0.02)
         return found

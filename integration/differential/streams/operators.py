@@ -18,6 +18,7 @@ class Operator(Kind):
 
     `modes` are those of the output that it is for. `stateful`: it has state; `timed`: it needs inputs with a
     watermark, but in the mode complete; `drops_time`: behind it there is none; `last`: it is the last step.
+    `unbatched`: no batch job has it.
     """
 
     size: Any = lambda *_, **__: Size(0)
@@ -26,6 +27,7 @@ class Operator(Kind):
     timed: bool = False
     drops_time: bool = False
     last: bool = False
+    unbatched: bool = False
 
 
 def _kind(name: str, text: str, frames: int = 0, **more: Any) -> Operator:
@@ -112,6 +114,7 @@ STATEFUL = [
     _kind(
         "duplicates dropped within the watermark",
         "{0}.dropDuplicatesWithinWatermark(['k', 't']).withColumn('v', F.lit(1).cast('long'))",
+        unbatched=True,
         modes=_BEHIND_WATERMARK,
         stateful=True,
         timed=True,
@@ -209,6 +212,7 @@ LAST = [
         timed=True,
         drops_time=True,
         last=True,
+        unbatched=True,
         before=_STATE,
     ),
     # Which rows those are is up to chance.

@@ -45,6 +45,12 @@ class Stream:
         """Whether Spark promises which rows are emitted, and not only how many."""
         return self.chain.promise >= Promise.ROWS
 
+    @property
+    def has_batch_job(self) -> bool:
+        """Whether a batch job may have the same rows in the end."""
+        unbatched = any(getattr(kind, "unbatched", False) for kind in self.chain.kinds)
+        return self.is_exact and self.mode != "update" and not unbatched
+
 
 #: What all of them have, or shrink to.
 SIMPLE = frozenset({"input", "step", "append", "processingTime", "foreachBatch"})
@@ -65,7 +71,7 @@ def body(program: Stream) -> str:
     for number, moment in enumerate(program.moments):
         call = f"run.{moment.name}({', '.join(map(repr, moment.arguments))})"
         lines.append(f"act({name(number)!r}, lambda: {call})" if moment.name == "step" else call)
-    if program.mode != "update" and program.is_exact:
+    if program.has_batch_job:
         lines.append(f"act({END!r}, run.end)")
     lines.append("run.query.stop()")
     return "\n".join(lines) + "\n"

@@ -79,6 +79,9 @@ STREAMING = Half(
     conf={
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
+        # Half of the time of so small a micro-batch is that of Java's compiler otherwise.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.elastic.schedulerMode": "adaptive",
         "spark.elastic.explicitParallelism": "ignore",
         "spark.elastic.adaptiveScheduler.rescalePolicy": "always",

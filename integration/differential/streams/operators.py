@@ -17,8 +17,8 @@ class Operator(Kind):
     """A kind of step in a stream.
 
     `modes` are those of the output that it is for. `stateful`: it has state; `timed`: it needs inputs with a
-    watermark, but in the mode complete; `drops_time`: behind it there is none; `last`: it is the last step.
-    `unbatched`: no batch job has it.
+    watermark, but in the mode complete; `drops_time`: behind it there is none; `first`: nothing before it has
+    state; `last`: it is the last step. `unbatched`: no batch job has it.
     """
 
     size: Any = lambda *_, **__: Size(0)
@@ -26,6 +26,7 @@ class Operator(Kind):
     stateful: bool = False
     timed: bool = False
     drops_time: bool = False
+    first: bool = False
     last: bool = False
     unbatched: bool = False
 
@@ -181,10 +182,12 @@ TOGETHER = [
     ),
 ]
 WITH_ITSELF = [
-    _kind("union with itself", "{0}.union({0}.withColumn('v', F.expr('v + 1')))"),
+    # All that is before it is run twice.
+    _kind("union with itself", "{0}.union({0}.withColumn('v', F.expr('v + 1')))", first=True),
     _kind(
         "join with itself",
         _JOINED.replace("{1}", "{0}") + "'l.k AS k', 'l.t AS t', " + _SUM,
+        first=True,
         modes=("append",),
         stateful=True,
         timed=True,
@@ -211,6 +214,7 @@ LAST = [
         stateful=True,
         timed=True,
         drops_time=True,
+        first=True,
         last=True,
         unbatched=True,
         before=_STATE,
@@ -222,6 +226,7 @@ LAST = [
         modes=("append",),
         stateful=True,
         drops_time=True,
+        first=True,
         last=True,
         promise=Promise.COUNT,
         n=st.sampled_from([5, 1]),

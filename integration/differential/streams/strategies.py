@@ -64,7 +64,7 @@ class _Frame:
             )
             # Those with state follow one another in the mode append alone, by a time with a watermark.
             and (not kind.stateful or state == 0 or (mode == "append" and self.timed))
-            and not (kind.last and state > 0)
+            and not (kind.first and state > 0)
         )
 
     def then(self, step: Step, others: tuple[_Frame, ...] = ()) -> _Frame:

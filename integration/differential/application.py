@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
@@ -25,6 +25,14 @@ PATIENCE_S = 60.0
 #: So many times as long there is none that is well.
 _HANGS = 4
 NO_END = "no end"
+#: What the driver's log says where something of ours has failed, of which a result may show nothing.
+_FAILED = (
+    LEFT_ALONE,
+    "was not moved to",
+    "could not be",
+    "starts as in plain Spark",
+    "no answer from the policy",
+)
 
 
 class Runs(Protocol):
@@ -49,10 +57,19 @@ class Runs(Protocol):
 class Application:
     """Runs programs on so many slots; one that has ended is started anew for the next program."""
 
-    def __init__(self, folder: Path, *, elastic: bool, heap: str = "1g", jars: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        elastic: bool,
+        heap: str = "1g",
+        jars: Sequence[Path] = (),
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder, self._heap = folder, heap
         self._class_path = os.pathsep.join(map(str, (jar_path(), *jars)))
-        self._given = WITH_PLUGIN if elastic else {}
+        savepoints = {"spark.elastic.savepointDir": str(folder / "savepoints")}
+        self._given = {**(conf or {}), **(WITH_PLUGIN | savepoints if elastic else {})}
         self._patience_s = PATIENCE_S * (_HANGS if elastic else 1)
         self._stack = ExitStack()
         self._starts = itertools.count()
@@ -146,7 +163,7 @@ class Application:
             log.seek(self._read)
             said = log.read()
             self._read = log.tell()
-        return "\n".join(line for line in said.splitlines() if LEFT_ALONE in line)
+        return "\n".join(line for line in said.splitlines() if any(part in line for part in _FAILED))
 
     def stop(self) -> None:
         """End it and all that it has started."""

@@ -41,7 +41,7 @@ def differences(program: Program, plain: Results, elastic: Results) -> list[Diff
 def _differences(program: Program, plain: Results, elastic: Results) -> Iterator[Difference]:
     for whole in (ENDED, BUILDING):
         if whole in plain or whole in elastic:
-            yield from _errors(whole, plain.get(whole, {}), elastic.get(whole, {}), strict=True)
+            yield from errors(whole, plain.get(whole, {}), elastic.get(whole, {}), strict=True)
             return
     for number, action in enumerate(program.actions):
         first = name(number, action, 0)
@@ -60,7 +60,7 @@ def _compared(
     if "error" in plain or "error" in elastic:
         # How many rows are looked at before enough are there is nobody's promise.
         strict = not chain.fails or (promise >= Promise.ROWS and action.name != "taken")
-        yield from _errors(which, plain, elastic, strict)
+        yield from errors(which, plain, elastic, strict)
         return
     looked = {
         "count": promise >= Promise.COUNT,
@@ -97,7 +97,7 @@ def _shown(found: Mapping[str, Any], what: str) -> str:
     return f"{found[what]}{more}"
 
 
-def _errors(
+def errors(
     which: str, plain: Mapping[str, Any], elastic: Mapping[str, Any], strict: bool
 ) -> Iterator[Difference]:
     was, got = plain.get("error"), elastic.get("error")

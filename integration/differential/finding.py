@@ -8,10 +8,7 @@ from typing import Any
 from attrs import define
 
 from integration.differential.compare import Difference
-from integration.differential.program import Program
-from integration.differential.script import body, standalone
-from integration.differential.sources import SIMPLEST
-from integration.differential.strategies import ACTIONS
+from integration.differential.half import Half
 
 
 @define
@@ -21,8 +18,9 @@ class Finding:
     `again` says how often it came again in `TIMES` new contexts.
     """
 
+    half: Half
     difference: Difference
-    program: Program
+    program: Any
     slots: int
     first: int
     seconds: float
@@ -30,27 +28,27 @@ class Finding:
     again: int = 0
     script: Path | None = None
 
-    def covers(self, difference: Difference, program: Program) -> bool:
+    def covers(self, difference: Difference, program: Any) -> bool:
         """Tell whether a difference in a program is taken for the same: it has all that this one needs."""
         return difference.kind == self.difference.kind and self.needs <= program.names
 
     @property
     def needs(self) -> frozenset[str]:
         """What it is made of, but for what anything shrinks to."""
-        return self.program.names - {SIMPLEST.name, ACTIONS[0]}
+        return frozenset(self.program.names - self.half.simple)
 
     def write(self, folder: Path, number: int) -> None:
         """Write the script, which needs nothing of ours."""
         title = f"{self.difference.kind}: {self.difference.text.splitlines()[0]}"
         self.script = folder / f"finding-{number}.py"
-        self.script.write_text(standalone(self.program, self.slots, title), encoding="utf-8")
+        self.script.write_text(self.half.script(self.program, self.slots, title), encoding="utf-8")
 
     def told(self) -> str:
         """Say it in lines for whoever waits."""
         head = f"{self.difference.kind} ({self.difference.action}): {self.difference.text[:600]}"
         when = f"program {self.first}, {self.seconds:.0f} s; {self.slots} slots"
         repeats = f"came again {self.again} of {TIMES} times"
-        return f"{head}\n{when}; {repeats}\n{body(self.program)}"
+        return f"{head}\n{when}; {repeats}\n{self.half.body(self.program)}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the last line."""

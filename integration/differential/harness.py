@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 RESULTS: dict[str, dict[str, Any]] = {}
+#: What has been done with the plugin alone.
+COUNTS: Counter[str] = Counter()
 
 
 def condition(error: Exception) -> str:

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,22 @@ from attrs import define, field
 from hypothesis import HealthCheck, Phase
 
 from integration.differential.application import Pair
-from integration.differential.compare import Difference, Results, differences, seconds, slower
+from integration.differential.compare import Difference, Results, seconds, slower
 from integration.differential.finding import TIMES, Finding
+from integration.differential.half import Half
 from integration.differential.measure import MEASURED
-from integration.differential.program import Program
-from integration.differential.script import body
 
-#: Slots of one round after another.
-SLOTS = (4, 2, 8, 1, 16, 3)
 #: So many programs come from one seed: of more, Hypothesis would make many that are nearly alike.
 _HAND = 9
 #: So many hands are played in one context, which learns from each.
 _ROUND = 5
-_SHRINKING_S = 60.0
 _PHASES = (Phase.generate, Phase.shrink)
 
 
 class Found(Exception):
     """A program shows a difference that is not known yet."""
 
-    def __init__(self, program: Program, difference: Difference) -> None:
+    def __init__(self, program: Any, difference: Difference) -> None:
         super().__init__(difference.kind)
         self.program, self.difference = program, difference
 
@@ -44,11 +39,9 @@ class Search:
     """One run: what it has tried, and what it has found."""
 
     pair: Pair
-    strategy: hypothesis.strategies.SearchStrategy[Program]
+    half: Half
     seed: int
     folder: Path
-    slots: Sequence[int] = SLOTS
-    timed: bool = True
     programs: int = 0
     errors: int = 0
     unsteady: int = 0
@@ -64,7 +57,7 @@ class Search:
         until = self._began + 60 * minutes
         hand = 0
         while time.monotonic() < until and not (programs and self.programs >= programs):
-            slots = self.slots[hand // _ROUND % len(self.slots)]
+            slots = self.half.slots[hand // _ROUND % len(self.half.slots)]
             if hand % _ROUND == 0:
                 self.pair.renew(slots)
             self._play(hand, slots, until)
@@ -74,10 +67,11 @@ class Search:
         """Run some programs; if one differs, shrink it, which may take longer than there is time left."""
         wanted: list[Difference] = []
         first = tries = 0
+        spent = 0.0
 
-        def look(program: Program) -> None:
-            nonlocal first, tries, until
-            text = body(program)
+        def look(program: Any) -> None:
+            nonlocal first, spent, tries, until
+            text = self.half.body(program)
             if text not in self._told:
                 if time.monotonic() > until:
                     return
@@ -90,10 +84,11 @@ class Search:
                 print(f"{found.kind} in program {self.programs}, being shrunk", file=sys.stderr, flush=True)
                 wanted.append(found)
                 first, tries = self.programs, 0
-                until = time.monotonic() + _SHRINKING_S
+                spent = time.monotonic() - self._began
+                until = time.monotonic() + self.half.shrinking_s
             raise Found(program, found)
 
-        made = hypothesis.given(self.strategy)(look)
+        made = hypothesis.given(self.half.programs)(look)
         made = hypothesis.settings(
             max_examples=_HAND,
             deadline=None,
@@ -107,11 +102,10 @@ class Search:
         try:
             hypothesis.seed(self.seed * 100_003 + hand)(made)()
         except Found as found:
-            spent = time.monotonic() - self._began
-            finding = Finding(found.difference, found.program, slots, first, spent, tries)
+            finding = Finding(self.half, found.difference, found.program, slots, first, spent, tries)
             self._keep(finding)
 
-    def _tried_out(self, program: Program, text: str, *, is_new: bool) -> Difference | None:
+    def _tried_out(self, program: Any, text: str, *, is_new: bool) -> Difference | None:
         """Return a difference that is not known yet, and that plain Spark does not have from itself."""
         plain, elastic = self.pair.run(text)
         if is_new:
@@ -124,7 +118,7 @@ class Search:
         self.known += len(found) > len(unknown)
         if not unknown:
             return None
-        if differences(program, plain, self.pair.run(text)[0]):
+        if self.half.differences(program, plain, self.pair.run(text)[0]):
             self.unsteady += is_new
             return None
         return unknown[0]
@@ -140,15 +134,14 @@ class Search:
             "plain": plain.get(MEASURED),
             "elastic": elastic.get(MEASURED),
         }
-        if MEASURED in plain and MEASURED in elastic:
-            self._cost["plain"].update(plain[MEASURED])
-            self._cost["elastic"].update(elastic[MEASURED])
+        self._cost["plain"].update(plain.get(MEASURED, {}))
+        self._cost["elastic"].update(elastic.get(MEASURED, {}))
         with (self.folder / "programs.jsonl").open("a", encoding="utf-8") as notes:
             notes.write(json.dumps(entry) + "\n")
 
-    def _differences(self, program: Program, text: str, plain: Results, elastic: Results) -> list[Difference]:
-        found = differences(program, plain, elastic)
-        if self.timed and not found and slower(seconds(plain), seconds(elastic)):
+    def _differences(self, program: Any, text: str, plain: Results, elastic: Results) -> list[Difference]:
+        found = self.half.differences(program, plain, elastic)
+        if self.half.timed and not found and slower(seconds(plain), seconds(elastic)):
             times = [tuple(map(seconds, self.pair.run(text, apart=True))) for _ in range(3)]
             if all(slower(*pair) for pair in times):
                 shown = ", ".join(f"{was:.2f} → {now:.2f}" for was, now in times)
@@ -158,12 +151,12 @@ class Search:
             found = [Difference("contained", "all", left)]
         return found
 
-    def _covered(self, difference: Difference, program: Program) -> bool:
+    def _covered(self, difference: Difference, program: Any) -> bool:
         return any(finding.covers(difference, program) for finding in self.findings)
 
     def _keep(self, finding: Finding) -> None:
         """Try a finding again where nothing has been learned, and write its script."""
-        text = body(finding.program)
+        text = self.half.body(finding.program)
         for _ in range(TIMES):
             self.pair.renew(finding.slots)
             plain, elastic = self.pair.run(text)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from integration.differential import data, harness
 from integration.differential.program import Action, Chain, Program, Promise
 
 IMPORTS = """\
@@ -27,12 +25,12 @@ usage: python {{this file}} plain
 import tempfile
 
 {imports}
-{data}
-
-{harness}
-
-spark = SparkSession.builder.master("local[{slots}]").getOrCreate()
+{modules}
 DATA, OUT = tempfile.mkdtemp(), tempfile.mkdtemp()
+builder = SparkSession.builder.master("local[{slots}]")
+for key, value in {conf}.items():
+    builder.config(key, value)
+spark = builder.config("spark.elastic.savepointDir", OUT + "/savepoints").getOrCreate()
 spark.sparkContext.setCheckpointDir(OUT + "/checkpoints")
 
 '''
@@ -42,9 +40,9 @@ def body(program: Program) -> str:
     """Return the text that needs a session and what the harness and the data have."""
     lines = [f"spark.conf.set({key!r}, {value!r})" for key, value in program.settings]
     names = (f"frame{number}" for number in itertools.count(1))
-    frames: list[str] = []
-    lines += _frames(program.chain, names, frames)
-    asked = [_asked(program, number, action, frames) for number, action in enumerate(program.actions)]
+    made: list[str] = []
+    lines += frames(program.chain, names, made)
+    asked = [_asked(program, number, action, made) for number, action in enumerate(program.actions)]
     acts = [entry for entries in asked for entry in entries]
     if program.threads:
         # The same action again comes after all, so that it has seen what the others have taught.
@@ -56,13 +54,13 @@ def body(program: Program) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _frames(chain: Chain, names: Iterator[str], own: list[str]) -> Iterator[str]:
+def frames(chain: Chain, names: Iterator[str], own: list[str]) -> Iterator[str]:
     """Give the lines that make the frames of a chain, and put the names of its own into `own`."""
     for step in chain.steps:
         inputs = own[-1:]
         for other in step.others:
             made: list[str] = []
-            yield from _frames(other, names, made)
+            yield from frames(other, names, made)
             inputs.append(made[-1])
         if step.kind.before:
             yield step.kind.before.format(*inputs, **step.arguments).rstrip()
@@ -71,11 +69,11 @@ def _frames(chain: Chain, names: Iterator[str], own: list[str]) -> Iterator[str]
         yield f"{frame} = {step.kind.text.format(*inputs, **step.arguments)}"
 
 
-def _asked(program: Program, number: int, action: Action, frames: list[str]) -> list[tuple[str, str]]:
+def _asked(program: Program, number: int, action: Action, made: list[str]) -> list[tuple[str, str]]:
     """Return name and text of an action, and of the same once more where only repetition is promised."""
     chain = action.of(program.chain)
     return [
-        (name(number, action, time), _text(frames[len(chain.steps) - 1], number, action, time))
+        (name(number, action, time), _text(made[len(chain.steps) - 1], number, action, time))
         for time in range(1 + again(chain, action))
     ]
 
@@ -101,14 +99,10 @@ def _text(frame: str, number: int, action: Action, time: int) -> str:
     return f"{action.name}({', '.join([frame, *map(repr, arguments.values())])})"
 
 
-def standalone(program: Program, slots: int, title: str) -> str:
-    """Return an application that needs nothing of ours, and prints what came of each action."""
+def standalone(text: str, modules: Sequence[str], slots: int, title: str, conf: Mapping[str, str]) -> str:
+    """Return an application with the text of a program, that of the modules that it calls, and settings."""
     head = _HEAD.format(
-        title=title,
-        imports=IMPORTS,
-        data=inspect.getsource(data),
-        harness=inspect.getsource(harness),
-        slots=slots,
+        title=title, imports=IMPORTS, modules="\n\n".join(modules), slots=slots, conf=dict(conf)
     )
     end = "\nfor name, found in RESULTS.items():\n    print(name, found)\nspark.stop()\n"
-    return head + body(program) + end
+    return head + text + end

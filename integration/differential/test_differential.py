@@ -11,16 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from pyspark.sql import SparkSession
 
 from integration.differential.application import Application, Pair
 from integration.differential.compare import Results, differences
+from integration.differential.half import BATCH
 from integration.differential.operators import LOOSE
 from integration.differential.program import Action, Chain, Kind, Program, Step
 from integration.differential.run import Search
-from integration.differential.script import body, standalone
+from integration.differential.script import body
 from integration.differential.sources import SOURCES
-from integration.differential.strategies import programs
 from integration.differential.wide import WIDE
 from integration.differential.worker import run
 
@@ -118,7 +119,7 @@ def test_what_was_wrong_once_is_as_with_plain_spark(pair: Pair, program: Program
 
 
 def test_programs_of_one_seed_are_as_with_plain_spark(pair: Pair, tmp_path: Path) -> None:
-    found = Search(pair, programs(), 1, tmp_path, slots=[SLOTS], timed=False)
+    found = Search(pair, evolve(BATCH, slots=[SLOTS], timed=False), 1, tmp_path)
     found.last(minutes=4, programs=20)
     assert [finding.told() for finding in found.findings] == []
     assert found.programs >= 5
@@ -130,7 +131,7 @@ def test_a_script_runs_by_itself(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     python: Kind = KINDS["Python source"]
     program = of(Step(python, {"rows": 100, "parts": 2}), step("distinct"))
-    script.write_text(standalone(program, SLOTS, "a Python source"), encoding="utf-8")
+    script.write_text(BATCH.script(program, SLOTS, "a Python source"), encoding="utf-8")
     with launched("script", [str(script)], tmp_path / "run", {}, env={"PYTHONPATH": os.devnull}) as process:
         line = process.wait_for_line(r"(?m)^0 collected (\{.*)", 240)
         assert process.wait(60) == 0

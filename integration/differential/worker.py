@@ -20,6 +20,7 @@ from integration.differential import data, harness
 from integration.differential.compare import BUILDING
 from integration.differential.measure import MEASURED, Meter
 from integration.differential.script import IMPORTS
+from integration.differential.streams import harness as streams
 from integration.streaming.waiting import eventually
 
 
@@ -28,14 +29,14 @@ def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
     session = spark.newSession()
     spark.sparkContext.setCheckpointDir(f"{out}/checkpoints")
     # Python's workers get what a program calls by value, as they get what is in a script.
-    for module in (data, harness):
+    modules = (data, harness, streams)
+    for module in modules:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(IMPORTS, names)
-    names |= {
-        name: value for module in (data, harness) for name, value in vars(module).items() if name[0] != "_"
-    }
+    names |= {name: value for module in modules for name, value in vars(module).items() if name[0] != "_"}
     harness.RESULTS.clear()
+    harness.COUNTS.clear()
     meter = Meter(session)
     try:
         exec(text, names | {"spark": session, "DATA": root, "OUT": out})
@@ -43,11 +44,13 @@ def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
         harness.RESULTS[BUILDING] = {"error": harness.condition(error), "text": str(error)[:1500]}
     finally:
         _tidy(session)
-    measured = meter.end()
+    measured = {**meter.end(), **harness.COUNTS}
     return {**harness.RESULTS, **({MEASURED: measured} if measured else {})}
 
 
 def _tidy(session: SparkSession) -> None:
+    for query in session.streams.active:
+        query.stop()
     session.catalog.clearCache()
     for rdd in list(session.sparkContext._jsc.getPersistentRDDs().values()):
         rdd.unpersist()

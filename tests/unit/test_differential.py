@@ -14,13 +14,13 @@ from integration.differential import harness
 from integration.differential.application import Pair
 from integration.differential.compare import ENDED, Difference, differences
 from integration.differential.finding import TIMES
+from integration.differential.half import BATCH
 from integration.differential.large import large_programs
 from integration.differential.operators import FAILING, LOOSE, NARROW, PLACED, WITH_PYTHON
 from integration.differential.program import Action, Chain, Kind, Program, Promise, Step
 from integration.differential.run import Search
-from integration.differential.script import body, standalone
+from integration.differential.script import body
 from integration.differential.sources import SOURCES
-from integration.differential.strategies import programs
 from integration.differential.wide import JOINS, WIDE
 
 OPERATORS = NARROW + WITH_PYTHON + WIDE + JOINS + PLACED + LOOSE + FAILING
@@ -63,7 +63,7 @@ def test_every_kind_is_printed_as_python() -> None:
 
 
 def test_a_script_needs_nothing_of_ours() -> None:
-    text = standalone(program("distinct"), slots=4, title="what it shows")
+    text = BATCH.script(program("distinct"), slots=4, title="what it shows")
     compile(text, "script", "exec")
     assert text.startswith('"""what it shows\n')
     assert "integration" not in text
@@ -207,7 +207,7 @@ def well(text: str, number: int) -> Result:
 
 
 def search(folder: Path, elastic: StandIn, plain: StandIn | None = None, number: int = 1) -> Search:
-    return Search(Pair(plain or StandIn(well), elastic, folder), programs(), number, folder)
+    return Search(Pair(plain or StandIn(well), elastic, folder), BATCH, number, folder)
 
 
 def test_a_seed_stands_for_its_programs(tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""The halves of the run: what each needs of its programs, batch or streaming."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from attrs import field, frozen
+from hypothesis.strategies import SearchStrategy
+
+from integration.differential import compare, data, harness, large, script, sources, strategies
+from integration.differential.compare import Difference, Results
+from integration.differential.streams import compare as stream_compare
+from integration.differential.streams import harness as stream_harness
+from integration.differential.streams import program as stream_program
+from integration.differential.streams.strategies import streams
+from integration.streaming.launch import AT_ONCE
+
+_IMPORT_OF_OURS = re.compile(r"^from integration\..*\n", re.MULTILINE)
+
+
+@frozen(kw_only=True)
+class Half:
+    """How programs of one half are made, printed and compared.
+
+    `modules` have what their text calls. The applications have these settings, this heap, and `slots` in one
+    round after another. A failing program is shrunk for `shrinking_s` to what has at least what is `simple`.
+    `timed`: one that takes longer is a finding.
+    """
+
+    programs: SearchStrategy[Any]
+    body: Callable[[Any], str]
+    differences: Callable[[Any, Results, Results], list[Difference]]
+    modules: Sequence[ModuleType]
+    simple: frozenset[str]
+    slots: Sequence[int]
+    shrinking_s: float = 60.0
+    heap: str = "1g"
+    timed: bool = True
+    conf: Mapping[str, str] = field(factory=dict)
+
+    def script(self, program: Any, slots: int, title: str) -> str:
+        """Return an application that needs nothing of ours, and prints what came of each action."""
+        texts = [_IMPORT_OF_OURS.sub("", inspect.getsource(module)) for module in self.modules]
+        return script.standalone(self.body(program), texts, slots, title, self.conf)
+
+
+BATCH = Half(
+    programs=strategies.programs(),
+    body=script.body,
+    differences=compare.differences,
+    modules=(data, harness),
+    simple=frozenset({sources.SIMPLEST.name, strategies.ACTIONS[0]}),
+    slots=(4, 2, 8, 1, 16, 3),
+)
+LARGE = Half(
+    programs=large.large_programs(),
+    body=script.body,
+    differences=compare.differences,
+    modules=(data, harness),
+    simple=BATCH.simple,
+    slots=large.SLOTS,
+    heap=large.HEAP,
+)
+STREAMING = Half(
+    programs=streams(),
+    body=stream_program.body,
+    differences=stream_compare.differences,
+    modules=(harness, stream_harness),
+    simple=stream_program.SIMPLE,
+    slots=(4,),
+    # Its programs take five times as long.
+    shrinking_s=240.0,
+    # A move is a pause that plain Spark does not have.
+    timed=False,
+    conf={
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        # Half of the time of so small a micro-batch is that of Java's compiler otherwise.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.elastic.schedulerMode": "adaptive",
+        "spark.elastic.explicitParallelism": "ignore",
+        "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
+        "spark.elastic.restartStrategy.type": "fixed-delay",
+        "spark.elastic.restartStrategy.fixedDelay.attempts": "3",
+        "spark.elastic.restartStrategy.fixedDelay.delay": "10ms",
+        **AT_ONCE,
+    },
+)

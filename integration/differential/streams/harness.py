@@ -1,0 +1,234 @@
+"""Run a streaming query step by step; a failing program carries this text in its script."""
+
+import contextlib
+import json
+import os
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from integration.differential.harness import COUNTS, digest, said
+
+#: Rows of one file: (key, event time in s). Each row of a run has a number of its own besides.
+Rows = list[tuple[int, int]]
+#: So long (s) it may take until an order is on its way (if not, it waits for a micro-batch), and has come.
+BEGIN_S, END_S = 2.0, 60.0
+
+
+class Run:
+    """A query over inputs whose files come step by step: each micro-batch reads one file of each input.
+
+    Moves, failures and savepoints are the plugin's alone: without it the same steps are the oracle.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        out: str,
+        made: Callable[..., DataFrame],
+        inputs: int,
+        mode: str,
+        trigger: str,
+        into: str = "foreachBatch",
+    ) -> None:
+        self.into, self.out = into, f"{out}/rows"
+        self.spark, self.made, self.mode = spark, made, mode
+        self.ends = trigger == "availableNow"
+        self.trigger = {trigger: True if self.ends else "0 seconds"}
+        self.checkpoint = f"{out}/checkpoint"
+        self.inboxes = [f"{out}/input-{number}" for number in range(inputs)]
+        for inbox in self.inboxes:
+            os.makedirs(inbox)
+        self.elastic = "spark.plugins" in dict(spark.sparkContext.getConf().getAll())
+        self.rows = self.files = 0
+        self.last = -1
+        self.seen: dict[int, list[str]] = {}
+        self.emitted: list[list[str]] = []
+        self.within: list[Callable[[], None]] = []
+        self.fails = False
+        self.written: Counter[str] = Counter()
+        self.query: Any = None
+        if not self.ends:
+            self.start()
+
+    def start(self) -> None:
+        """Start the query, from its checkpoint if there is one."""
+        reader = self.spark.readStream.schema("k LONG, s LONG, v LONG").option("maxFilesPerTrigger", 1)
+        writer = self.frame([reader.json(inbox) for inbox in self.inboxes]).writeStream
+        writer = writer.outputMode(self.mode).option("checkpointLocation", self.checkpoint)
+        writer = writer.trigger(**self.trigger)  # type: ignore[arg-type]
+        if self.into == "files":
+            self.query = writer.format("json").option("path", self.out).start()
+        else:
+            self.query = writer.foreachBatch(self.sink).start()
+
+    def frame(self, inputs: list[DataFrame]) -> DataFrame:
+        """Return what is made of the inputs."""
+        return self.made(*(one.select("k", F.timestamp_seconds("s").alias("t"), "v") for one in inputs))
+
+    def sink(self, frame: DataFrame, batch: int) -> None:
+        """Keep what a micro-batch emits."""
+        while self.within:
+            self.within.pop()()
+        rows = sorted(repr(tuple(row)) for row in frame.collect())
+        if self.fails:
+            self.fails = False
+            COUNTS["failures"] += 1
+            raise RuntimeError("the sink is ill")
+        self.seen[batch] = rows
+
+    def step(self, *waves: list[Rows]) -> dict[str, Any]:
+        """Put files into the inputs, all at once, and say what comes of them: a wave has one of each input.
+
+        A micro-batch that had rows or has emitted some is [whether it had rows, the watermark, the number of
+        rows emitted, their name].
+        """
+        with self.between_batches():
+            for wave in waves:
+                for inbox, rows in zip(self.inboxes, wave, strict=True):
+                    if rows:
+                        self.put(inbox, rows)
+        if self.ends:
+            self.start()
+            self.query.awaitTermination()
+        else:
+            self.query.processAllAvailable()
+        progress = {p["batchId"]: p for p in self.query.recentProgress if p["batchId"] > self.last}
+        had = {b for b, p in progress.items() if p["numInputRows"] > 0}
+        shown = sorted(had | {batch for batch, rows in self.seen.items() if rows})
+        found = [
+            [
+                batch in had,
+                progress[batch]["eventTime"].get("watermark") if batch in progress else None,
+                len(self.seen.get(batch, [])),
+                digest(self.seen.get(batch, [])),
+            ]
+            for batch in shown
+        ]
+        self.emitted += [self.seen[batch] for batch in shown if batch in self.seen]
+        self.last = max([self.last, *shown])
+        texts = [row for batch in self.seen.values() for row in batch]
+        if self.into == "files":
+            texts = self.in_files()
+            self.emitted.append(texts)
+        self.seen = {}
+        return {"count": len(texts), "rows": digest(sorted(texts)), "batches": found, "some": texts[:6]}
+
+    def in_files(self) -> list[str]:
+        """Return the rows that Spark's file sink has written since this was asked last, and lost ones."""
+        if not os.path.isdir(f"{self.out}/_spark_metadata"):
+            return []
+        frame = self.spark.read.schema("k LONG, t TIMESTAMP, v LONG").json(self.out)
+        now = Counter(repr(tuple(row)) for row in frame.collect())
+        new, lost = now - self.written, self.written - now
+        self.written = now
+        return [*sorted(new.elements()), *(f"lost: {row}" for row in lost.elements())]
+
+    @contextlib.contextmanager
+    def between_batches(self) -> Iterator[None]:
+        """Keep Spark from looking at the inputs: what comes meanwhile, comes at the same time."""
+        if self.query is None or self.ends:
+            yield
+            return
+        lock = self.query._jsq.streamingQuery().awaitProgressLock()
+        lock.lock()
+        try:
+            yield
+        finally:
+            lock.unlock()
+
+    def put(self, inbox: str, rows: Rows) -> None:
+        """Add a file, which comes after all that are there."""
+        numbered = enumerate(rows, self.rows)
+        text = "".join(json.dumps({"k": k, "s": s, "v": v}) + "\n" for v, (k, s) in numbered)
+        self.rows += len(rows)
+        self.files += 1
+        hidden, path = (f"{inbox}/{dot}{self.files:04d}.json" for dot in (".", ""))
+        with open(hidden, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.utime(hidden, (1_700_000_000 + self.files,) * 2)
+        os.rename(hidden, path)
+
+    def end(self) -> dict[str, Any]:
+        """Compare all that was emitted with what a batch job makes of the same files."""
+        self.query.stop()
+        reader = self.spark.read.schema("k LONG, s LONG, v LONG")
+        batch = said(self.frame([reader.json(inbox) for inbox in self.inboxes]).collect())
+        emitted = self.emitted[-1:] if self.mode == "complete" else self.emitted
+        rows = sorted(row for rows in emitted for row in rows)
+        return {**batch, "emitted": len(rows), "unequal": digest(rows) != batch["rows"]}
+
+    def restart(self) -> None:
+        """Stop the query and start it from its checkpoint."""
+        if not self.ends:
+            self.query.stop()
+            self.start()
+
+    def savepoint(self) -> None:
+        """Stop the query and start it from a savepoint that was taken before."""
+        if self.is_ours():
+            self.asked("PUT", "/savepoints", {})
+            taken = self.until(lambda: self.asked("GET", "/savepoints")["savepoints"], END_S)
+            if taken:
+                COUNTS["savepoints"] += 1
+                self.checkpoint = taken[0]["path"]
+        self.restart()
+
+    def fail(self) -> None:
+        """Let the sink fail once, with the next micro-batch, which is tried again."""
+        self.fails = self.is_ours() and self.into == "foreachBatch"
+
+    def move(self, partitions: int) -> None:
+        """Let the state of the query, which is idle, move to so many partitions."""
+        if self.is_ours():
+            self.bound(partitions)
+            moved = self.until(
+                lambda: self.shows(partitions, "target", "partitions"), BEGIN_S
+            ) and self.until(lambda: self.shows(partitions, "partitions"), END_S)
+            COUNTS["moves" if moved else "moves that came later"] += 1
+
+    def move_within(self, partitions: int) -> None:
+        """Order that in the next micro-batch, so that it comes behind that; with a file sink at once."""
+
+        def order() -> None:
+            self.bound(partitions)
+            if self.until(lambda: self.shows(partitions, "target", "partitions"), BEGIN_S):
+                COUNTS["moves ordered in a micro-batch"] += 1
+
+        if self.is_ours() and self.into == "files":
+            self.bound(partitions)
+        elif self.is_ours():
+            self.within.append(order)
+
+    def is_ours(self) -> bool:
+        """Tell whether the plugin is there, and a query that goes on."""
+        return bool(self.elastic and self.query and self.query.isActive)
+
+    def bound(self, partitions: int) -> None:
+        bounds = {"lowerBound": partitions, "upperBound": partitions}
+        self.asked("PUT", "/resource-requirements", {"shuffle": {"parallelism": bounds}})
+
+    def asked(self, method: str, path: str, body: object = None) -> Any:
+        """Return what the plugin's REST API answers about the query."""
+        url = f"{self.spark.sparkContext.uiWebUrl}/elastic/api/v1/queries/{self.query.id}{path}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def shows(self, partitions: int, *members: str) -> bool:
+        """Tell whether one of these members of what the API shows of the query is a number of partitions."""
+        shown = self.asked("GET", "")
+        return any(shown[member] == partitions for member in members)
+
+    def until(self, look: Callable[[], Any], seconds: float) -> Any:
+        """Return the first true value of `look`, or its last one after so long."""
+        end = time.monotonic() + seconds
+        while not (found := look()) and time.monotonic() < end:
+            time.sleep(0.02)
+        return found

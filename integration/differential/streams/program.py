@@ -1,0 +1,82 @@
+"""A streaming program, as plain values and as text: a query, and what happens while it runs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from attrs import frozen
+
+from integration.differential.program import Chain, Promise
+from integration.differential.script import frames
+
+LETTERS = "abc"
+
+
+@frozen
+class Moment:
+    """Something that happens to the query: a method of the harness's `Run`, and its arguments."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+
+
+@frozen
+class Stream:
+    """A query over some inputs, its output mode, trigger and sink, and what happens one after another."""
+
+    chain: Chain
+    inputs: int
+    moments: tuple[Moment, ...]
+    mode: str = "append"
+    trigger: str = "processingTime"
+    settings: tuple[tuple[str, str], ...] = ()
+    into: str = "foreachBatch"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What it is made of: names of kinds and of what happens, mode, trigger and sink."""
+        kinds = {kind.name for kind in self.chain.kinds}
+        happens = {moment.name for moment in self.moments}
+        return frozenset(kinds | happens | {self.mode, self.trigger, self.into})
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether Spark promises which rows are emitted, and not only how many."""
+        return self.chain.promise >= Promise.ROWS
+
+    @property
+    def has_batch_job(self) -> bool:
+        """Whether a batch job may have the same rows in the end."""
+        unbatched = any(getattr(kind, "unbatched", False) for kind in self.chain.kinds)
+        return self.is_exact and self.mode != "update" and not unbatched
+
+
+#: What all of them have, or shrink to.
+SIMPLE = frozenset({"input", "step", "append", "processingTime", "foreachBatch"})
+END = "end"
+
+
+def body(program: Stream) -> str:
+    """Return the text that needs a session and what the harness has."""
+    lines = [f"spark.conf.set({key!r}, {value!r})" for key, value in program.settings]
+    lines.append(f"def made({', '.join(LETTERS[: program.inputs])}):")
+    own: list[str] = []
+    names = (f"frame{number}" for number in itertools.count(1))
+    for text in frames(program.chain, names, own):
+        lines += [f"    {line}" for line in text.splitlines()]
+    lines.append(f"    return {own[-1]}")
+    how = ", ".join(map(repr, (program.inputs, program.mode, program.trigger, program.into)))
+    lines.append(f"run = Run(spark, OUT, made, {how})")
+    for number, moment in enumerate(program.moments):
+        call = f"run.{moment.name}({', '.join(map(repr, moment.arguments))})"
+        lines.append(f"act({name(number)!r}, lambda: {call})" if moment.name == "step" else call)
+    if program.has_batch_job:
+        lines.append(f"act({END!r}, run.end)")
+    lines.append("run.query.stop()")
+    return "\n".join(lines) + "\n"
+
+
+def name(number: int) -> str:
+    """Name what comes of a step."""
+    return f"{number} step"

@@ -1,0 +1,177 @@
+"""How Hypothesis makes streams: what comes first in a list is what a failing program shrinks to."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+from hypothesis import strategies as st
+
+from integration.differential.program import Chain, Step
+from integration.differential.settings import Setting
+from integration.differential.streams.harness import Rows
+from integration.differential.streams.operators import (
+    AGGREGATES,
+    INPUT,
+    LAST,
+    NARROW,
+    STATEFUL,
+    TOGETHER,
+    WATERMARK,
+    WITH_ITSELF,
+    Operator,
+)
+from integration.differential.streams.program import LETTERS, Moment, Stream
+
+#: So many partitions state may move to: the slots suffice for all of them.
+PARTITIONS = (3, 1, 2, 4)
+#: Between two steps the event time of most rows goes on by so much (s).
+_PACE = 20
+_STATE = "spark.sql.streaming.stateStore"
+_SHUFFLE = Setting("spark.sql.shuffle.partitions", st.sampled_from(["3", "1", "5"]))
+SETTINGS = [
+    Setting(key, st.sampled_from(values))
+    for key, *values in (
+        ("spark.sql.streaming.multipleWatermarkPolicy", "max"),
+        ("spark.sql.streaming.noDataMicroBatches.enabled", "false"),
+        ("spark.sql.streaming.minBatchesToRetain", "1", "2"),
+        ("spark.sql.streaming.aggregation.stateFormatVersion", "1"),
+        ("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition", "true"),
+        (f"{_STATE}.minDeltasForSnapshot", "1"),
+        (f"{_STATE}.rocksdb.changelogCheckpointing.enabled", "true", "false"),
+        (f"{_STATE}.maintenanceInterval", "100ms"),
+        ("spark.sql.adaptive.enabled", "false"),
+        ("spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan", "true"),
+    )
+]
+
+
+@frozen
+class _Frame:
+    """What is made so far: its steps, and whether its time has a watermark; how many of them have state."""
+
+    steps: tuple[Step, ...]
+    timed: bool
+    stateful: int = 0
+    has_ended: bool = False
+
+    def takes(self, kind: Operator, mode: str, others: tuple[_Frame, ...] = ()) -> bool:
+        """Tell whether Spark lets a step of a kind come next."""
+        state = self.stateful + sum(other.stateful for other in others)
+        return (
+            mode in kind.modes
+            and not self.has_ended
+            and (
+                not kind.timed or mode == "complete" or (self.timed and all(other.timed for other in others))
+            )
+            # Those with state follow one another in the mode append alone, by a time with a watermark.
+            and (not kind.stateful or state == 0 or (mode == "append" and self.timed))
+            and not (kind.first and state > 0)
+        )
+
+    def then(self, step: Step, others: tuple[_Frame, ...] = ()) -> _Frame:
+        kind = step.kind
+        assert isinstance(kind, Operator)
+        return _Frame(
+            (*self.steps, evolve(step, others=tuple(Chain(other.steps) for other in others))),
+            self.timed and not kind.drops_time and all(other.timed for other in others),
+            self.stateful + sum(other.stateful for other in others) + kind.stateful,
+            kind.last,
+        )
+
+
+def _step(draw: st.DrawFn, kind: Operator) -> Step:
+    return Step(kind, {name: draw(values) for name, values in kind.arguments.items()})
+
+
+def _input(draw: st.DrawFn, number: int, timed: bool) -> _Frame:
+    frame = _Frame((Step(INPUT, {"letter": LETTERS[number]}),), timed)
+    return frame.then(_step(draw, WATERMARK)) if timed else frame
+
+
+#: What comes behind the inputs.
+_WANTED = [
+    [],
+    [AGGREGATES],
+    [NARROW, AGGREGATES],
+    [STATEFUL],
+    [STATEFUL, AGGREGATES],
+    [AGGREGATES, NARROW, AGGREGATES],
+    [AGGREGATES],
+    [AGGREGATES, STATEFUL],
+    [WITH_ITSELF],
+    [WITH_ITSELF, AGGREGATES],
+    [NARROW, LAST],
+]
+
+
+@st.composite
+def _chains(draw: st.DrawFn, inputs: int, mode: str) -> Chain:
+    # Most programs are about watermarks.
+    timed = draw(st.sampled_from([True, True, True, False]))
+    frame = _input(draw, 0, timed)
+    for number in range(1, inputs):
+        side = _input(draw, number, timed)
+        for kind in draw(st.lists(st.sampled_from(NARROW), max_size=1)):
+            side = side.then(_step(draw, kind))
+        fitting = [kind for kind in TOGETHER if frame.takes(kind, mode, (side,))]
+        frame = frame.then(_step(draw, draw(st.sampled_from(fitting))), (side,))
+    wanted = [AGGREGATES] if mode == "complete" else draw(st.sampled_from(_WANTED))
+    for kinds in wanted:
+        fitting = [kind for kind in kinds if frame.takes(kind, mode)]
+        if fitting:
+            frame = frame.then(_step(draw, draw(st.sampled_from(fitting))))
+    return Chain(frame.steps)
+
+
+@frozen
+class _Clock:
+    """The event time of an input: by how much (s) it is ahead, and how often it brings nothing."""
+
+    ahead: int
+    idle: bool
+
+
+_CLOCKS = st.builds(_Clock, st.sampled_from([0, 15, 1000]), st.booleans())
+
+
+def _files(draw: st.DrawFn, clock: _Clock, step: int) -> Rows:
+    """Return the rows of a file, of which some come late; none is no file."""
+    if clock.idle and step > 0 and draw(st.sampled_from([True, True, False])):
+        return []
+    late = draw(st.sampled_from([0, 0, 0, 0, 40, 100]))
+    from_ = max(0, step * _PACE - late) + clock.ahead
+    times = st.integers(0, _PACE - 1).map(lambda s: from_ + s)
+    return draw(st.lists(st.tuples(st.integers(1, 4), times), min_size=1, max_size=4))
+
+
+def _between(draw: st.DrawFn) -> list[Moment]:
+    """Return what happens between two steps."""
+    name = draw(
+        st.sampled_from(
+            ["", "move", "move_within", "fail", "restart", "move", "move_within", "savepoint", "", "move"]
+        )
+    )
+    if not name:
+        return []
+    return [Moment(name, (draw(st.sampled_from(PARTITIONS)),) if name.startswith("move") else ())]
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Stream:
+    """Give programs that take some seconds."""
+    inputs = draw(st.sampled_from([1, 2, 2, 3]))
+    mode = draw(st.sampled_from(["append", "append", "append", "update", "complete"]))
+    chain = draw(_chains(inputs, mode))
+    trigger = draw(st.sampled_from(["processingTime"] * 7 + ["availableNow"]))
+    # Spark's own file sink insists on batch ids in their order, and takes no other mode.
+    into = draw(st.sampled_from(["foreachBatch"] * 4 + ["files"])) if mode == "append" else "foreachBatch"
+    clocks = [draw(_CLOCKS) for _ in range(inputs)]
+    moments: list[Moment] = []
+    for number in range(draw(st.integers(2, 5))):
+        if number > 0 and trigger != "availableNow":
+            moments += _between(draw)
+        waves = draw(st.sampled_from([1, 1, 1, 2]))
+        files = tuple([_files(draw, clock, number) for clock in clocks] for _ in range(waves))
+        moments.append(Moment("step", files))
+    chosen = [_SHUFFLE, *draw(st.lists(st.sampled_from(SETTINGS), max_size=2, unique_by=lambda s: s.key))]
+    settings = tuple((setting.key, draw(setting.values)) for setting in chosen)
+    return Stream(chain, inputs, tuple(moments), mode, trigger, settings, into)

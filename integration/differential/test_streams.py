@@ -1,0 +1,153 @@
+"""Streams that plain Spark and Spark with the plugin run alike, whatever happens to the latter meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.differential.application import Application, Pair
+from integration.differential.half import STREAMING
+from integration.differential.measure import MEASURED
+from integration.differential.program import Chain, Step
+from integration.differential.run import Search
+from integration.differential.streams.compare import differences
+from integration.differential.streams.operators import INPUT, OPERATORS
+from integration.differential.streams.program import Moment, Stream, body
+from integration.spark_minor import MOVES_STATE
+
+# `make differential` is what CI runs.
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not MOVES_STATE, reason="the state of its queries cannot be moved"),
+]
+
+KINDS = {kind.name: kind for kind in OPERATORS}
+
+
+def step(kind: str, *others: Chain, **arguments: object) -> Step:
+    return Step(KINDS[kind], arguments, others)
+
+
+def timed(letter: str, *steps: Step, delay: int = 5) -> Chain:
+    return Chain((Step(INPUT, {"letter": letter}), step("watermark", delay=delay), *steps))
+
+
+def fed(*files: list[tuple[int, int]]) -> Moment:
+    """Return a step with one file for each input; nothing is no file."""
+    return Moment("step", (list(files),))
+
+
+MOVE, WITHIN = Moment("move", (2,)), Moment("move_within", (1,))
+RESTART, FAIL, SAVEPOINT = Moment("restart"), Moment("fail"), Moment("savepoint")
+WINDOWS = step("windows", n=10, what="sum(v)")
+SHUFFLE = (("spark.sql.shuffle.partitions", "3"),)
+IDLE_INPUT = (
+    fed([(1, 0)], [(1, 1000)]),
+    MOVE,
+    fed([(1, 20), (2, 21)], []),
+    FAIL,
+    fed([(1, 40), (2, 12)], []),
+    WITHIN,
+    fed([(2, 60)], []),
+    fed([(2, 80)], []),
+)
+STREAMS = {
+    # A move made the watermark stand still while one of the inputs was idle.
+    "an input is idle": Stream(
+        timed("a", step("union", timed("b")), WINDOWS), 2, IDLE_INPUT, settings=SHUFFLE
+    ),
+    "a full outer join": Stream(
+        timed("a", step("full join", timed("b"), n=10, how="full")), 2, IDLE_INPUT, settings=SHUFFLE
+    ),
+    "windows behind a join": Stream(
+        timed("a", step("join", timed("b"), n=5, how="left"), WINDOWS),
+        2,
+        (
+            fed([(1, 0), (2, 3)], [(1, 2)]),
+            WITHIN,
+            fed([(1, 20)], [(2, 4), (1, 22)]),
+            SAVEPOINT,
+            fed([(1, 40)], [(1, 41)]),
+            MOVE,
+            fed([(1, 60)], [(1, 61)]),
+        ),
+        settings=SHUFFLE,
+    ),
+    "late rows of sessions": Stream(
+        timed("a", step("sessions", n=10, what="count(*)")),
+        1,
+        (
+            fed([(1, 0), (1, 8), (2, 3)]),
+            MOVE,
+            fed([(1, 30)]),
+            WITHIN,
+            fed([(1, 9), (2, 33)]),
+            RESTART,
+            fed([(2, 70)]),
+        ),
+        settings=SHUFFLE,
+    ),
+    "totals of all rows": Stream(
+        Chain((Step(INPUT, {"letter": "a"}), step("totals", what="sum(v)"))),
+        1,
+        (fed([(1, 0), (2, 3)]), MOVE, fed([(1, 1), (3, 8)]), SAVEPOINT, fed([(4, 0)]), WITHIN, fed([(4, 1)])),
+        "complete",
+        settings=SHUFFLE,
+    ),
+    "groups with state": Stream(
+        timed("a", step("groups with state")),
+        1,
+        (fed([(1, 0), (2, 3)]), MOVE, fed([(1, 30)]), fed([(3, 60)]), FAIL, fed([(3, 90)])),
+        settings=SHUFFLE,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("streams")
+    with (
+        Application(folder / "plain", elastic=False, conf=STREAMING.conf) as plain,
+        Application(folder / "elastic", elastic=True, conf=STREAMING.conf) as elastic,
+    ):
+        found = Pair(plain, elastic, folder / "data")
+        found.renew(4)
+        yield found
+
+
+@pytest.mark.parametrize("program", STREAMS.values(), ids=STREAMS)
+def test_a_stream_emits_the_same_in_the_same_micro_batch(pair: Pair, program: Stream) -> None:
+    plain, elastic = pair.run(body(program))
+    assert differences(program, plain, elastic) == []
+    assert not any("error" in found for found in plain.values())
+    names = [moment.name for moment in program.moments]
+    done = elastic[MEASURED]
+    assert done.get("moves", 0) == names.count("move")
+    assert done.get("moves ordered in a micro-batch", 0) == names.count("move_within")
+    assert done.get("failures", 0) == names.count("fail")
+    assert done.get("savepoints", 0) == names.count("savepoint")
+    assert MEASURED not in plain or "moves" not in plain[MEASURED]
+
+
+def test_streams_of_one_seed_are_as_with_plain_spark(pair: Pair, tmp_path: Path) -> None:
+    found = Search(pair, STREAMING, 1, tmp_path)
+    found.last(minutes=4, programs=15)
+    assert [finding.told() for finding in found.findings] == []
+    assert found.programs >= 5
+
+
+def test_a_script_runs_by_itself_with_the_plugin(tmp_path: Path) -> None:
+    from integration.streaming.launch import WITH_PLUGIN, launched
+
+    script = tmp_path / "program.py"
+    script.write_text(STREAMING.script(STREAMS["an input is idle"], 4, "an idle input"), encoding="utf-8")
+    env = {"PYTHONPATH": os.devnull}
+    with launched("script", [str(script)], tmp_path / "run", WITH_PLUGIN, env=env) as process:
+        line = process.wait_for_line(r"(?m)^7 step (\{.*)", 240)
+        assert process.wait(60) == 0
+    assert "1970-01-01T00:01:15.000Z" in line[1]

@@ -50,6 +50,9 @@ def test_the_state_of_a_query_is_read_while_it_runs_and_afterwards(
     with jvm.session({**PLUGIN, **conf}) as spark:
         query = summed(spark, inbox, checkpoint, sink)
         assert ("RocksDB" in (checkpoint / "offsets" / "0").read_text()) == (store == "rescalable")
+        # As in Spark's own store, a commit writes one file for each partition.
+        names = [path.name for path in (checkpoint / "state" / "0" / "0").glob("2*")]
+        assert len(names) == 1, names
         first = {key: (n, total) for key, (n, total) in kept(state(spark, checkpoint, batchId=0)).items()}
         assert sum(n for n, _ in first.values()) == 10
         assert kept(state(spark, checkpoint)) == sink.now == inbox.totals()

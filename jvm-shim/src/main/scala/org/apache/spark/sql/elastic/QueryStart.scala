@@ -69,7 +69,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       // too, since the thread that starts it may have that of another one (BatchFormatRule).
       val format = found.fold(CheckpointFormat.asked(asked))(_.format)
       CheckpointFormat.Key.foreach(conf.set(_, format.toString))
-      if (found.exists(facts => provider(facts.provider) == "rocksdb") && format == 2 && !isChosen) writeChanges()
+      if (found.exists(facts => provider(facts.provider) == "rocksdb") && format == 2 && !isChosen) commitLittle()
       if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
     }
 
@@ -123,13 +123,13 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       sources = StreamSources.facts(execution.analyzedPlan))
   }
 
-  /** RocksDB that was our choice commits what has changed, which costs less than a snapshot with each commit. */
-  private def writeChanges(): Unit = if (!asked.contains(Changelogs)) conf.set(Changelogs, "true")
+  /** RocksDB that was our choice commits one small file, as the user's store would: what has changed, without a checksum. */
+  private def commitLittle(): Unit = for ((key, value) <- Little if !asked.contains(key)) conf.set(key, value)
 
   /** Gives a new checkpoint the store and the format that its state can be re-partitioned with. */
   def makeRescalable(): Unit = {
     conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
-    writeChanges()
+    commitLittle()
     CheckpointFormat.Key.foreach(conf.set(_, "2"))
     logInfo(
       s"spark-elastic: query ${QueryRun.called(execution)} begins a checkpoint that can be rescaled; without the plugin it starts from " +
@@ -143,5 +143,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
 }
 
 private object QueryStart {
-  val Changelogs = s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled"
+  val Little = Seq(
+    s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
 }

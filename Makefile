@@ -70,7 +70,7 @@ test-integration: class-archives ## run all tests on real clusters, the slow one
 test-matrix: venv machine ## run the core tests on the other Spark versions (SPARKS="4.0 3.5_2.13": these, SPARK is the one in .venv; QUICK=1: few tests)
 	$(BIN)/python -m integration.matrix $(foreach spark,$(SPARKS),--spark $(spark)) $(if $(QUICK),--quick)
 
-test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: all, 15 min)
+test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: more, 15 min)
 	PYTHONPATH=jvm-shim $(BIN)/python -m integration.spark_suites $(SUITES)
 
 lint: venv machine docs ## check style, types, the import rule, the layout of Scala and the docs

@@ -41,7 +41,7 @@ def test_bounds_are_changed_through_it(browser: Browser, jvm: Driver, tmp_path: 
         url = f"{cluster.master_ui}/proxy/{spark.sparkContext.applicationId}/elastic/"
         with watched(browser, url) as found:
             page = found.page
-            page.get_by_role("link", name="spread").click()
+            page.get_by_role("link", name="spread").first.click()
             expect(page.locator(".alert").filter(has_text="Holds still")).to_be_visible()
             page.get_by_label("Most partitions of shuffle").fill("5")
             page.keyboard.press("Enter")

@@ -288,7 +288,7 @@ def into_files_of_each_batch(rows: DataFrame, out: str) -> DataStreamWriter:
     [
         (into_files, "mkdirs", "Lost task"),
         (into_files, "rename", "ManifestFileCommitProtocol.commitJob"),
-        (into_files_of_each_batch, "mkdirs", "raised by the Python Proxy"),
+        (into_files_of_each_batch, "mkdirs", "py4j.Py4JException"),
     ],
     ids=["task", "driver", "foreachBatch"],
 )

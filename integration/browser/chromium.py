@@ -10,7 +10,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from attrs import define, field
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE_MS = 90_000
@@ -44,6 +44,11 @@ def chromium(executable: str) -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def queries(page: Page) -> Locator:
+    """Return the list of queries. Decisions have links to them as well."""
+    return page.get_by_role("table", name="Streaming queries")
 
 
 @define

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from integration.browser.chromium import watched
+from integration.browser.chromium import queries, watched
 from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
@@ -81,7 +81,7 @@ def test_it_shows_the_same_from_the_event_log(browser: Browser, jvm: Driver, tmp
             expect(page.locator(".navbar .nav-item.active")).to_have_text("Elastic")
             expect(page.get_by_role("status").filter(has_text="This application has ended")).to_be_visible()
             expect(page.get_by_role("table", name="Batch Stages").locator("tbody")).not_to_have_count(0)
-            page.get_by_role("link", name="spread").first.click()
+            queries(page).get_by_role("link", name="spread").click()
             expect(page.locator("main")).to_contain_text(query)
             expect(page.locator(".elastic-timeline path.partitions").last).to_be_attached()
             expect(page.get_by_role("table", name="Rescales")).to_contain_text("initial schedule")

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from playwright.sync_api import Browser, expect
 
-from integration.browser.chromium import Watched, watched
+from integration.browser.chromium import Watched, queries, watched
 from integration.browser.stand_in import Site, serve
 from integration.streaming.waiting import eventually
 from spark_elastic.core import events as ev
@@ -77,7 +77,7 @@ def test_queries_are_found_by_name(page: Watched, site: Site) -> None:
 
 
 def test_a_query_with_a_thousand_rescales(page: Watched, site: Site, policy: World) -> None:
-    page.page.get_by_role("link", name="counts", exact=True).first.click()
+    queries(page.page).get_by_role("link", name="counts", exact=True).click()
     rescales = page.page.get_by_role("table", name="Rescales").locator("tbody")
     expect(rescales).to_have_count(25)
     before = page.nodes()
@@ -95,7 +95,7 @@ def test_a_query_with_a_thousand_rescales(page: Watched, site: Site, policy: Wor
 
 
 def test_nothing_is_asked_for_while_nobody_looks(page: Watched, site: Site) -> None:
-    expect(page.page.get_by_role("link", name="counts", exact=True).first).to_be_visible()
+    expect(queries(page.page).get_by_role("link", name="counts", exact=True)).to_be_visible()
     page.page.evaluate(
         "Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});"
         "document.dispatchEvent(new Event('visibilitychange'))"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from integration.browser.chromium import Watched, watched
+from integration.browser.chromium import Watched, queries, watched
 from integration.cluster.application import Application, application, now
 from integration.cluster.queries import start_enrichment, start_totals
 from integration.spark_minor import MOVES_STATE, SPARK_MINOR
@@ -76,7 +76,7 @@ def overview(app: Application, browser: Browser) -> Iterator[Watched]:
 @pytest.fixture
 def query(overview: Watched) -> Watched:
     """Give the page at the query whose parallelism is changed."""
-    overview.page.get_by_role("link", name=QUERY).first.click()
+    queries(overview.page).get_by_role("link", name=QUERY).click()
     expect(overview.page.get_by_role("heading", name=QUERY)).to_be_visible()
     return overview
 
@@ -88,8 +88,7 @@ def test_it_is_a_page_of_sparks_ui_and_shows_the_application(app: Application, o
     expect(tiles.filter(has_text="Mode")).to_contain_text("adaptive")
     expect(tiles.filter(has_text="Slots")).to_contain_text("2")
     expect(tiles.filter(has_text="Slots")).to_contain_text("1 desired")
-    queries = page.get_by_role("table", name="Streaming queries")
-    row = queries.get_by_role("row").filter(has=page.get_by_role("link", name="totals"))
+    row = queries(page).get_by_role("row").filter(has=page.get_by_role("link", name="totals"))
     expect(row).to_contain_text("Executing")
     expect(row).to_contain_text("1 – 1")
     expect(row).to_contain_text("of 500 ms")
@@ -132,7 +131,7 @@ def test_down_by_keyboard_and_the_focus_stays(app: Application, query: Watched) 
 
 def test_presses_in_a_row_all_count(app: Application, overview: Watched) -> None:
     page = overview.page
-    page.get_by_role("link", name="enrichment").first.click()
+    queries(page).get_by_role("link", name="enrichment").click()
     for name, sentence in {"more": "2 to 2", "less": "1 to 1"}.items():
         # Whoever presses is told when the next press counts.
         page.get_by_role("button", name=f"One partition {name} for shuffle").click()
@@ -142,7 +141,7 @@ def test_presses_in_a_row_all_count(app: Application, overview: Watched) -> None
 
 def test_bounds_are_taken_back(app: Application, overview: Watched) -> None:
     page = overview.page
-    page.get_by_role("link", name="enrichment").first.click()
+    queries(page).get_by_role("link", name="enrichment").click()
     most = page.get_by_label("Most partitions of shuffle")
     expect(most).to_have_value("1")
     most.fill("3")
@@ -227,7 +226,7 @@ def test_a_lost_executor_is_marked(app: Application, query: Watched) -> None:
 @pytest.mark.parametrize("view", ["overview", "query"])
 def test_a_narrow_window_needs_no_scrolling_sideways(app: Application, browser: Browser, view: str) -> None:
     with watched(browser, address(app), width=NARROW, height=800) as narrow:
-        link = narrow.page.get_by_role("link", name=QUERY).first
+        link = queries(narrow.page).get_by_role("link", name=QUERY)
         expect(link).to_be_visible()
         if view == "query":
             link.click()
@@ -252,13 +251,13 @@ def test_it_is_dark_where_sparks_ui_is(app: Application, browser: Browser) -> No
 def test_pictures_for_the_readme(app: Application, browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path if PICTURES is None else Path(PICTURES)
     with watched(browser, address(app), height=960) as light:
-        light.page.get_by_role("link", name=QUERY).first.click()
+        queries(light.page).get_by_role("link", name=QUERY).click()
         app.wait_in_force(2, (QUERY,), now() - LATELY_MS)
         expect(light.page.get_by_role("heading", name=QUERY)).to_contain_text("Executing")
         expect(light.page.get_by_role("table", name="Rescales")).not_to_contain_text("in progress")
         light.picture(folder / "query.png")
     with watched(browser, address(app), height=760, scheme="dark") as dark:
-        expect(dark.page.get_by_role("link", name="totals").first).to_be_visible()
+        expect(queries(dark.page).get_by_role("link", name="totals")).to_be_visible()
         dark.picture(folder / "overview.png")
     for picture in folder.iterdir():
         assert 10_000 < picture.stat().st_size < MOST_PICTURE, picture.name
@@ -268,13 +267,13 @@ def test_while_the_policy_is_away_the_page_says_so_and_goes_on(
     app: Application, jvm: Driver, overview: Watched
 ) -> None:
     page = overview.page
-    expect(page.get_by_role("link", name="totals").first).to_be_visible()
+    expect(queries(page).get_by_role("link", name="totals")).to_be_visible()
     trouble = page.get_by_role("status").filter(has_text="The policy does not answer")
     (policy,) = policies_of(jvm.pid)
     # After 10 s another process takes its place.
     policy.suspend()
     expect(trouble).to_be_visible()
     # What was known stays.
-    expect(page.get_by_role("link", name="totals").first).to_be_visible()
+    expect(queries(page).get_by_role("link", name="totals")).to_be_visible()
     expect(trouble).to_be_hidden()
     expect(page.locator(".elastic-tiles")).to_contain_text("policy process replaced: 1")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from integration.browser.chromium import watched
+from integration.browser.chromium import queries, watched
 from integration.streaming.driver import Driver, driver
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.proxying import Proxying
@@ -41,7 +41,7 @@ def test_bounds_are_changed_through_it(browser: Browser, jvm: Driver, tmp_path: 
         url = f"{cluster.master_ui}/proxy/{spark.sparkContext.applicationId}/elastic/"
         with watched(browser, url) as found:
             page = found.page
-            page.get_by_role("link", name="spread").first.click()
+            queries(page).get_by_role("link", name="spread").click()
             expect(page.locator(".alert").filter(has_text="Holds still")).to_be_visible()
             page.get_by_label("Most partitions of shuffle").fill("5")
             page.keyboard.press("Enter")
@@ -49,5 +49,5 @@ def test_bounds_are_changed_through_it(browser: Browser, jvm: Driver, tmp_path: 
             expect(said).to_be_attached()
             # The way back is a link of Spark's header, and not of the page.
             page.get_by_role("link", name="Elastic").click()
-            expect(page.get_by_role("row").filter(has_text="spread")).to_contain_text("1 – 5")
+            expect(queries(page).get_by_role("row").filter(has_text="spread")).to_contain_text("1 – 5")
     assert cluster.left_over() == []

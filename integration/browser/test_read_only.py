@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from integration.browser.chromium import Watched, watched
+from integration.browser.chromium import Watched, queries, watched
 from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
@@ -62,5 +62,5 @@ def test_who_may_not_write_sees_bounds_but_no_buttons(who: str, request: pytest.
     # A name that looks like markup is shown as it is, and nothing of it is carried out.
     expect(page.get_by_role("heading", name=NAME)).to_be_visible()
     page.get_by_role("link", name="All queries").click()
-    expect(page.get_by_role("link", name=NAME).first).to_be_visible()
+    expect(queries(page).get_by_role("link", name=NAME)).to_be_visible()
     assert page.locator("main img[src=x]").count() == 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from integration.orders import connected
 from integration.streaming.launch import submitted
-from integration.streaming.waiting import eventually
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 
 _APPLICATION = Path(__file__).with_name("batch_app.py")
@@ -83,17 +83,8 @@ def batch_driver(folder: Path, data: Path, conf: Mapping[str, str]) -> Iterator[
         **conf,
     }
     arguments = [str(data / "tables"), str(data / "queries.json"), str(address)]
-    with submitted(str(_APPLICATION), arguments, folder, settings) as process:
-
-        def connected() -> Connection | None:
-            if not process.running:
-                raise ProcessFailure(f"the application has ended\n{process.log_tail()}")
-            try:
-                return Client(str(address), family="AF_UNIX")
-            except OSError:
-                return None
-
-        orders = eventually(connected, "the application listens", _START_TIMEOUT_S)
-        assert orders is not None
-        with orders:
-            yield BatchDriver(process, orders)
+    with (
+        submitted(str(_APPLICATION), arguments, folder, settings) as process,
+        connected(process, address, _START_TIMEOUT_S) as orders,
+    ):
+        yield BatchDriver(process, orders)

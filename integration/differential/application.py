@@ -7,14 +7,14 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
 from integration.batch.plans import LEFT_ALONE
 from integration.differential.compare import ENDED, Results
+from integration.orders import connected
 from integration.streaming.launch import WITH_PLUGIN, run_by_python
-from integration.streaming.waiting import eventually
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.jar import jar_path
 
@@ -141,19 +141,8 @@ class Application:
         self._process = process = self._stack.enter_context(
             run_by_python(str(_WORKER), [str(address)], folder, settings)
         )
-
-        def connected() -> Connection | None:
-            if not process.running:
-                raise ProcessFailure(f"the application has ended\n{process.log_tail()}")
-            try:
-                return Client(str(address), family="AF_UNIX")
-            except OSError:
-                return None
-
-        found = eventually(connected, "the application listens", _START_TIMEOUT_S)
-        assert found is not None
-        self._orders = self._stack.enter_context(found)
-        return found
+        self._orders = orders = self._stack.enter_context(connected(process, address, _START_TIMEOUT_S))
+        return orders
 
     def contained(self) -> str:
         """Return what the present process has logged of failures of ours since this was asked last."""

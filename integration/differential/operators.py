@@ -20,6 +20,10 @@ def _most(number: int) -> Any:
     return lambda one, **_: Size(min(one.rows, number), one.alike)
 
 
+def _times(number: int) -> Any:
+    return lambda one, **_: Size(one.rows * number, one.alike * number)
+
+
 def union(one: Size, other: Size, **_: Any) -> Size:
     return Size(one.rows + other.rows, one.alike + other.alike)
 
@@ -69,28 +73,28 @@ NARROW = [
     kind(
         "explode what is split",
         "{0}.select('id', 'k', 'v', F.explode(F.split('s', '')).alias('s'))",
-        lambda one: Size(one.rows * 3, one.alike * 3),
+        _times(3),
     ),
     kind(
         "rows of rows",
         "{0}.selectExpr('id', 'stack(3, k, v, id, v, k, 3L) AS (k, v)', 's')",
-        lambda one: Size(one.rows * 3, one.alike * 3),
+        _times(3),
     ),
     kind(
         "a table function",
         "{0}.lateralJoin(spark.range(2).select(F.col('id').alias('n'))).select('id', 'k', "
         "F.col('n').alias('v'), 's')",
-        lambda one: Size(one.rows * 2, one.alike * 2),
+        _times(2),
     ),
     kind(
         "unpivot",
         "{0}.unpivot(['id', 's'], ['k', 'v'], 'n', 'v').selectExpr('id', '1L AS k', 'v', 's')",
-        lambda one: Size(one.rows * 2, one.alike * 2),
+        _times(2),
     ),
     kind(
         "lateral view",
         "spark.sql('SELECT id, k, n AS v, s FROM {{a}} LATERAL VIEW explode(array(k, v)) AS n', a={0})",
-        lambda one: Size(one.rows * 2, one.alike * 2),
+        _times(2),
     ),
 ]
 WITH_PYTHON = [
@@ -167,7 +171,7 @@ LOOSE = [
     kind(
         "sample with replacement",
         "{0}.sample(True, 0.7, {seed})",
-        lambda one, seed: Size(one.rows * 4, one.alike * 4),
+        _times(4),
         promise=Promise.NOTHING,
         seed=_SEED,
     ),

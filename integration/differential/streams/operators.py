@@ -130,49 +130,22 @@ STATEFUL = [
 _NEAR = "l.k = r.k AND r.t BETWEEN l.t - INTERVAL {n} SECONDS AND l.t + INTERVAL {n} SECONDS"
 _JOINED = "{0}.alias('l').join({1}.alias('r'), F.expr('" + _NEAR + "'), '{how}').selectExpr("
 _SUM = "'coalesce(l.v, 0) * 1000 + coalesce(r.v, 0) AS v')"
+
+
+def _join(name: str, columns: str, *ways: str, **more: Any) -> Operator:
+    how = st.sampled_from(ways)
+    known = {"modes": ("append",), "stateful": True, "timed": True, **more}
+    return _kind(name, _JOINED + columns, 1, n=_SECONDS, how=how, **known)
+
+
 TOGETHER = [
     _kind("union", "{0}.union({1})", 1),
-    _kind(
-        "join",
-        _JOINED + "'l.k AS k', 'l.t AS t', " + _SUM,
-        1,
-        modes=("append",),
-        stateful=True,
-        timed=True,
-        n=_SECONDS,
-        how=st.sampled_from(["inner", "left"]),
+    _join("join", "'l.k AS k', 'l.t AS t', " + _SUM, "inner", "left"),
+    _join("right join", "'coalesce(l.k, r.k) AS k', 'r.t AS t', " + _SUM, "right"),
+    _join(
+        "full join", "'coalesce(l.k, r.k) AS k', 'coalesce(l.t, r.t) AS t', " + _SUM, "full", drops_time=True
     ),
-    _kind(
-        "right join",
-        _JOINED + "'coalesce(l.k, r.k) AS k', 'r.t AS t', " + _SUM,
-        1,
-        modes=("append",),
-        stateful=True,
-        timed=True,
-        n=_SECONDS,
-        how=st.just("right"),
-    ),
-    _kind(
-        "full join",
-        _JOINED + "'coalesce(l.k, r.k) AS k', 'coalesce(l.t, r.t) AS t', " + _SUM,
-        1,
-        modes=("append",),
-        stateful=True,
-        timed=True,
-        drops_time=True,
-        n=_SECONDS,
-        how=st.just("full"),
-    ),
-    _kind(
-        "semi join",
-        _JOINED + "'k', 't', 'v')",
-        1,
-        modes=("append",),
-        stateful=True,
-        timed=True,
-        n=_SECONDS,
-        how=st.just("left_semi"),
-    ),
+    _join("semi join", "'k', 't', 'v')", "left_semi"),
     _kind(
         "join without an end",
         "{0}.alias('l').join({1}.alias('r'), 'k').selectExpr('k', 'l.t AS t', 'l.v * 1000 + r.v AS v')",

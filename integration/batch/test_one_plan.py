@@ -117,6 +117,28 @@ def test_an_rdd_of_a_plan_has_the_same_partitions_each_time(elastic: SparkSessio
     assert len(counts) == 1
 
 
+def test_sides_of_a_join_that_end_one_after_the_other_count_as_if_they_ended_together(
+    elastic: SparkSession, source: str
+) -> None:
+    def joined() -> DataFrame:
+        read = elastic.read.schema("user long").parquet(source)
+        soon = read.groupBy((F.col("user") % 500).alias("k")).count()
+        late = read.groupBy((F.col("user") % 700).alias("of")).count().groupBy((F.col("of") % 500).alias("k"))
+        return soon.join(late.agg(F.sum("of")), "k").groupBy((F.col("k") % 30).alias("m")).count()
+
+    # So that what was written is worth fewer partitions than what the files may have.
+    size = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+    elastic.conf.set(size, "10k")
+    try:
+        run, as_an_rdd = joined(), joined()
+        assert len(rows(run)) == 30
+        # An RDD is planned outside of an execution: each exchange is asked about whenever it is planned anew.
+        as_an_rdd.rdd.count()
+        assert written(final_plan(run)) == written(final_plan(as_an_rdd))
+    finally:
+        elastic.conf.unset(size)
+
+
 def test_a_plan_writes_as_many_partitions_each_time(elastic: SparkSession, source: str) -> None:
     def written_now() -> list[int]:
         read = elastic.read.schema("user long").parquet(source)
@@ -145,6 +167,66 @@ def test_what_can_be_any_number_of_rows_has_as_many_partitions_as_in_plain_spark
     result = keys.join(many.hint("shuffle_hash"), "key")
     assert len(rows(result)) == 200
     assert written(final_plan(result)) == [chosen or 200] * 2
+
+
+@pytest.fixture
+def texts(elastic: SparkSession, tmp_path: Path) -> str:
+    """Give 10 MiB in files: a long text in each row, beside many numbers that take next to nothing."""
+    folder = str(tmp_path / "texts")
+    drawn = F.concat(*(F.sha2((F.col("id") * 20 + n).cast("string"), 256) for n in range(20)))
+    numbers = [F.lit(0).cast("long").alias(f"n{n}") for n in range(20)]
+    elastic.range(0, 8_000, 1, 4).select(drawn.alias("text"), *numbers).write.parquet(folder)
+    return folder
+
+
+def test_long_texts_of_a_wide_table_have_as_many_partitions_as_in_plain_spark(
+    elastic: SparkSession, texts: str
+) -> None:
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "1m")
+    total = session.read.parquet(texts).groupBy("text").count()
+    assert len(total.collect()) == 8_000
+    assert written(final_plan(total)) == [200]
+
+
+@pytest.mark.parametrize("hint", ["broadcast", "merge"])
+def test_long_texts_that_a_join_repeats_have_as_many_partitions_as_in_plain_spark(
+    elastic: SparkSession, texts: str, hint: str
+) -> None:
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "1m")
+    few = session.read.parquet(texts).limit(10)
+    texts_by_key = (
+        few.select((F.hash("text") % 50).alias("key"), "text").groupBy("key").agg(F.max("text").alias("text"))
+    )
+    # What the same plan has written in another test would be known.
+    drawn = F.xxhash64("id", F.lit(hint)).alias("id")
+    facts = session.range(0, 20_000, 1, 2).select((F.col("id") % 50).alias("key"), drawn)
+    result = facts.join(texts_by_key.hint(hint), "key", "left").groupBy("id", "text").count()
+    assert len(result.collect()) == 20_000
+    assert written(final_plan(result))[0] == 200
+
+
+@pytest.mark.parametrize("columns", ["key LONG", "key LONG, part INT"])
+def test_old_statistics_of_a_table_leave_as_many_partitions_as_in_plain_spark(
+    elastic: SparkSession, tmp_path: Path, columns: str
+) -> None:
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "10k")
+    partitioned = "PARTITIONED BY (part)" if "part" in columns else ""
+    folder = tmp_path / "old"
+    session.sql(f"CREATE TABLE old ({columns}) USING parquet {partitioned} LOCATION '{folder}'")
+    try:
+        session.sql(f"INSERT INTO old VALUES {'(1, 1)' if partitioned else '(1)'}")
+        session.sql("ANALYZE TABLE old COMPUTE STATISTICS")
+        into = folder / "part=1" if partitioned else folder
+        session.range(100_000).select(F.xxhash64("id").alias("key")).write.mode("append").parquet(str(into))
+        session.sql("REFRESH TABLE old")
+        result = session.table("old").groupBy("key").count()
+        assert len(result.collect()) == 100_001
+        assert written(final_plan(result)) == [200]
+    finally:
+        session.sql("DROP TABLE old")
 
 
 @pytest.mark.parametrize(

@@ -44,18 +44,19 @@ private[elastic] object BytesBound {
   private val Unknown = Double.PositiveInfinity
 
   private def ofFiles(leaf: LogicalRelation): Double = leaf.relation match {
-    case files: HadoopFsRelation =>
+    // What a catalog says of them may be old.
+    case files: HadoopFsRelation if !files.location.isInstanceOf[CatalogFileIndex] =>
       def isCompressed(file: String) = CompressedText.exists(file.endsWith)
       val isBound = !files.fileFormat.isInstanceOf[TextBasedFileFormat] || !files.inputFiles.exists(isCompressed)
-      if (isBound) said(leaf) * Compressed else Unknown
+      if (isBound) files.sizeInBytes.toDouble * Compressed else Unknown
     case _ => Unknown
   }
 
   private def joined(join: Join): Double = join match {
     case Join(left, _, LeftSemi | LeftAnti | ExistenceJoin(_), _, _) => bound(left)
     case ExtractEquiJoinKeys(kind, leftKeys, rightKeys, _, _, left, right, _) =>
-      def byLeft = if (isUnique(right, rightKeys)) shaped(join, left) else Unknown
-      def byRight = if (isUnique(left, leftKeys)) shaped(join, right) else Unknown
+      def byLeft = if (isUnique(right, rightKeys)) widened(left, right) else Unknown
+      def byRight = if (isUnique(left, leftKeys)) widened(right, left) else Unknown
       kind match {
         case _: InnerLike => byLeft.min(byRight)
         case LeftOuter => byLeft
@@ -64,6 +65,24 @@ private[elastic] object BytesBound {
       }
     case _ => Unknown
   }
+
+  /** As many rows as `child` has, each with one of `other` beside it. */
+  private def widened(child: LogicalPlan, other: LogicalPlan): Double =
+    bound(child) * (1 + averageRow(other) / width(child.output))
+
+  /** The bytes of one row. How long its texts are is known once they have been written. */
+  private def averageRow(side: LogicalPlan): Double =
+    if (side.output.forall(value => isShort(value.dataType))) width(side.output)
+    else
+      side match {
+        case stage: LogicalQueryStage if SamePlan.hasRun(stage.physicalPlan) =>
+          // A hashed relation has a mebibyte at least, which says nothing of few rows.
+          val bytes = said(stage).min(bound(stage.logicalPlan))
+          stage.stats.rowCount.filter(_ > 0).fold(width(stage.output))(rows => bytes / rows.toDouble)
+        case _: Project | _: Filter | _: Aggregate if side.expressions.forall(isNoLonger) =>
+          averageRow(side.children.head)
+        case _ => Unknown
+      }
 
   /** Whether each key occurs once: as the plan says, or as Spark has found that has broadcast these rows. */
   private def isUnique(side: LogicalPlan, keys: Seq[Expression]): Boolean = side match {
@@ -80,10 +99,12 @@ private[elastic] object BytesBound {
 
   private def isBroadcast(stage: LogicalQueryStage) = stage.physicalPlan.exists(_.isInstanceOf[BroadcastQueryStageExec])
 
-  /** As many rows as `child` has, as wide as those of `plan`. */
+  /** As many rows as `child` has, as wide as those of `plan`. One long value can be nearly all that its row has. */
   private def shaped(plan: LogicalPlan, child: LogicalPlan): Double = {
     val buffers = plan.expressions.flatMap(_.collect { case f: DeclarativeAggregate => f.aggBufferAttributes }).flatten
-    bound(child) * (width(plan.output ++ buffers) / width(child.output))
+    val row = plan.output ++ buffers
+    val ratio = width(row) / width(child.output)
+    bound(child) * (if (row.forall(value => isShort(value.dataType))) ratio else ratio.max(1.0))
   }
 
   private def width(row: Seq[Attribute]): Double = 8.0 + row.map(_.dataType.defaultSize).sum

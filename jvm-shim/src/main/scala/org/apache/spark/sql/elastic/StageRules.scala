@@ -203,24 +203,30 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   /**
    * A number for each group. What is not known yet is asked with one question: its answer is waited for once. The plan is
    * prepared anew after each stage, and a subquery is one of its own: what was answered about an exchange stays, so equal
-   * ones keep equal numbers, and run once. One with a finished stage below it, whose size is known better by now, has
-   * changed, since that stage has another number of partitions.
+   * ones keep equal numbers, and run once. It is asked about once more when all stages below have run: their sizes are
+   * known by then, and what counts in the end does not depend on whether they have ended together.
    */
   private def counts(groups: Seq[Seq[ShuffleExchangeExec]], isPinned: Boolean): Seq[Option[Int]] = {
     // Without an execution another run of the same plan, over other data by then, could not be told from this one.
     val id = CurrentExecution.id(session).toSeq
-    val keys = groups.map(group => for (id <- id; e <- group) yield s"$id ${e.canonicalized.hashCode}")
-    def known(place: Int) = keys(place).flatMap(advice.counts(_))
+    val haveRun = groups.map(_.forall(e => SamePlan.hasRun(e.child)))
+    def keys(place: Int, hasRun: Boolean) =
+      for (id <- id; e <- groups(place)) yield s"$id $hasRun ${e.canonicalized.hashCode}"
+    def known(place: Int) = {
+      val last = keys(place, hasRun = true).flatMap(advice.counts(_))
+      if (last.nonEmpty || haveRun(place)) last else keys(place, hasRun = false).flatMap(advice.counts(_))
+    }
     val asked = groups.indices.filter(known(_).isEmpty)
-    val fresh = asked.zip(advice.partitions(asked.map(place => question(groups(place), isPinned)))).toMap
+    val fresh =
+      asked.zip(advice.partitions(asked.map(place => question(groups(place), haveRun(place), isPinned)))).toMap
     groups.indices.map { place =>
       val number = fresh.getOrElse(place, known(place).max)
-      keys(place).foreach(advice.counts(_) = number)
+      keys(place, haveRun(place)).foreach(advice.counts(_) = number)
       Some(number)
     }
   }
 
-  private def question(group: Seq[ShuffleExchangeExec], isPinned: Boolean): InitialCount = {
+  private def question(group: Seq[ShuffleExchangeExec], hasRun: Boolean, isPinned: Boolean): InitialCount = {
     val exchanges = group.map { e =>
       // Also where a finished stage says it: those are bytes before compression.
       val found = logical(e)
@@ -230,7 +236,6 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
         source(e),
         found.flatMap(BytesBound.of))
     }
-    val hasRun = group.forall(e => SamePlan.hasRun(e.child))
     InitialCount(
       exchanges.head.id,
       exchanges,

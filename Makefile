@@ -70,8 +70,8 @@ test-integration: class-archives ## run all tests on real clusters, the slow one
 test-matrix: venv machine ## run the core tests on the other Spark versions (SPARKS="4.0 3.5_2.13": these, SPARK is the one in .venv; QUICK=1: few tests)
 	$(BIN)/python -m integration.matrix $(foreach spark,$(SPARKS),--spark $(spark)) $(if $(QUICK),--quick)
 
-test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: more, 15 min)
-	PYTHONPATH=jvm-shim $(BIN)/python -m integration.spark_suites $(SUITES)
+test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: more, 15 min; SWEEP=60: so many minutes of all that run queries, from where an earlier sweep ended)
+	PYTHONPATH=jvm-shim $(BIN)/python -m integration.spark_suites$(if $(SWEEP),.sweep --minutes $(SWEEP)) $(SUITES)
 
 lint: venv machine docs ## check style, types, the import rule, the layout of Scala and the docs
 	$(BIN)/ruff check $(CODE)

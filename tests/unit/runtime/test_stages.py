@@ -23,7 +23,7 @@ from tests.unit.rest.world import API, world
 GIB = 1 << 30
 
 
-def count(expected: int = 4 * GIB, exchange: str = "1:a", **more: Any) -> dict[str, Any]:
+def count(expected: int = GIB, exchange: str = "1:a", **more: Any) -> dict[str, Any]:
     exchanges = [{"id": exchange, "bytes": expected, "most": expected, "source": "a"}]
     question = {"type": "InitialCount", "group": exchange, "planned": 200, "slots": 0, "exchanges": exchanges}
     return {"id": "h1", "questions": [{**question, **more}], "unanswered": 3, "last_us": 1200}
@@ -52,9 +52,9 @@ def test_the_slots_and_settings_are_those_of_now() -> None:
         stages = Stages(running.board)
         answer = stages.answer(count())
         assert answer["id"] == "h1"
-        # 64 tasks of 64 MiB, and two partitions for each of them.
+        # 16 tasks of 64 MiB, and two partitions for each of them.
         found = only(answer)
-        assert (found["partitions"], found["record"]["numbers"]["slots"]) == (128, 4)
+        assert (found["partitions"], found["record"]["numbers"]["slots"]) == (32, 4)
     with world({"spark.elastic.batch.autoParallelism.maxParallelism": "5"}) as running:
         assert only(Stages(running.board).answer(count()))["partitions"] == 5
 
@@ -66,7 +66,7 @@ def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> Non
         assert only(stages.answer(ranges(1, 2, 3)))["specs"] is None
         assert only(stages.answer(scan()))["tasks"] is None
         scanned, read, counted = running.board.stages
-        assert counted.stage["answer"]["partitions"] == 128
+        assert counted.stage["answer"]["partitions"] == 32
         assert scanned.stage["answer"]["tasks"] == 8
         assert read.sizes is not None
         assert (read.sizes.of_tasks, read.sizes.count) == (True, 1)

@@ -20,6 +20,12 @@ UNKNOWN_BYTES = 1 << 60
 SPARKS_OWN = 200
 """The default of spark.sql.shuffle.partitions (Spark's SQLConf)."""
 
+FEW_FILES = 48
+"""Up to so many partitions a map task is as fast that writes a file for each of them as one that sorts."""
+
+SORTED = 201
+"""The fewest partitions that Spark sorts: one more than spark.shuffle.sort.bypassMergeThreshold."""
+
 GROSS = 8
 """A number is wrong by so many times before the same plan gets another one."""
 
@@ -55,7 +61,7 @@ def initial_count(
     wanted = bounds.upper if settings.rules.writes_most else max(partitions(expected), safe)
     reason = "initial_from_bytes" if most is not None else "initial_unbounded"
     by_plan = clamp(wanted, bounds)
-    count = by_plan if question.kept is None else question.kept
+    count = _sorted(by_plan, bounds) if question.kept is None else question.kept
     if settings.rules.writes_most:
         reason = "initial_most"
     elif by_plan != wanted:
@@ -63,7 +69,7 @@ def initial_count(
     if question.kept is not None:
         reason = "initial_kept"
     if written is not None and not settings.rules.writes_most:
-        by_written = clamp(partitions(written), bounds)
+        by_written = _sorted(clamp(partitions(written), bounds), bounds)
         if max(count, by_written) >= GROSS * min(count, by_written):
             reason, count = "initial_corrected", by_written
     why = record(
@@ -84,6 +90,11 @@ def initial_count(
     return InitialCountAnswer(group=question.group, partitions=count, record=why)
 
 
+def _sorted(count: int, bounds: Bounds) -> int:
+    """Return so many partitions, or more of them where a map task would otherwise write many small files."""
+    return SORTED if FEW_FILES < count < SORTED <= bounds.upper else count
+
+
 def _most(question: InitialCount) -> int | None:
     """Return how many bytes all exchanges can have, None if nobody can tell."""
     total = 0
@@ -98,7 +109,7 @@ def _bounds(question: InitialCount, settings: BatchSettings) -> Bounds:
     """Return the bounds of the number: where nobody has said another one, Spark's own is allowed."""
     bounds = settings.bounds(question.slots, question.chosen, question.parallelism)
     if settings.max_parallelism is None and question.chosen is None and not settings.rules.writes_most:
-        bounds = evolve(bounds, upper=max(bounds.upper, question.planned))
+        bounds = evolve(bounds, upper=max(bounds.upper, question.planned, SORTED))
     return narrow(bounds, question.lower)
 
 

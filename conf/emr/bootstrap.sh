@@ -28,14 +28,14 @@
 #
 # Not run on EMR yet. Suspected there: EMR's Spark is a build of its own, so the plugin compares it with
 # Apache's and leaves off what does not fit; `spark-elastic doctor --live` asks a running application.
-# EMR has spark.dynamicAllocation.enabled on. Set it to false in either mode: in reactive mode queries shrink
-# when Spark releases idle executors; in adaptive mode spark-elastic requests none while it is on.
+# EMR has spark.dynamicAllocation.enabled on. Set it to false in either mode: while it is on queries keep
+# Spark's own count, whose tasks bring executors, and in adaptive mode spark-elastic requests none.
 #
 # It installs with pip, from the index that pip is set up for. A second run changes nothing.
 # If it fails, it says so in /var/log/spark-elastic/emr.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=666cfd8080887c49176e66a1eed77bf3c5b07e2a8d227a828e675d8e7e4f7fef
+readonly FINGERPRINT=fb5658237c248b703ae55f46f30dcca9bf2dc22cfde0b66cdcfda15b75b6a3a0
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false

@@ -230,7 +230,7 @@ def dynamic_allocation(conf: Mapping[str, str]) -> Check:
     if is_on(conf, name):
         return Check.warn(
             "conflicts",
-            f"{name} is true: Spark takes idle executors away and the queries shrink with them",
+            f"{name} is true: queries keep Spark's own count, and executors are left to Spark",
             f"set {name} to false",
         )
     return Check.ok("conflicts", "none")

@@ -324,8 +324,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "executors_may_be_removed": Reason(
         "info",
-        "Uses the executors that are there, and spark.dynamicAllocation.enabled lets Spark remove idle ones. "
-        "Set it to false to keep them.",
+        "Uses the executors that are there; with spark.dynamicAllocation.enabled Spark adds some for tasks "
+        "that wait, and removes idle ones. Set it to false for queries to follow the slots.",
         once=True,
     ),
     "executors_refused": Reason("failed", "The cluster did not do what was asked: {error}"),

@@ -138,8 +138,8 @@ bootstrap actions.
 
 Not run on EMR yet. Suspected there: EMR's Spark is a build of its own, so the plugin compares it with
 Apache's and leaves off what does not fit; `spark-elastic doctor --live` asks a running application.
-EMR has spark.dynamicAllocation.enabled on. Set it to false in either mode: in reactive mode queries shrink
-when Spark releases idle executors; in adaptive mode spark-elastic requests none while it is on.""",
+EMR has spark.dynamicAllocation.enabled on. Set it to false in either mode: while it is on queries keep
+Spark's own count, whose tasks bring executors, and in adaptive mode spark-elastic requests none.""",
 )
 
 PLATFORMS: Mapping[str, Platform] = {platform.name: platform for platform in (DATABRICKS, EMR)}

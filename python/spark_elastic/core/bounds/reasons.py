@@ -65,6 +65,11 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
         "empty: {help}.",
         once=True,
     ),
+    "sources_bring_executors": Reason(
+        "nothing_to_do",
+        "Has no shuffle, and its sources are read in as many tasks as in plain Spark: with "
+        "spark.dynamicAllocation.enabled Spark requests executors only for tasks that wait.",
+    ),
     "other_sources_stay": Reason(
         "nothing_to_do",
         "What reads the others of its sources cannot be divided ({stuck}), so these are read as before: "

@@ -56,6 +56,7 @@ class Share:
     it has what it wants, its target if it has one. With a
     `shortage` its lower bounds are not met; then they are those that the queries before it leave. `reserved`
     are the slots for lower bounds, `weight` is that of its group and `weights` those of all groups together.
+    So many slots are in `reach` of tasks that wait for one; None: tasks bring none.
     """
 
     total: int = 0
@@ -66,6 +67,7 @@ class Share:
     reserved: int = 0
     weight: float = 0.0
     weights: float = 0.0
+    reach: int | None = None
 
     @property
     def suffices(self) -> bool:

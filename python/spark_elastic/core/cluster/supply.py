@@ -8,7 +8,7 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.alarm import Alarm
-from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, Requirements
 from spark_elastic.core.cluster.executors import EVERY, BatchDemand, ExecutorDemand, ExecutorOrder
 from spark_elastic.core.cluster.quota import ExecutorLimits, executor_memory
 from spark_elastic.core.cluster.shares import Claim, Share, share_out
@@ -39,15 +39,16 @@ class Supply:
     """The executors of one application; only adaptive mode asks for any.
 
     `allowed` is False where Spark's dynamic allocation does that already: then it keeps so many `kept`
-    executors though no task waits for one, None: it is off. `orders` are those that have not
-    been answered yet. `keeps_data` says that the shuffle data of an executor that is released is not lost.
-    `limits` are those of the application, `wanted` is what policies were granted last. `stale` says that the
-    executors, or what was ordered, are not those of the last look.
+    executors though no task waits for one, None: it is off, and `most` at any time. `orders` are those that
+    have not been answered yet. `keeps_data` says that the shuffle data of an executor that is released is not
+    lost. `limits` are those of the application, `wanted` is what policies were granted last. `stale` says
+    that the executors, or what was ordered, are not those of the last look.
     """
 
     settings: CoreSettings
     demand: ExecutorDemand = field(init=False)
     kept: int | None = None
+    most: int = 0
     decommissions: bool = False
     keeps_data: bool = False
     orders: set[str] = field(factory=set)
@@ -71,6 +72,7 @@ class Supply:
         self.demand.gives_all = conf.get("spark.master", "").startswith("spark://")
         self.decommissions = is_on(conf, "spark.decommission.enabled")
         self.kept = _kept(conf)
+        self.most = int(conf.get("spark.dynamicAllocation.maxExecutors", MAX_PARALLELISM))
         moved = self.decommissions and is_on(conf, "spark.storage.decommission.enabled")
         self.keeps_data = moved or is_on(conf, "spark.shuffle.service.enabled")
         self.stale = True
@@ -85,7 +87,11 @@ class Supply:
 
     def share_out(self, claims: Iterable[Claim], pool: SlotPool) -> dict[str, Share]:
         """Give each query its share of the slots; `claims` are in the order of their submission."""
-        return share_out(claims, pool.total, self._unasked(pool))
+        shares = share_out(claims, pool.total, self._unasked(pool))
+        if self.kept is None:
+            return shares
+        reach = self.most * self.demand.usual_slots
+        return {query: evolve(share, reach=reach) for query, share in shares.items()}
 
     def _unasked(self, pool: SlotPool) -> int | None:
         """Return the slots that there can be while no task waits for one, None: there is no such limit."""

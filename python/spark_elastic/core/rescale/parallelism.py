@@ -84,6 +84,8 @@ def _choose_reading(now: Situation, reading: Reading, possible: int) -> Choice:
     """Choose in how many tasks the sources of a query without a shuffle are read."""
     if not reading.can_follow:
         return nothing(now, "sources_stay", numbers={"stuck": reading.stuck, "help": reading.help})
+    if now.brings_executors:
+        return nothing(now, "sources_bring_executors")
     tasks = min(now.slots, now.settings.max_parallelism)
     if tasks == reading.tasks:
         return nothing(now, "sources_fit", after=tasks)

@@ -47,13 +47,15 @@ class Situation:
     """Everything that a choice depends on.
 
     `partitions` is the count in force or, before a start, in the checkpoint (None if new). `slots` are those
-    that the query can use, with a `shortage` they do not meet its lower bounds. `seen_slots` are
-    those that it had lately. `rescales` counts those of this query within the last horizon, `pending`
-    says that the checkpoint's last batch has to run first, `recovering` that the last run has failed,
-    `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any growth is to
-    be carried out by now, `has_room` that its state may be moved beside those that are, `expects_slots` that
-    it lacks some that it was granted within the last horizon, `behind` that more rows wait than its last
-    micro-batch has read. `reading` is there for a query whose micro-batches have no shuffle.
+    that the query can use, with a `shortage` they do not meet its lower bounds. `seen_slots` are those that
+    it had lately. `reach` is 0, or under Spark's dynamic allocation the count that gives each executor that
+    can come a task to come for, up to Spark's own. `rescales` counts those of this query within the last
+    horizon, `pending` says that the checkpoint's last batch has to run first, `recovering` that the last run
+    has failed, `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any
+    growth is to be carried out by now, `has_room` that its state may be moved beside those that are,
+    `expects_slots` that it lacks some that it was granted within the last horizon, `behind` that more rows
+    wait than its last micro-batch has read. `reading` is there for a query whose micro-batches have no
+    shuffle.
     """
 
     facts: QueryFacts
@@ -75,7 +77,13 @@ class Situation:
     has_room: bool = True
     expects_slots: bool = False
     behind: bool = False
+    reach: int = 0
     reading: Reading | None = None
+
+    @property
+    def brings_executors(self) -> bool:
+        """Whether executors may be missing that only tasks bring."""
+        return self.reach > self.slots
 
 
 @frozen(kw_only=True)
@@ -165,7 +173,7 @@ def possible_count(now: Situation) -> int | None:
     """Compute the parallelism that the slots allow, None if they do not meet the lower bounds."""
     if now.shortage is not None or now.slots == 0:
         return None
-    return now.requirements.shuffle.parallelism(now.slots)
+    return now.requirements.shuffle.parallelism(max(now.slots, now.reach))
 
 
 def is_beyond_bounds(now: Situation) -> bool:
@@ -176,7 +184,7 @@ def is_beyond_bounds(now: Situation) -> bool:
 
 def wanted_count(now: Situation, possible: int) -> int:
     """Return the count that suits the slots best, which may be fewer than `possible`."""
-    if now.settings.rescale_policy == "always":
+    if now.settings.rescale_policy == "always" or now.brings_executors:
         return possible
     best = now.model.best_partitions(now.slots, possible, TOLERANCE, now.seen_slots)
     return max(best, min(now.requirements.lower, possible))

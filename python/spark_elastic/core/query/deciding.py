@@ -94,7 +94,7 @@ class Deciding(Hearing):
             checkpoint_format=record.checkpoint_format,
             partitions=partitions,
             slots=self.slots,
-            reach=min(self.share.reach or 0, record.facts.session_partitions),
+            reach=min(self.share.reach, record.facts.session_partitions),
             shortage=self.share.shortage,
             requirements=record.requirements,
             model=fit(record.measurements, record.provider),

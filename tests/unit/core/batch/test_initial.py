@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.batch.initial import SORTED
 from spark_elastic.core.batch.questions import PlannedExchange
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, planned, spans, written
@@ -38,7 +37,7 @@ def test_a_small_result_leaves_work_for_every_slot(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tasks", "partitions", "bounded"), [(24, 48, 48), (26, SORTED, 52), (100, SORTED, 100), (102, 204, 100)]
+    ("tasks", "partitions", "bounded"), [(24, 48, 48), (26, 201, 52), (100, 201, 100), (102, 204, 100)]
 )
 def test_where_spark_would_write_many_small_files_it_has_as_many_partitions_as_let_it_sort(
     tasks: int, partitions: int, bounded: int
@@ -50,12 +49,12 @@ def test_where_spark_would_write_many_small_files_it_has_as_many_partitions_as_l
 @pytest.mark.parametrize(
     ("expected", "most", "slots", "partitions"),
     [
-        (MIB, None, 8, SORTED),
-        (MIB, None, 1, SORTED),
+        (MIB, None, 8, 201),
+        (MIB, None, 1, 201),
         (MIB, None, 300, 600),
         (1 << 40, None, 8, 1024),
         (MIB, 640 * MIB, 8, 32),
-        (MIB, 1 << 50, 8, SORTED),
+        (MIB, 1 << 50, 8, 201),
         (1 << 40, 640 * MIB, 8, 32),
     ],
 )
@@ -78,7 +77,7 @@ def test_slots_fill_waves_and_unknown_ones_do_nothing(slots: int, partitions: in
 
 @pytest.mark.parametrize(
     ("bounds", "partitions"),
-    [({"chosen": 10}, 10), ({"lower": 50}, SORTED), ({"lower": 50, "chosen": 10}, 10), ({}, 32)],
+    [({"chosen": 10}, 10), ({"lower": 50}, 201), ({"lower": 50, "chosen": 10}, 10), ({}, 32)],
 )
 def test_bounds_hold(bounds: dict[str, Any], partitions: int) -> None:
     answer = ask_count(planned(900 * MIB), **bounds)
@@ -130,7 +129,7 @@ def test_the_same_plan_keeps_its_number_whatever_was_written_unless_that_is_far_
     assert run(decider, 1 << 40, 64 << 30) == 1024
     assert [run(decider, 1 << 40, size << 30, kept=1024) for size in (5, 64, 5)] == [1024] * 3
     # 5 GiB are 160 partitions, less than an eighth of 2048.
-    assert run(decider, 1 << 40, 5 << 30, kept=2048) == SORTED
+    assert run(decider, 1 << 40, 5 << 30, kept=2048) == 201
 
 
 def test_too_few_partitions_are_corrected_at_once_and_stay() -> None:
@@ -146,14 +145,14 @@ def test_nearly_nothing_for_five_times_leaves_work_for_every_slot_the_sixth_time
     for _ in range(5):
         kept = run(decider, MIB, 10, kept=kept)
     assert kept == 16
-    assert run(decider, 4 << 30, 1 << 30, source="more orders", plan="more orders 200") == SORTED
+    assert run(decider, 4 << 30, 1 << 30, source="more orders", plan="more orders 200") == 201
 
 
 def test_what_something_above_can_tell_is_never_corrected() -> None:
     decider = BatchDecider()
-    assert run(decider, MIB, 10, pinned=True) == SORTED
+    assert run(decider, MIB, 10, pinned=True) == 201
     assert run(decider, MIB, 10, kept=200, pinned=True) == 200
-    assert run(decider, MIB, 10, pinned=True) == SORTED
+    assert run(decider, MIB, 10, pinned=True) == 201
 
 
 def test_other_slots_may_change_the_number_and_unknown_ones_do_not() -> None:
@@ -180,7 +179,7 @@ def test_exchanges_without_a_source_teach_each_other_nothing() -> None:
     for _ in range(2):
         answer = ask_count(planned(MIB, most=None), decider, plan="p", pinned=False)
         ask_ranges(written([10] * 10, id="e0"), decider=decider)
-        assert answer.partitions == SORTED
+        assert answer.partitions == 201
 
 
 def test_what_is_remembered_is_bounded() -> None:
@@ -189,7 +188,7 @@ def test_what_is_remembered_is_bounded() -> None:
         group = planned(MIB, source=f"s{number}", most=None)
         ask_count(group, decider, plan=f"p{number}", pinned=False)
         ask_ranges(written([10] * 10, id="e0"), decider=decider)
-    for number, count in ((0, SORTED), (4999, 16)):
+    for number, count in ((0, 201), (4999, 16)):
         group = planned(MIB, source=f"s{number}", most=None)
         assert ask_count(group, decider, plan=f"p{number}", pinned=False).partitions == count
 
@@ -243,7 +242,7 @@ def test_the_applications_own_number_means_what_the_settings_say(
 def test_where_a_size_has_no_bound_an_ignored_number_leaves_what_spark_would_take() -> None:
     settings = BatchSettings(own_parallelism="ignore")
     exchange = PlannedExchange(id="e", bytes=MIB, most=None)
-    assert ask_count((exchange,), settings=settings, planned=3, chosen=3).partitions == SORTED
+    assert ask_count((exchange,), settings=settings, planned=3, chosen=3).partitions == 201
 
 
 @pytest.mark.parametrize(

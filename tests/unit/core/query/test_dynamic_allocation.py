@@ -110,7 +110,7 @@ def test_after_a_failure_nobody_is_held_for_executors_that_idled_out(stage: Stag
 def test_executors_that_spark_keeps_are_waited_for(scene: Scene) -> None:
     scene.start(**ON, spark_dynamicAllocation_minExecutors="1", spark_executor_cores="2")
     assert [type(action) for action in orders(scene.submit())] == [HoldQuery]
-    assert only(scene.executor("0", cores=2), StartQuery)
+    assert only(scene.executor("0", cores=2), StartQuery).partitions == STATEFUL.session_partitions
 
 
 def test_more_than_spark_keeps_is_not_waited_for(stage: Stage) -> None:

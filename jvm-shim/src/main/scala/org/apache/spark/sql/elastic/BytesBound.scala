@@ -72,7 +72,7 @@ private[elastic] object BytesBound {
 
   /** The bytes of one row. How long its texts are is known once they have been written. */
   private def averageRow(side: LogicalPlan): Double =
-    if (side.output.forall(value => isShort(value.dataType))) width(side.output)
+    if (areShort(side.output)) width(side.output)
     else
       side match {
         case stage: LogicalQueryStage if SamePlan.hasRun(stage.physicalPlan) =>
@@ -104,7 +104,7 @@ private[elastic] object BytesBound {
     val buffers = plan.expressions.flatMap(_.collect { case f: DeclarativeAggregate => f.aggBufferAttributes }).flatten
     val row = plan.output ++ buffers
     val ratio = width(row) / width(child.output)
-    bound(child) * (if (row.forall(value => isShort(value.dataType))) ratio else ratio.max(1.0))
+    bound(child) * (if (areShort(row)) ratio else ratio.max(1.0))
   }
 
   private def width(row: Seq[Attribute]): Double = 8.0 + row.map(_.dataType.defaultSize).sum
@@ -113,7 +113,7 @@ private[elastic] object BytesBound {
   private def isNoLonger(expression: Expression): Boolean =
     expression.collect { case function: AggregateFunction => function }.forall {
       case _: Max | _: Min => true
-      case known: DeclarativeAggregate => known.aggBufferAttributes.forall(value => isShort(value.dataType))
+      case known: DeclarativeAggregate => areShort(known.aggBufferAttributes)
       case _ => false
     } && isCopied(expression)
 
@@ -124,6 +124,8 @@ private[elastic] object BytesBound {
       expression.children.forall(isCopied)
     case _ => false
   })
+
+  private def areShort(row: Seq[Attribute]): Boolean = row.forall(value => isShort(value.dataType))
 
   private def isShort(kind: DataType): Boolean = kind match {
     case _: StringType | BinaryType | _: ArrayType | _: MapType | _: UserDefinedType[_] => false

@@ -56,14 +56,10 @@ private[elastic] object StageRules {
   private def isExchange(plan: SparkPlan): Boolean =
     isShuffle(plan) || plan.isInstanceOf[Exchange] || plan.isInstanceOf[ExchangeQueryStageExec]
 
-  /** A name for an exchange that is the same before and after it has run, whatever it is asked for. */
-  def name(session: SparkSession, exchange: ShuffleExchangeLike): String =
-    CurrentExecution.named(session, source(exchange))
-
   /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
   def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
 
-  /** What the size of an exchange depends on: the logical plan that it is the output of, and its data. */
+  /** What the size of an exchange depends on: the logical plan that it is the output of, and its data. Costly to make. */
   def source(exchange: ShuffleExchangeLike): String = logical(exchange).map(SamePlan.name).getOrElse("")
 
   def logical(exchange: ShuffleExchangeLike): Option[LogicalPlan] =
@@ -101,8 +97,8 @@ private[elastic] object StageRules {
     setByUser(session, SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)(
       session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE))
 
-  /** What a plan's exchanges are known by in each of its executions, with what the user has told Spark. */
-  def plan(session: SparkSession, exchanges: Seq[ShuffleExchangeLike], more: Any*): String = {
+  /** What exchanges are known by in each execution of their plan, with what the user has told Spark. */
+  def plan(session: SparkSession, sources: Seq[String], more: Any*): String = {
     val words = Seq[Option[Any]](
       chosen(session),
       parallelism(session),
@@ -110,7 +106,7 @@ private[elastic] object StageRules {
       least(session),
       parallelismFirst(session),
       smallest(session))
-    (exchanges.map(source).sorted ++ words.map(_.fold("")(_.toString)) ++ more.map(_.toString)).mkString(" ")
+    (sources.sorted ++ words.map(_.fold("")(_.toString)) ++ more.map(_.toString)).mkString(" ")
   }
 
   /** What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. */
@@ -227,13 +223,14 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   }
 
   private def question(group: Seq[ShuffleExchangeExec], hasRun: Boolean, isPinned: Boolean): InitialCount = {
-    val exchanges = group.map { e =>
+    val sources = group.map(source)
+    val exchanges = group.zip(sources).map { case (e, source) =>
       // Also where a finished stage says it: those are bytes before compression.
       val found = logical(e)
       PlannedExchange(
-        name(session, e),
+        CurrentExecution.named(session, source),
         found.flatMap(ExpectedBytes.of).getOrElse(-1L),
-        source(e),
+        source,
         found.flatMap(BytesBound.of))
     }
     InitialCount(
@@ -245,7 +242,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       advisedBytes(session),
       least(session),
       smallest = smallest(session),
-      plan = plan(session, group, planned(group.head), hasRun, isPinned),
+      plan = plan(session, sources, planned(group.head), hasRun, isPinned),
       pinned = isPinned)
   }
 }
@@ -306,8 +303,10 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
   }
 
   private def question(stages: Seq[ShuffleQueryStageExec], left: Option[String]): Option[Ranges] = {
-    val written =
-      stages.map(stage => WrittenExchange(name(session, stage.shuffle), PackedLongs(bytesByPartition(stage))))
+    val sources = stages.map(stage => source(stage.shuffle))
+    val written = stages.zip(sources).map { case (stage, source) =>
+      WrittenExchange(CurrentExecution.named(session, source), PackedLongs(bytesByPartition(stage)))
+    }
     val counts = written.map(_.bytes.values.length).distinct
     Option.when(counts.size == 1 && counts.head >= 2 && counts.head <= RangesRule.MostPartitions)(
       Ranges(
@@ -321,7 +320,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
         parallelismFirst = parallelismFirst(session),
         smallest = smallest(session),
         // The sizes of a micro-batch are its own.
-        plan = if (CurrentExecution.isBatch(session)) plan(session, stages.map(_.shuffle), left) else ""))
+        plan = if (CurrentExecution.isBatch(session)) plan(session, sources, left) else ""))
   }
 
   /** What can be asked at once: the sizes of few more partitions than one question may have. */

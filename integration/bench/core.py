@@ -74,10 +74,10 @@ def main() -> int:
     modes: dict[str, dict[str, Any]] = {}
     for mode in _SETTINGS:
         # The week first: its growth is not to be hidden by memory that was needed once for something large.
-        modes[mode] = _live(mode, day_ms=_DAY // 50 if quick else _DAY)
-        modes[mode] |= _measure(mode, size, events=10_000 if quick else 500_000)
+        modes[mode] = _live(mode, day_ms=_DAY // 200 if quick else _DAY)
+        modes[mode] |= _measure(mode, size, events=2_000 if quick else 500_000)
         print(f"{time.strftime('%H:%M:%S')} {mode} {json.dumps(modes[mode])}", file=sys.stderr, flush=True)
-    policy_ms = decision_times(World(_AUTOSCALED), Scheduler(_AUTOSCALE), 100 if quick else 1_000)
+    policy_ms = decision_times(World(_AUTOSCALED), Scheduler(_AUTOSCALE), 20 if quick else 1_000)
     result = _summary(size, list(modes.values()), p50_p99(policy_ms)) | {"modes": modes}
     if not quick:
         _RESULT.parent.mkdir(exist_ok=True)

@@ -70,7 +70,7 @@ def test_a_script_needs_nothing_of_ours() -> None:
 
 
 @seed(1)
-@settings(max_examples=150, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams())
 def test_programs_are_such_as_spark_takes(program: Stream) -> None:
     text = body(program)

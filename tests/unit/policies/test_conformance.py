@@ -22,12 +22,12 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_our_own_policies_pass(name: str, engine: None) -> None:
-    check(POLICIES[name], longest_s=5.0)
+    check(POLICIES[name], views=50, longest_s=5.0)
 
 
 @pytest.mark.parametrize("policy", [examples.Steady(3), examples.Steady(40_000), examples.Cautious()])
 def test_policies_that_work_pass(policy: Policy, engine: None) -> None:
-    check(policy, longest_s=5.0)
+    check(policy, views=50, longest_s=5.0)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ COMPARED = "spark-elastic: compared with this build of Spark in "
 PLAIN = 11
 FIRST = 2 if MOVES_STATE else 4 * 2
 # What no Spark of this version has a way for.
-ABSENT = set() if MOVES_STATE else {"StateMove"}
+ABSENT = set() if MOVES_STATE else {"StateMove", "StateReads"}
 
 
 @pytest.mark.parametrize(

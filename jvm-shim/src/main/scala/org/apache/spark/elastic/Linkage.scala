@@ -58,8 +58,9 @@ private[spark] object Linkage extends Logging {
   private lazy val absent: Set[Part] = {
     val found = Part.All.filterNot(_.doors.exists(door => Packages.exists(in => file(s"$in$door").isDefined))).toSet
     files.clear()
-    if (found.nonEmpty)
-      logInfo(s"spark-elastic: Spark $SPARK_VERSION has no way for ${found.map(_.name).mkString(", ")}")
+    val named = found.filterNot(_.around.exists(found))
+    if (named.nonEmpty)
+      logInfo(s"spark-elastic: Spark $SPARK_VERSION has no way for ${named.map(_.name).mkString(", ")}")
     found
   }
 
@@ -71,8 +72,9 @@ private[spark] object Linkage extends Logging {
   /** @throws IllegalStateException if this part is off */
   def need(part: Part): Unit = whyOff(part).foreach(what => throw new IllegalStateException(what))
 
-  /** Why each part is off, by its name; an empty text for those that are on. */
-  def parts: Map[String, String] = Part.All.map(part => part.name -> whyOff(part).getOrElse("")).toMap
+  /** Why each part is off that this Spark has a use for, by its name; an empty text for those that are on. */
+  def parts: Map[String, String] =
+    Part.All.filterNot(_.around.exists(absent)).map(part => part.name -> whyOff(part).getOrElse("")).toMap
 
   private def whyOff(part: Part): Option[String] =
     if (absent(part)) Some(s"Spark $SPARK_VERSION has no way for it") else differs.get(Some(part))

@@ -1,9 +1,9 @@
 """How fast a scheduler is in a world: all of its events together, and each by itself.
 
-Each event goes to two schedulers. One is timed over up to 10,000 events (`events_per_s`), the other one event
-by event (`handle_ms`; `decision_ms` for events that lead to a decision or an order), so that reading the clock
-is no part of the first figure. Both have to do the same. All times are CPU time: what other processes of the
-machine do does not count. Reading events from JSON is timed by itself.
+Each event goes to two schedulers. One is timed over up to 10,000 events (`events_per_s`), the other one
+event by event (`handle_ms`; `decision_ms` for events that lead to a decision or an order), so that reading
+the clock is no part of the first figure. Both have to do the same. All times are CPU time: what other
+processes of the machine do does not count. Reading events from JSON is timed by itself.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ private[spark] object Part {
   val StateMoves = part("rescales of state", "StateMove")(Queries, Boundaries)
   val Retries = part("retries of failed micro-batches", "NewSources")(Queries, Boundaries)
   val Savepoints = part("savepoints", "Savepoint", "Restore")()
-  val StateReads = part("reads of state in a format that the session does not ask for", "StateReads")(Queries, StateMoves)
+  val StateReads = part("reads of state in another format than the session's", "StateReads")(Queries, StateMoves)
   val LostState = part("moving stores off lost executors", "StateLocations")(Queries, Boundaries)
   val WarmUps = part("the warm-up of executors", "WarmUp")(Queries, Boundaries)
   val SourceBounds = part("bounds of sources", "SourceBoundsRule")(Queries, Boundaries)

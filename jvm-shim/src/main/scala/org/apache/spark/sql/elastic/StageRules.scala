@@ -223,14 +223,14 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   }
 
   private def question(group: Seq[ShuffleExchangeExec], hasRun: Boolean, isPinned: Boolean): InitialCount = {
-    val sources = group.map(source)
-    val exchanges = group.zip(sources).map { case (e, source) =>
+    val exchanges = group.map { e =>
+      val from = source(e)
       // Also where a finished stage says it: those are bytes before compression.
       val found = logical(e)
       PlannedExchange(
-        CurrentExecution.named(session, source),
+        CurrentExecution.named(session, from),
         found.flatMap(ExpectedBytes.of).getOrElse(-1L),
-        source,
+        from,
         found.flatMap(BytesBound.of))
     }
     InitialCount(
@@ -242,7 +242,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       advisedBytes(session),
       least(session),
       smallest = smallest(session),
-      plan = plan(session, sources, planned(group.head), hasRun, isPinned),
+      plan = plan(session, exchanges.map(_.source), planned(group.head), hasRun, isPinned),
       pinned = isPinned)
   }
 }

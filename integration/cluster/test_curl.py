@@ -19,6 +19,7 @@ from spark_elastic.demo.data import Tables
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.skipif(shutil.which("curl") is None, reason="this machine has no curl"),
 ]

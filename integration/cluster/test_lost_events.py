@@ -60,6 +60,7 @@ def test_an_executor_that_nobody_was_told_of_is_told_of_late(
         eventually(lambda one=executor: one in told(policy, "ExecutorRemoved"), "its end is told of")  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_an_executor_that_joins_an_excluded_host_has_no_slots(
     executors: Executors, policy: ScriptedPolicy, jvm: Driver
 ) -> None:

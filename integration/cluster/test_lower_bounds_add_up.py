@@ -13,7 +13,7 @@ from integration.streaming.waiting import eventually
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 QUERIES = ("enrichment", "totals")
 

@@ -117,6 +117,7 @@ def test_files_are_read_on_all_executors(executors: Executors, jvm: Driver, tmp_
         query.stop()
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_split_are_named_once(executors: Executors, tmp_path: Path) -> None:
     inbox = tmp_path / "in"
     inbox.mkdir()
@@ -145,6 +146,7 @@ def test_files_that_cannot_be_split_are_named_once(executors: Executors, tmp_pat
         query.stop()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_divided_is_said_and_a_shuffle_in_foreach_batch_is_seen(
     executors: Executors, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def requested(app: Application) -> int:
     return [0, *(order.total for order in app.story.orders if isinstance(order, RequestExecutors))][-1]
 
 
+@pytest.mark.slow
 def test_the_higher_priority_starts_first_though_it_was_submitted_later(app: Application) -> None:
     low = app.start("low", start_totals)
     eventually(lambda: "waiting_for_resources" in app.story.reasons("low"), "the first one waits")
@@ -79,6 +80,7 @@ def test_the_higher_priority_starts_first_though_it_was_submitted_later(app: App
     app.wait_in_force(2, ["low", "high"], joined)
 
 
+@pytest.mark.slow
 def test_queries_of_one_group_start_on_the_same_slots(app: Application) -> None:
     app.have_workers(1, cores=2)
     app.start("left", start_enrichment)

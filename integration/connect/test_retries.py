@@ -15,7 +15,7 @@ from integration.connect.test_connect import CONF, numbered, started
 from integration.streaming.files import Inbox
 from integration.streaming.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
 STRATEGY = "spark.elastic.restartStrategy"
 

@@ -183,6 +183,8 @@ def killed(notebook: Notebook) -> None:
     psutil.Process(notebook.group).kill()
 
 
+@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_session_without_the_plugin_is_refused_and_a_restart_helps(machine: Machine) -> None:
     with opened(machine) as notebook:
         notebook.run(PLAIN_SESSION)
@@ -201,6 +203,8 @@ def test_the_environment_of_the_server_turns_it_on(machine: Machine) -> None:
         assert partitions(notebook) == FIRST
 
 
+@pytest.mark.slow
+@pytest.mark.matrix
 def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
     with opened(machine) as notebook:
         notebook.run(PLAIN_SESSION)
@@ -215,7 +219,16 @@ def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
         assert policy_of(notebook) == policy
 
 
-@pytest.mark.parametrize("end", [shut_down, Notebook.restart, killed])
+@pytest.mark.parametrize(
+    "end",
+    [
+        *(
+            pytest.param(end, marks=[pytest.mark.slow, pytest.mark.matrix])
+            for end in (shut_down, Notebook.restart)
+        ),
+        killed,
+    ],
+)
 def test_the_end_of_a_kernel_leaves_no_process(machine: Machine, end: Callable[[Notebook], None]) -> None:
     with opened(machine) as notebook:
         notebook.run(shown_python())

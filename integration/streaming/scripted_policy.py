@@ -5,7 +5,8 @@ Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argu
     orders.json   {"every": n, "now": m, "counts": [c, ...], "hold": bool, "executors": e}: each
                   query is rescaled after every n-th progress report (0: never), or once with each new `now`
                   (0: never), to these counts by turns; with `hold`, a new query has to wait for its first
-                  micro-batch until `hold` is false; each new number of executors is requested (0: none)
+                  micro-batch until `hold` is false; each new number of executors is requested (0: none).
+                  A query that fails ends
     seen.jsonl    what it has seen, ordered and sent, a JSON object a line
 
 Of the package it has the way to the driver alone: what is tested is the shim.
@@ -79,6 +80,8 @@ class Script:
             self.reports[query] = self.reports.get(query, 0) + 1
             if every and self.reports[query] % every == 0 and query in self.facts:
                 self.rescale(query, now["counts"])
+        elif event["type"] == "QueryFailed":
+            self.order("FailQuery", query=query, run=event["run"], message=None)
         elif event["type"] == "QueryTerminated":
             self.facts.pop(query, None)
             if query in self.held:

@@ -50,7 +50,9 @@ def test_maintenance_never_meets_a_store_that_is_moved(
     assert sink.batches == sorted(set(sink.batches))
 
 
-@pytest.mark.parametrize("stop_first", [False, True], ids=["at_once", "in_two_runs"])
+@pytest.mark.parametrize(
+    "stop_first", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["at_once", "in_two_runs"]
+)
 def test_a_stateful_query_that_takes_what_is_available_is_moved_between_its_batches(
     world: World, inbox: Inbox, tmp_path: Path, stop_first: bool
 ) -> None:

@@ -14,7 +14,7 @@ from integration.streaming.test_sources import Shown
 from integration.streaming.waiting import eventually
 from integration.streaming.world import Totals, partitions_after_batch, totals
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
 

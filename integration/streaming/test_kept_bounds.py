@@ -87,6 +87,7 @@ def place(kind: str, folder: Path, storage: Storage) -> tuple[str, Path]:
 
 
 @pytest.mark.parametrize("kind", ["disk", "hadoop"])
+@pytest.mark.slow
 def test_bounds_outlive_policy_and_driver_until_they_are_taken_back(
     jvm: Driver, storage: Storage, tmp_path: Path, kind: str
 ) -> None:

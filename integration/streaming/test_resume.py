@@ -30,7 +30,7 @@ from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, StateEntry, read_journal
 from spark_elastic.runtime.replay import replay
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
 # Another policy process has to come up within these.
 BACKOFF_MS = 20_000

@@ -19,6 +19,7 @@ LONG_MS = 10_000
 TASKS = 5
 
 
+@pytest.mark.slow
 def test_what_stages_take_is_told_apart_from_what_the_driver_takes(world: World, inbox: Inbox) -> None:
     def write(batch: DataFrame, number: int) -> None:
         batch.collect()

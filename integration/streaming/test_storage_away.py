@@ -115,6 +115,7 @@ def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> Streamin
     return writer.option("checkpointLocation", checkpoint).start()
 
 
+@pytest.mark.slow
 def test_a_rescale_is_given_up_where_the_storage_is_away_and_waits_for_it_once_begun(
     jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
 ) -> None:

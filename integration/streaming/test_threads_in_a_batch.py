@@ -63,7 +63,9 @@ class Merge:
 @pytest.mark.parametrize(
     "cached", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["read", "cached"]
 )
-@pytest.mark.parametrize("inherits", [True, False], ids=["with its properties", "without"])
+@pytest.mark.parametrize(
+    "inherits", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["with its properties", "without"]
+)
 def test_it_goes_on_with_the_format_that_can_be_rescaled(
     jvm: Driver, inbox: Inbox, tmp_path: Path, inherits: bool, cached: bool
 ) -> None:

@@ -20,7 +20,7 @@ from integration.streaming.waiting import eventually
 from spark_elastic.jar import jar_path
 from spark_versions import SparkVersion, supported
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(300)]
 
 PROPERTIES = "spark-elastic.properties"
 PACKAGE = "org/apache/spark/"

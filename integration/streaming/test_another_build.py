@@ -78,18 +78,17 @@ def test_what_needs_a_member_that_is_not_there_is_off(
             ["stopSources"],
             {STREAMS: "stopSources()"},
         ),
-        (
+        pytest.param(
             ["cartesian", "hasSkewedPartition"],
             {
                 "the warm-up of executors": "cartesian(",
                 "ranges of batch shuffles": "hasSkewedPartition()Z",
             },
+            marks=[pytest.mark.slow, pytest.mark.matrix],
         ),
     ],
     ids=["as_compiled", "alike", "boundaries_off", "others_off"],
 )
-@pytest.mark.slow
-@pytest.mark.matrix
 def test_the_rest_works(tmp_path: Path, without: Collection[str] | None, off: dict[str, str]) -> None:
     spark_of_others = [] if without is None else [another_build(tmp_path / "spark", without)]
     with driver(tmp_path / "driver", spark_of_others) as jvm:

@@ -20,7 +20,7 @@ from integration.streaming.waiting import eventually
 from spark_elastic.jar import jar_path
 from spark_versions import SparkVersion, supported
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 PROPERTIES = "spark-elastic.properties"
 PACKAGE = "org/apache/spark/"
@@ -74,6 +74,8 @@ def test_the_application_runs_as_without_it(
         eventually(lambda: any(said in line for line in jvm.said()), "it is said")
 
 
+@pytest.mark.slow
+@pytest.mark.matrix
 def test_a_checkpoint_that_we_began_is_read_where_nothing_else_of_ours_can_start(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path / "in")
     totals = Totals(inbox, tmp_path / "checkpoint")

@@ -59,7 +59,7 @@ class-archives: jar
 	@$(BIN)/python -m integration.make_class_archive
 
 test: class-archives ## run all tests but the slow ones
-	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -m "not slow and not matrix" -n $(WORKERS) --dist loadfile
 
 test-unit: venv ## run the tests that need no Java, in less than a minute
 	$(BIN)/pytest tests -m "not slow and not integration" -n $(WORKERS) --dist loadfile

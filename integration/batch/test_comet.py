@@ -27,7 +27,6 @@ COMETS = {"3.5_2.12": "0.12.0", "4.1_2.13": "1.2.0"}
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.slow,
     pytest.mark.matrix,
     pytest.mark.timeout(400),
     pytest.mark.skipif(INSTALLED.built_for not in COMETS, reason="Comet is not published for this Spark"),

@@ -16,7 +16,7 @@ from integration.batch.plans import advised, final_plan, rows, written
 from integration.jdk_tools import compile_java
 from integration.streaming.driver import Driver, driver
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -263,7 +263,6 @@ def test_pictures_for_the_readme(app: Application, browser: Browser, tmp_path: P
         assert 10_000 < picture.stat().st_size < MOST_PICTURE, picture.name
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_while_the_policy_is_away_the_page_says_so_and_goes_on(
     app: Application, jvm: Driver, overview: Watched

@@ -19,7 +19,7 @@ from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 
 # On the default Spark there are tests of each of these things.
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")

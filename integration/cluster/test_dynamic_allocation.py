@@ -58,7 +58,6 @@ def test_after_all_executors_have_idled_out_another_query_brings_one_as_well(app
     app.check_alive()
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_a_load_that_grows_later_brings_more_executors(app: Application, tmp_path: Path) -> None:
     app.queries.pop("enrichment").stop()

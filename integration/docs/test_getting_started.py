@@ -103,7 +103,6 @@ def partitions_of_a_shuffle(journal: Path) -> set[int]:
     return {answer["partitions"] for answer in answers if answer["type"] == "InitialCountAnswer"}
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_without_the_plugin_it_is_plain_spark(machine: Machine) -> None:
     assert machine.partitions("spark-submit app.py") == PLAIN
@@ -121,21 +120,18 @@ def test_the_lines_in_the_defaults_turn_it_on_and_the_doctor_is_content(machine:
     assert machine.partitions("spark-submit app.py") == FIRST
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_the_lines_of_python_turn_it_on(machine: Machine) -> None:
     (machine.folder / "app.py").write_text(f"{shown_python()}\n{_APPLICATION}")
     assert machine.partitions("python app.py") == FIRST
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_the_flags_turn_it_on_for_the_shell(machine: Machine) -> None:
     (machine.folder / "app.scala").write_text(_IN_SCALA)
     assert machine.partitions(f"{shown(SHELL)} < app.scala") == FIRST
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_the_flags_turn_it_on_for_an_application_without_python(machine: Machine) -> None:
     source, classes, jar = (machine.folder / name for name in ("Main.java", "classes", "app.jar"))
@@ -145,7 +141,6 @@ def test_the_flags_turn_it_on_for_an_application_without_python(machine: Machine
     assert machine.partitions(shown(JAVA)) == FIRST
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_the_flags_turn_it_on_for_sql(machine: Machine, sql: Block) -> None:
     journal = keep_a_journal(machine)

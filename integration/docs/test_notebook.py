@@ -183,7 +183,6 @@ def killed(notebook: Notebook) -> None:
     psutil.Process(notebook.group).kill()
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_a_session_without_the_plugin_is_refused_and_a_restart_helps(machine: Machine) -> None:
     with opened(machine) as notebook:
@@ -203,7 +202,6 @@ def test_the_environment_of_the_server_turns_it_on(machine: Machine) -> None:
         assert partitions(notebook) == FIRST
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
     with opened(machine) as notebook:
@@ -222,10 +220,7 @@ def test_an_interrupt_is_that_of_plain_spark(machine: Machine) -> None:
 @pytest.mark.parametrize(
     "end",
     [
-        *(
-            pytest.param(end, marks=[pytest.mark.slow, pytest.mark.matrix])
-            for end in (shut_down, Notebook.restart)
-        ),
+        *(pytest.param(end, marks=pytest.mark.matrix) for end in (shut_down, Notebook.restart)),
         killed,
     ],
 )

@@ -136,7 +136,6 @@ def test_packages_and_two_settings_are_all_it_needs(machine: Machine) -> None:
     assert '"start_' in (machine.folder / "decisions.json").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_a_python_that_is_too_old_is_said_once_and_the_application_runs(machine: Machine) -> None:
     old = machine.folder / "old.py"

@@ -14,7 +14,6 @@ from integration.spark_suites.suite_runner import has_answered, run_suite
 
 
 @pytest.mark.integration
-@pytest.mark.slow
 @pytest.mark.matrix
 @pytest.mark.timeout(1900)
 @pytest.mark.parametrize("suite", DEFAULT)

@@ -84,7 +84,7 @@ def test_what_needs_a_member_that_is_not_there_is_off(
                 "the warm-up of executors": "cartesian(",
                 "ranges of batch shuffles": "hasSkewedPartition()Z",
             },
-            marks=[pytest.mark.slow, pytest.mark.matrix],
+            marks=pytest.mark.matrix,
         ),
     ],
     ids=["as_compiled", "alike", "boundaries_off", "others_off"],

@@ -14,7 +14,7 @@ from integration.streaming.files import Inbox
 from integration.streaming.waiting import eventually
 from integration.streaming.world import World, totals
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(300)]
 
 
 def told(world: World) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from spark_elastic.jar import jar_path
 from spark_elastic.spark_conf import PLUGIN, read_properties
 from tests.unit.init_scripts.laid_out import Machine, no_process_left, write_wheel
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(300)]
 
 SPARK = metadata.version("pyspark")
 # What plain Spark would run with; the policy takes as many as there are slots, or room for more for ever.

@@ -86,8 +86,8 @@ def place(kind: str, folder: Path, storage: Storage) -> tuple[str, Path]:
     return checkpoint, Path(urlsplit(checkpoint).path) / "_elastic" / "bounds"
 
 
-@pytest.mark.parametrize("kind", ["disk", "hadoop"])
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["disk", "hadoop"])
 def test_bounds_outlive_policy_and_driver_until_they_are_taken_back(
     jvm: Driver, storage: Storage, tmp_path: Path, kind: str
 ) -> None:

@@ -182,7 +182,6 @@ def test_an_application_that_starts_with_a_hanging_policy_goes_on_without_it(
         running.process_all()
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_a_start_waits_for_a_policy_that_connects_late_for_as_long_as_it_is_told_to(
     jvm: Driver, inbox: Inbox, tmp_path: Path
@@ -213,7 +212,6 @@ def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp
     assert sum("made no sense" in line for line in replaced) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_a_policy_that_cannot_start_is_given_up_with_one_line(
     jvm: Driver, inbox: Inbox, tmp_path: Path

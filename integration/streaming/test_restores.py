@@ -70,11 +70,9 @@ SINKS = {
 }
 
 
-SLOW = [pytest.mark.slow, pytest.mark.matrix]
-
-
 @pytest.mark.parametrize(
-    "kind", ["as Spark has it", *(pytest.param(kind, marks=SLOW) for kind in list(SINKS)[1:])]
+    "kind",
+    ["as Spark has it", *(pytest.param(kind, marks=pytest.mark.matrix) for kind in list(SINKS)[1:])],
 )
 def test_a_file_sink_goes_on_in_another_folder(
     jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path, kind: str
@@ -122,7 +120,6 @@ def test_a_file_sink_goes_on_in_another_folder(
         query.stop()
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_folders_may_have_any_name(jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path) -> None:
     """A URI would escape most of this one."""
@@ -154,7 +151,6 @@ def test_folders_may_have_any_name(jvm: Driver, asking: Asking, inbox: Inbox, tm
     assert [name for name in os.listdir(tmp_path) if name.startswith("a b")] == [place.name]
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_a_start_that_was_cut_short_by_an_older_version_is_begun_anew(
     jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path

@@ -74,7 +74,6 @@ def test_the_application_runs_as_without_it(
         eventually(lambda: any(said in line for line in jvm.said()), "it is said")
 
 
-@pytest.mark.slow
 @pytest.mark.matrix
 def test_a_checkpoint_that_we_began_is_read_where_nothing_else_of_ours_can_start(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path / "in")
@@ -92,7 +91,6 @@ def test_a_checkpoint_that_we_began_is_read_where_nothing_else_of_ours_can_start
 
 
 # The jar for the default Spark meets each other one in the matrix: on 3.5 it is for another Scala, too.
-@pytest.mark.slow
 @pytest.mark.timeout(600)  # one that is not in the cache is compiled
 @pytest.mark.parametrize("row", each_spark(without=[INSTALLED], matrix=supported()[:1]))
 def test_the_jar_of_another_spark_names_the_one_that_fits(tmp_path: Path, row: SparkVersion) -> None:

@@ -13,7 +13,6 @@ from integration.streaming.world import Totals, World, feed_until_rescaled, tota
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.slow,
     pytest.mark.matrix,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not MOVES_STATE, reason="state is moved from Spark 4.2 on"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from integration.browser.chromium import Watched, queries, watched
 from integration.cluster.application import Application, application, now
@@ -110,6 +110,25 @@ def test_up_changes_the_parallelism_of_the_next_batches(app: Application, query:
     expect(rescale).to_contain_text("1 → 2")
     expect(rescale).to_contain_text("completed")
     expect(page.locator(".elastic-timeline .rescale.completed path")).not_to_have_count(0)
+
+
+def test_a_list_from_before_the_end_of_a_rescale_is_asked_for_again(query: Watched) -> None:
+    page = query.page
+    early: list[str] = []
+
+    def show_as_open(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        found["rescales"][0]["status"] = "in_progress"
+        early.append(route.request.url)
+        route.fulfill(response=answer, json=found)
+
+    # The other request, for the marks of the picture, has a larger limit.
+    page.route("**/rescales?limit=26", show_as_open, times=1)
+    page.reload()
+    newest = page.get_by_role("table", name="Rescales").locator("tbody").first
+    expect(newest).to_contain_text("completed")
+    assert len(early) == 1
 
 
 def test_down_by_keyboard_and_the_focus_stays(app: Application, query: Watched) -> None:

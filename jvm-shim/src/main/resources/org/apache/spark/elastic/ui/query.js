@@ -75,7 +75,7 @@ export class Query {
   async #lists(query, path) {
     const pages = [this.rescales, this.decisions].map(({ parameters }) => JSON.stringify(parameters));
     const state = [query.lastDecision?.number, query.rescales, query.restarts, query.state, ...pages].join();
-    if (state === this.seen && this.marked?.[0]?.status !== "in_progress") return;
+    if (state === this.seen && !this.hasOpen) return;
     const [rescales, newest, decisions, exceptions] = await Promise.all([
       get(path("/rescales"), this.rescales.parameters),
       get(path("/rescales"), { limit: MARKED }),
@@ -83,6 +83,8 @@ export class Query {
       get(path("/exceptions")),
     ]);
     this.seen = state;
+    // Of two answers either may be from before the end of a rescale, which changes nothing else.
+    this.hasOpen = [...newest.rescales, ...rescales.rescales].some(({ status }) => status === "in_progress");
     this.marked = newest.rescales.slice(0, MARKED);
     this.rescales.show(rescales.rescales);
     this.decisions.show(decisions.decisions.filter((one) => one.query === query.id));

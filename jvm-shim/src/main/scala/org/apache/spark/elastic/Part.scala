@@ -13,7 +13,7 @@ private[spark] object Part {
   private def part(name: String, doors: String*)(around: Part*) = new Part(name, doors, around)
 
   val Queries = part("streaming queries", "QueryListener", "QueryRun")()
-  val Boundaries = part("rescales, retries and progress of streaming queries", "Boundary")(Queries)
+  val Boundaries = part("rescales, retries and progress of streaming queries", "Boundary", "AtBoundaries")(Queries)
   val EarlyStart = part("letting start() return before there are sources", "StartLatch")(Queries, Boundaries)
   val StateMoves = part("rescales of state", "StateMove")(Queries, Boundaries)
   val Retries = part("retries of failed micro-batches", "NewSources")(Queries, Boundaries)

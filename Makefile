@@ -118,7 +118,7 @@ bench-planning: jar ## measure what the plugin adds to planning (BENCH=--quick: 
 bench-batch: jar ## measure TPC-H with the plugin and without (SF=1: scale; BENCH=--quick: few queries)
 	$(BIN)/python -m integration.bench.batch $(if $(SF),--sf $(SF)) $(BENCH)
 
-differential: jar ## run programs made by chance with the plugin and without, and compare (SEED=1; MINUTES=10, shared by the halves; ONLY=batch or streaming: one half; ONLY=large: some that need much memory)
+differential: jar ## run programs made by chance with the plugin and without, and compare (SEED=1; MINUTES=10, shared by the halves; ONLY=batch or streaming: one half; ONLY=large: some that need much memory; ONLY=tables: Delta Lake; ONLY=executors: streams that lose executors)
 	$(BIN)/python -m integration.differential $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY))
 
 chaos: jar ## let one thing after another go wrong on a real cluster (FAULTS=20: so many; MINUTES=60: none later; BURST=5: so many steps before all has to be well; SEED=1; KINDS=a,b; RESTARTS=no; PLAIN=yes; REACTIVE=yes; SCRIPT=FILE; RERUN=no; AFTER=DIR)

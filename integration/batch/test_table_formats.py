@@ -10,37 +10,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from integration import delta
 from integration.batch.plans import PATIENT, PLAIN, asked, decisions
-from integration.spark_minor import SPARK_MINOR
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.files import Inbox
 from integration.streaming.waiting import eventually
 from integration.streaming.world import stream, totals
 from spark_elastic.core.batch.questions import SplitSize
-from spark_elastic.maven.artifacts import fetch
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(SPARK_MINOR != (4, 2), reason="Delta Lake has another artifact for each Spark"),
+    pytest.mark.skipif(not delta.FITS, reason="there is no Delta Lake for this Spark"),
 ]
 
-VERSION = "4.4.0"
-MODULES = ("delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api", "delta-kernel-defaults")
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # A log of a few entries is read by 50 tasks otherwise.
-    "spark.databricks.delta.snapshotPartitions": "2",
-}
 ROWS, KEYS = 60_000, 500
 
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    jars = fetch(*(f"io.delta:{module}:{VERSION}" for module in MODULES), transitive=False)
-    with driver(tmp_path_factory.mktemp("delta") / "driver", jars) as running:
+    with driver(tmp_path_factory.mktemp("delta") / "driver", delta.jars()) as running:
         yield running
 
 
@@ -51,7 +41,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark(jvm: Driver, journal: Path) -> Iterator[SparkSession]:
-    conf = {**PLUGIN, **PLAIN, **PATIENT, **DELTA, "spark.elastic.journal.dir": str(journal)}
+    conf = {**PLUGIN, **PLAIN, **PATIENT, **delta.CONF, "spark.elastic.journal.dir": str(journal)}
     with jvm.session(conf) as session:
         eventually(lambda: asked(session), "a batch stage is decided about")
         yield session

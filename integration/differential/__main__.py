@@ -2,8 +2,10 @@
 
 usage: python -m integration.differential --seed S --minutes M [--programs N] [--only HALF] [--folder DIR]
 The time is shared by the batch half and the streaming one. What differs shrinks to a few lines and is written
-as a script of its own. In the half `large` programs need much memory, and the applications have little. The
-last line printed is one JSON object; the exit code is 1 if something was found that came again.
+as a script of its own. In the half `large` programs need much memory, and the applications have little; in
+the half `executors` streams run with the plugin on a cluster whose executors are killed; in the half `tables`
+programs read and write tables of Delta Lake. The last line printed is one JSON object; the exit code is 1 if
+something was found that came again.
 """
 
 from __future__ import annotations
@@ -14,14 +16,12 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from integration.differential.application import Application, Pair
-from integration.differential.half import BATCH, LARGE, STREAMING, Half
+from integration.differential.half import BATCH, EXECUTORS, LARGE, STREAMING, TABLES, Half
 from integration.differential.measure import jar
 from integration.differential.run import Search
 
-_HALVES = {"batch": BATCH, "streaming": STREAMING, "large": LARGE}
+_HALVES = {"batch": BATCH, "streaming": STREAMING, "large": LARGE, "executors": EXECUTORS, "tables": TABLES}
 _BOTH = ("batch", "streaming")
 
 
@@ -49,12 +49,8 @@ def _searched(
     half: Half, seed: int, folder: Path, jars: list[Path], minutes: float, programs: int | None
 ) -> Search:
     """Search in one half, with two applications of its own."""
-    more: dict[str, Any] = {"heap": half.heap, "jars": jars, "conf": half.conf}
-    with (
-        Application(folder / "plain", elastic=False, **more) as plain,
-        Application(folder / "elastic", elastic=True, **more) as elastic,
-    ):
-        search = Search(Pair(plain, elastic, folder), half, seed, folder)
+    with half.applications(folder, jars) as pair:
+        search = Search(pair, half, seed, folder)
         search.last(minutes, programs)
     return search
 
@@ -68,7 +64,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10, help="none begins later (default 10)")
     parser.add_argument("--programs", type=int, help="no more than so many of a half")
     parser.add_argument(
-        "--only", choices=_HALVES, help="one half alone; large: programs that need much memory"
+        "--only",
+        choices=_HALVES,
+        help="one half alone; large: much memory; executors: streams that lose some; tables: Delta Lake",
     )
     parser.add_argument("--folder", type=Path, help="a new folder for all that is written")
     return parser.parse_args()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from integration.batch.plans import LEFT_ALONE
 from integration.differential.compare import ENDED, Results
 from integration.orders import connected
 from integration.streaming.launch import WITH_PLUGIN, run_by_python
+from spark_elastic.demo.cluster import SMALL_JVM, Cluster
 from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.jar import jar_path
 
@@ -25,6 +26,7 @@ PATIENCE_S = 60.0
 #: So many times as long there is none that is well.
 _HANGS = 4
 NO_END = "no end"
+EXECUTOR_SLOTS = 2
 #: What the driver's log says where something of ours has failed, of which a result may show nothing.
 _FAILED = (
     LEFT_ALONE,
@@ -55,7 +57,10 @@ class Runs(Protocol):
 
 
 class Application:
-    """Runs programs on so many slots; one that has ended is started anew for the next program."""
+    """Runs programs on so many slots; one that has ended is started anew for the next program.
+
+    Without a `master` the slots are threads of the driver, with one they are executors of `EXECUTOR_SLOTS`.
+    """
 
     def __init__(
         self,
@@ -65,8 +70,9 @@ class Application:
         heap: str = "1g",
         jars: Sequence[Path] = (),
         conf: Mapping[str, str] | None = None,
+        master: str | None = None,
     ) -> None:
-        self._folder, self._heap = folder, heap
+        self._folder, self._heap, self._master = folder, heap, master
         self._class_path = os.pathsep.join(map(str, (jar_path(), *jars)))
         savepoints = {"spark.elastic.savepointDir": str(folder / "savepoints")}
         self._given = {**(conf or {}), **(WITH_PLUGIN | savepoints if elastic else {})}
@@ -114,7 +120,8 @@ class Application:
             journal = tempfile.mkdtemp(prefix="journal-", dir=self._folder)
             conf = {
                 **self._given,
-                "spark.master": f"local[{self._slots}]",
+                "spark.master": self._master or f"local[{self._slots}]",
+                "spark.cores.max": str(self._slots),
                 "spark.elastic.journal.dir": journal,
             }
             try:
@@ -135,6 +142,10 @@ class Application:
         settings = {
             "spark.driver.memory": self._heap,
             "spark.driver.extraClassPath": self._class_path,
+            "spark.executor.extraClassPath": self._class_path,
+            "spark.executor.cores": str(EXECUTOR_SLOTS),
+            "spark.executor.memory": "640m",
+            "spark.executor.extraJavaOptions": SMALL_JVM,
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.ui.showConsoleProgress": "false",
         }
@@ -200,3 +211,17 @@ class Pair:
         if apart:
             self.elastic.send(text, str(root))
         return found, self.elastic.received()
+
+
+@contextmanager
+def applications(folder: Path, *, on_cluster: bool = False, slots: int = 0, **more: Any) -> Iterator[Pair]:
+    """Give plain Spark and Spark with the plugin, the latter with executors on a cluster if `on_cluster`."""
+    with ExitStack() as stack:
+        master = None
+        if on_cluster:
+            cluster = stack.enter_context(Cluster(folder / "cluster"))
+            cluster.add_worker(slots, memory_mb=1024 * slots)
+            master = cluster.master_url
+        plain = stack.enter_context(Application(folder / "plain", elastic=False, **more))
+        elastic = stack.enter_context(Application(folder / "elastic", elastic=True, master=master, **more))
+        yield Pair(plain, elastic, folder)

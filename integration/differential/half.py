@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from hypothesis.strategies import SearchStrategy
 
-from integration.differential import compare, data, harness, large, script, sources, strategies
+from integration import delta
+from integration.differential import compare, data, harness, large, script, sources, strategies, tables
+from integration.differential.application import Pair, applications
 from integration.differential.compare import Difference, Results
 from integration.differential.streams import compare as stream_compare
 from integration.differential.streams import harness as stream_harness
@@ -28,7 +32,8 @@ class Half:
 
     `modules` have what their text calls. The applications have these settings, this heap, and `slots` in one
     round after another. A failing program is shrunk for `shrinking_s` to what has at least what is `simple`.
-    `timed`: one that takes longer is a finding.
+    `timed`: one that takes longer is a finding. `on_cluster`: with the plugin they run on executors. `jars`
+    gives what else they need.
     """
 
     programs: SearchStrategy[Any]
@@ -40,7 +45,20 @@ class Half:
     shrinking_s: float = 60.0
     heap: str = "1g"
     timed: bool = True
+    on_cluster: bool = False
+    jars: Callable[[], Sequence[Path]] = tuple
     conf: Mapping[str, str] = field(factory=dict)
+
+    def applications(self, folder: Path, jars: Sequence[Path] = ()) -> AbstractContextManager[Pair]:
+        """Give the two that run its programs."""
+        return applications(
+            folder,
+            on_cluster=self.on_cluster,
+            slots=max(self.slots),
+            heap=self.heap,
+            jars=[*self.jars(), *jars],
+            conf=self.conf,
+        )
 
     def script(self, program: Any, slots: int, title: str) -> str:
         """Return an application that needs nothing of ours, and prints what came of each action."""
@@ -65,6 +83,7 @@ LARGE = Half(
     slots=large.SLOTS,
     heap=large.HEAP,
 )
+TABLES = evolve(BATCH, programs=tables.table_programs(), jars=delta.jars, conf=delta.CONF)
 STREAMING = Half(
     programs=streams(),
     body=stream_program.body,
@@ -91,3 +110,4 @@ STREAMING = Half(
         **AT_ONCE,
     },
 )
+EXECUTORS = evolve(STREAMING, programs=streams(lost=True), on_cluster=True)

@@ -105,6 +105,32 @@ def written(
     return {**said(back.select(*frame.columns).collect()), "files": len(parts)}
 
 
+_CHANGES = {
+    "append": "INSERT INTO {table} SELECT * FROM {table} WHERE id % 2 = 0",
+    "delete": "DELETE FROM {table} WHERE id % 5 = 0",
+    "update": "UPDATE {table} SET v = v + 1 WHERE k = 2",
+    "merge": (
+        "MERGE INTO {table} t USING (SELECT id * 10 AS id FROM range(10)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = -1 "
+        "WHEN NOT MATCHED THEN INSERT (id, k, v, s) VALUES (s.id, 1, -2, 's')"
+    ),
+    "optimize": "OPTIMIZE {table}",
+    "cluster": "OPTIMIZE {table} ZORDER BY (v)",
+}
+
+
+def changed(
+    spark: SparkSession, out: str, frame: DataFrame, by: str | None, changes: Iterable[str]
+) -> DataFrame:
+    """Write a frame as a new table of Delta Lake, change it, and read it."""
+    path = f"{out}/table-{len(os.listdir(out))}"
+    writer = frame.write.format("delta")
+    (writer.partitionBy(by) if by else writer).save(path)
+    for change in changes:
+        spark.sql(_CHANGES[change].format(table=f"delta.`{path}`"))
+    return spark.read.format("delta").load(path)
+
+
 def act(name: str, action: Callable[[], dict[str, Any]]) -> None:
     """Do an action, and keep what came of it under a name."""
     began = time.monotonic()

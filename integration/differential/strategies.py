@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,8 @@ MOST_ROWS = 200_000
 _COLLECTED = 10_000
 #: What is asked of few rows, and of any.
 ACTIONS = ("collected", "written", "as_pandas", "iterated")
+#: What is written.
+FORMS = ("parquet", "csv", "json", "orc")
 _OF_MANY = ("split", "summed", "counted", "taken")
 
 #: Each starts a process for each slot, so a program has one of them.
@@ -37,7 +40,7 @@ _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _JOBS = {"split": 4, "written": 2, "partitions": 2, "placed": 2, "iterated": 2}
 
 
-def _some(kinds: list[Kind]) -> st.SearchStrategy[Step]:
+def _some(kinds: Sequence[Kind]) -> st.SearchStrategy[Step]:
     return st.sampled_from(kinds).flatmap(_step)
 
 
@@ -52,16 +55,11 @@ _SOURCE = _some(SOURCES)
 _ALONE = [kind for kind in NARROW + WIDE + PLACED + WITH_PYTHON if not kind.frames]
 _SIDE = st.builds(lambda source, steps: Chain((source, *steps)), _SOURCE, st.lists(_some(_ALONE), max_size=1))
 _ANY = st.one_of(*map(_some, (WIDE, NARROW, PLACED, JOINS, LOOSE)), _some(WITH_PYTHON))
-_CHAIN = st.builds(
-    lambda source, steps, last: Chain((source, *steps, *last)),
-    _SOURCE,
-    st.lists(_ANY, max_size=4),
-    st.one_of(st.just(()), st.just(()), st.just(()), st.tuples(_some(FAILING)), st.tuples(_some(PLACED))),
-)
+_LAST = st.one_of(st.just(()), st.just(()), st.just(()), st.tuples(_some(FAILING)), st.tuples(_some(PLACED)))
 
 
 @st.composite
-def _action(draw: st.DrawFn, chain: Chain) -> Action:
+def _action(draw: st.DrawFn, chain: Chain, written: Sequence[str]) -> Action:
     depth = draw(st.sampled_from([0, 0, 0, 1, 2]))
     asked = Action("", depth=depth).of(chain)
     forms = [*_OF_MANY]
@@ -78,7 +76,7 @@ def _action(draw: st.DrawFn, chain: Chain) -> Action:
     elif name == "split":
         arguments = {"weights": draw(st.sampled_from([[0.7, 0.3], [0.2, 0.3, 0.5]])), "seed": 5}
     elif name == "written":
-        form = draw(st.sampled_from(["parquet", "csv", "json", "orc"]))
+        form = draw(st.sampled_from(written))
         arguments = {"form": form, "by": draw(st.sampled_from([None, None, "k"]))}
     return Action(name, arguments, depth, draw(st.sampled_from([False, False, True])))
 
@@ -90,13 +88,14 @@ def _work(chain: Chain, action: Action) -> int:
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
-    """Give programs that take a second or so."""
-    chain = draw(_CHAIN)
+def programs(draw: st.DrawFn, *, sources: Sequence[Kind] = SOURCES, forms: Sequence[str] = FORMS) -> Program:
+    """Give programs that take a second or so: on one of the sources, and they may write these formats."""
+    first, steps, last = draw(_some(sources)), draw(st.lists(_ANY, max_size=4)), draw(_LAST)
+    chain = Chain((first, *steps, *last))
     assume(chain.largest <= MOST_ROWS)
     processes = sum(kind.name in _PROCESSES for kind in chain.kinds)
     assume(processes == 0 or (processes == 1 and chain.largest <= _COLLECTED))
-    actions = draw(st.lists(_action(chain), min_size=1, max_size=3))
+    actions = draw(st.lists(_action(chain, forms), min_size=1, max_size=3))
     assume(sum(map(partial(_work, chain), actions)) <= _MOST_WORK)
     chosen = draw(st.lists(st.sampled_from(SETTINGS), max_size=3, unique_by=lambda setting: setting.key))
     settings = tuple((setting.key, draw(setting.values)) for setting in chosen)

@@ -21,6 +21,7 @@ from integration.differential.program import Action, Chain, Kind, Program, Promi
 from integration.differential.run import Search
 from integration.differential.script import body
 from integration.differential.sources import SOURCES
+from integration.differential.tables import table_programs
 from integration.differential.wide import JOINS, WIDE
 
 OPERATORS = NARROW + WITH_PYTHON + WIDE + JOINS + PLACED + LOOSE + FAILING
@@ -262,9 +263,10 @@ def test_what_takes_longer_each_time_is_found(tmp_path: Path) -> None:
 
 @seed(1)
 @settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(large_programs())
-def test_large_programs_are_printed(large: Program) -> None:
+@given(large_programs(), table_programs())
+def test_other_programs_are_printed(large: Program, tables: Program) -> None:
     compile(body(large), "large", "exec")
+    compile(body(tables), "tables", "exec")
 
 
 @pytest.mark.parametrize("kind", FAILING)

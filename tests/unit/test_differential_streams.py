@@ -69,6 +69,27 @@ def test_a_script_needs_nothing_of_ours() -> None:
     assert "'spark.elastic.schedulerMode': 'adaptive'" in text
 
 
+def names_of(*, lost: bool) -> set[str]:
+    """Return what some programs are made of."""
+    names: set[str] = set()
+
+    @seed(1)
+    @settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(streams(lost=lost))
+    def look(program: Stream) -> None:
+        compile(body(program), "stream", "exec")
+        names.update(program.names)
+
+    look()
+    return names
+
+
+def test_executors_are_lost_where_that_is_asked_for() -> None:
+    losses = {"lose", "lose_within"}
+    assert losses <= names_of(lost=True)
+    assert not losses & names_of(lost=False)
+
+
 @seed(1)
 @settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams())

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import time
 import urllib.request
 from collections import Counter
@@ -205,6 +206,24 @@ class Run:
         elif self.is_ours():
             self.within.append(order)
 
+    def lose(self) -> None:
+        """Kill one of the executors, if they are processes; the cluster starts another one."""
+        if not self.is_ours():
+            return
+        name = f"--app-id\0{self.spark.sparkContext.applicationId}\0".encode()
+        for process in sorted(os.listdir("/proc")):
+            if process.isdigit() and name in command_line(int(process)):
+                os.kill(int(process), signal.SIGKILL)
+                COUNTS["executors lost"] += 1
+                return
+
+    def lose_within(self) -> None:
+        """Lose an executor in the next micro-batch; with a file sink at once."""
+        if self.into == "files":
+            self.lose()
+        elif self.is_ours():
+            self.within.append(self.lose)
+
     def is_ours(self) -> bool:
         """Tell whether the plugin is there, and a query that goes on."""
         return bool(self.elastic and self.query and self.query.isActive)
@@ -232,3 +251,12 @@ class Run:
         while not (found := look()) and time.monotonic() < end:
             time.sleep(0.02)
         return found
+
+
+def command_line(process: int) -> bytes:
+    """Return how a process was called; nothing if it has ended."""
+    try:
+        with open(f"/proc/{process}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -178,6 +178,40 @@ def counted(key, frames, state):
         state.update((number,))
         state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 15_000)
 """
+_PROCESSOR = """\
+from pyspark.sql.streaming import StatefulProcessor
+class Counted(StatefulProcessor):
+    def init(self, handle):
+        self.handle, self.number = handle, handle.getValueState('number', 'n long')
+        self.times = handle.getListState('times', 't long')
+        self.by_digit = handle.getMapState('by_digit', 'd long', 'n long')
+    def handleInputRows(self, key, rows, timerValues):
+        values = sorted(int(v) for frame in rows for v in frame['v'])
+        self.number.update(((self.number.get()[0] if self.number.exists() else 0) + len(values),))
+        for value in values:
+            self.times.appendValue((value,))
+            digit = (value % 3,)
+            seen = self.by_digit.getValue(digit)[0] if self.by_digit.containsKey(digit) else 0
+            self.by_digit.updateValue(digit, (seen + 1,))
+        self.handle.registerTimer(timerValues.getCurrentWatermarkInMs() + 15_000)
+        yield self.known(key)
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
+        yield self.known(key)
+        self.number.clear()
+        self.times.clear()
+    def known(self, key):
+        number = self.number.get()[0] if self.number.exists() else 0
+        most = max((n for _, (n,) in self.by_digit.iterator()), default=0)
+        total = sum(value for (value,) in self.times.get())
+        return pandas.DataFrame({{'k': [key[0]], 'v': [total * 1_000_000 + number * 1000 + most]}})
+    def close(self):
+        pass
+# The only store that has it.
+spark.conf.set('spark.sql.streaming.stateStore.providerClass',
+    'org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider')
+# Without it the state cannot be moved.
+spark.conf.set('spark.sql.streaming.stateStore.checkpointFormatVersion', '2')
+"""
 LAST = [
     _kind(
         "groups with state",
@@ -191,6 +225,22 @@ LAST = [
         last=True,
         unbatched=True,
         before=_STATE,
+    ),
+    *(
+        _kind(
+            f"transform with state {mode}",
+            "{0}.groupBy('k').transformWithStateInPandas(Counted(), 'k long, v long', "
+            f"'{mode.capitalize()}', 'EventTime').selectExpr('k', 'CAST(NULL AS TIMESTAMP) AS t', 'v')",
+            modes=(mode,),
+            stateful=True,
+            timed=True,
+            drops_time=True,
+            first=True,
+            last=True,
+            unbatched=True,
+            before=_PROCESSOR,
+        )
+        for mode in ("append", "update")
     ),
     # Which rows those are is up to chance.
     _kind(

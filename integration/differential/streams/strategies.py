@@ -143,21 +143,20 @@ def _files(draw: st.DrawFn, clock: _Clock, step: int) -> Rows:
     return draw(st.lists(st.tuples(st.integers(1, 4), times), min_size=1, max_size=4))
 
 
-def _between(draw: st.DrawFn) -> list[Moment]:
+_BETWEEN = ["", "move", "move_within", "fail", "restart", "move", "move_within", "savepoint", "", "move"]
+
+
+def _between(draw: st.DrawFn, lost: bool) -> list[Moment]:
     """Return what happens between two steps."""
-    name = draw(
-        st.sampled_from(
-            ["", "move", "move_within", "fail", "restart", "move", "move_within", "savepoint", "", "move"]
-        )
-    )
+    name = draw(st.sampled_from([*_BETWEEN, *["lose", "lose_within"] * (4 if lost else 0)]))
     if not name:
         return []
     return [Moment(name, (draw(st.sampled_from(PARTITIONS)),) if name.startswith("move") else ())]
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Stream:
-    """Give programs that take some seconds."""
+def streams(draw: st.DrawFn, *, lost: bool = False) -> Stream:
+    """Give programs that take some seconds; `lost`: executors may be."""
     inputs = draw(st.sampled_from([1, 2, 2, 3]))
     mode = draw(st.sampled_from(["append", "append", "append", "update", "complete"]))
     chain = draw(_chains(inputs, mode))
@@ -168,7 +167,7 @@ def streams(draw: st.DrawFn) -> Stream:
     moments: list[Moment] = []
     for number in range(draw(st.integers(2, 5))):
         if number > 0 and trigger != "availableNow":
-            moments += _between(draw)
+            moments += _between(draw, lost)
         waves = draw(st.sampled_from([1, 1, 1, 2]))
         files = tuple([_files(draw, clock, number) for clock in clocks] for _ in range(waves))
         moments.append(Moment("step", files))

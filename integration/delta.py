@@ -1,0 +1,25 @@
+"""Delta Lake, where a release fits the installed Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from integration.spark_minor import SPARK_MINOR
+from spark_elastic.maven.artifacts import fetch
+
+_VERSION = "4.4.0"
+_MODULES = ("delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api", "delta-kernel-defaults")
+#: It has another artifact for each Spark.
+FITS = SPARK_MINOR == (4, 2)
+#: What an application needs to read and write its tables.
+CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # A log of a few entries is read by 50 tasks otherwise.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+
+def jars() -> list[Path]:
+    """Return its jars, from Maven Central or from the cache of downloads. Raises FetchError."""
+    return fetch(*(f"io.delta:{module}:{_VERSION}" for module in _MODULES), transitive=False)

@@ -14,9 +14,10 @@ import pytest
 from attrs import evolve
 from pyspark.sql import SparkSession
 
+from integration import delta
 from integration.differential.application import Application, Pair
 from integration.differential.compare import Results, differences
-from integration.differential.half import BATCH
+from integration.differential.half import BATCH, TABLES
 from integration.differential.operators import LOOSE
 from integration.differential.program import Action, Chain, Kind, Program, Step
 from integration.differential.run import Search
@@ -121,6 +122,15 @@ def test_what_was_wrong_once_is_as_with_plain_spark(pair: Pair, program: Program
 def test_programs_of_one_seed_are_as_with_plain_spark(pair: Pair, tmp_path: Path) -> None:
     found = Search(pair, evolve(BATCH, slots=[SLOTS], timed=False), 1, tmp_path)
     found.last(minutes=4, programs=20)
+    assert [finding.told() for finding in found.findings] == []
+    assert found.programs >= 5
+
+
+@pytest.mark.skipif(not delta.FITS, reason="there is no Delta Lake for this Spark")
+def test_programs_over_tables_of_delta_lake_are_as_with_plain_spark(tmp_path: Path) -> None:
+    with TABLES.applications(tmp_path / "applications") as pair:
+        found = Search(pair, evolve(TABLES, slots=[SLOTS], timed=False), 2, tmp_path)
+        found.last(minutes=4, programs=15)
     assert [finding.told() for finding in found.findings] == []
     assert found.programs >= 5
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.differential.application import Application, Pair
-from integration.differential.half import STREAMING
+from integration.differential.application import Pair
+from integration.differential.half import EXECUTORS, STREAMING
 from integration.differential.measure import MEASURED
 from integration.differential.program import Chain, Step
 from integration.differential.run import Search
@@ -56,6 +56,7 @@ IDLE_INPUT = (
     fed([(2, 60)], []),
     fed([(2, 80)], []),
 )
+KEYS_THAT_TIME_OUT = (fed([(1, 0), (2, 3)]), MOVE, fed([(1, 30)]), fed([(3, 60)]), FAIL, fed([(3, 90)]))
 STREAMS = {
     # A move made the watermark stand still while one of the inputs was idle.
     "an input is idle": Stream(
@@ -102,20 +103,18 @@ STREAMS = {
     "groups with state": Stream(
         timed("a", step("groups with state")),
         1,
-        (fed([(1, 0), (2, 3)]), MOVE, fed([(1, 30)]), fed([(3, 60)]), FAIL, fed([(3, 90)])),
+        KEYS_THAT_TIME_OUT,
         settings=SHUFFLE,
+    ),
+    "a processor of states": Stream(
+        timed("a", step("transform with state append")), 1, KEYS_THAT_TIME_OUT, settings=SHUFFLE
     ),
 }
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    folder = tmp_path_factory.mktemp("streams")
-    with (
-        Application(folder / "plain", elastic=False, conf=STREAMING.conf) as plain,
-        Application(folder / "elastic", elastic=True, conf=STREAMING.conf) as elastic,
-    ):
-        found = Pair(plain, elastic, folder / "data")
+    with STREAMING.applications(tmp_path_factory.mktemp("streams")) as found:
         found.renew(4)
         yield found
 
@@ -139,6 +138,27 @@ def test_streams_of_one_seed_are_as_with_plain_spark(pair: Pair, tmp_path: Path)
     found.last(minutes=4, programs=15)
     assert [finding.told() for finding in found.findings] == []
     assert found.programs >= 5
+
+
+def test_executors_are_lost_between_micro_batches_and_in_one(tmp_path: Path) -> None:
+    lose, within = Moment("lose"), Moment("lose_within")
+    moments = (
+        fed([(1, 0), (2, 3)]),
+        lose,
+        fed([(1, 30)]),
+        within,
+        fed([(3, 60)]),
+        MOVE,
+        fed([(1, 90)]),
+        fed([(3, 130)]),
+    )
+    program = Stream(timed("a", WINDOWS), 1, moments, settings=SHUFFLE)
+    with EXECUTORS.applications(tmp_path) as pair:
+        pair.renew(4)
+        plain, elastic = pair.run(body(program))
+    assert differences(program, plain, elastic) == []
+    assert not any("error" in found for found in plain.values())
+    assert elastic[MEASURED]["executors lost"] == 2
 
 
 def test_a_script_runs_by_itself_with_the_plugin(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 import contextlib
 import json
 import os
-import signal
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -210,10 +210,10 @@ class Run:
         """Kill one of the executors, if they are processes; the cluster starts another one."""
         if not self.is_ours():
             return
-        name = f"--app-id\0{self.spark.sparkContext.applicationId}\0".encode()
-        for process in sorted(os.listdir("/proc")):
-            if process.isdigit() and name in command_line(int(process)):
-                os.kill(int(process), signal.SIGKILL)
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            if "--app-id" in words and self.spark.sparkContext.applicationId in words:
+                process.kill()
                 COUNTS["executors lost"] += 1
                 return
 
@@ -251,12 +251,3 @@ class Run:
         while not (found := look()) and time.monotonic() < end:
             time.sleep(0.02)
         return found
-
-
-def command_line(process: int) -> bytes:
-    """Return how a process was called; nothing if it has ended."""
-    try:
-        with open(f"/proc/{process}/cmdline", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

@@ -212,33 +212,37 @@ spark.conf.set('spark.sql.streaming.stateStore.providerClass',
 # Without it the state cannot be moved.
 spark.conf.set('spark.sql.streaming.stateStore.checkpointFormatVersion', '2')
 """
-LAST = [
-    _kind(
-        "groups with state",
-        "{0}.groupBy('k').applyInPandasWithState(counted, 'k long, v long', 'n long', 'append', "
-        "'EventTimeTimeout').selectExpr('k', 'CAST(NULL AS TIMESTAMP) AS t', 'v')",
-        modes=("append",),
+
+
+def _of_a_key(name: str, call: str, before: str, mode: str) -> Operator:
+    """Return a kind that runs code of the user's over the rows and the state of each key."""
+    return _kind(
+        name,
+        "{0}.groupBy('k')." + call + ".selectExpr('k', 'CAST(NULL AS TIMESTAMP) AS t', 'v')",
+        modes=(mode,),
         stateful=True,
         timed=True,
         drops_time=True,
         first=True,
         last=True,
         unbatched=True,
-        before=_STATE,
+        before=before,
+    )
+
+
+LAST = [
+    _of_a_key(
+        "groups with state",
+        "applyInPandasWithState(counted, 'k long, v long', 'n long', 'append', 'EventTimeTimeout')",
+        _STATE,
+        "append",
     ),
     *(
-        _kind(
+        _of_a_key(
             f"transform with state {mode}",
-            "{0}.groupBy('k').transformWithStateInPandas(Counted(), 'k long, v long', "
-            f"'{mode.capitalize()}', 'EventTime').selectExpr('k', 'CAST(NULL AS TIMESTAMP) AS t', 'v')",
-            modes=(mode,),
-            stateful=True,
-            timed=True,
-            drops_time=True,
-            first=True,
-            last=True,
-            unbatched=True,
-            before=_PROCESSOR,
+            f"transformWithStateInPandas(Counted(), 'k long, v long', '{mode.capitalize()}', 'EventTime')",
+            _PROCESSOR,
+            mode,
         )
         for mode in ("append", "update")
     ),

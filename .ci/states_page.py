@@ -5,30 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from spark_elastic.core.event_types import EVENT_TYPES
-from spark_elastic.core.query.canceling import Canceling
-from spark_elastic.core.query.created import Created
-from spark_elastic.core.query.creating_execution_graph import CreatingExecutionGraph
-from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.query.failing import Failing
-from spark_elastic.core.query.finished import Finished
-from spark_elastic.core.query.restarting import Restarting
-from spark_elastic.core.query.state import State
-from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint
+from spark_elastic.core.query.machine import STATES
+from spark_elastic.core.query.record import State
+from spark_elastic.core.query.states import Created
 from spark_elastic.core.query.transitions import TRANSITIONS
-from spark_elastic.core.query.waiting_for_resources import WaitingForResources
-
-STATES: tuple[type[State], ...] = (
-    Created,
-    WaitingForResources,
-    CreatingExecutionGraph,
-    Executing,
-    StopWithSavepoint,
-    Restarting,
-    Failing,
-    Canceling,
-    Finished,
-)
+from spark_elastic.wire import EVENT_TYPES
 
 
 def states_diagram() -> str:
@@ -41,7 +22,7 @@ def states_diagram() -> str:
 
 def reactions_table() -> str:
     """Say what each state does about each event, in the words of its method; a dash: it leaves it out."""
-    states = [state for state in STATES if state is not Created]
+    states = [state for state in STATES.values() if state is not Created]
     met = dict.fromkeys(kind for state in states for kind in state.reactions)
     kinds = sorted(met, key=[*EVENT_TYPES, *met].index)
     rows = (

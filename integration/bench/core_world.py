@@ -20,8 +20,7 @@ from attrs import define, field, frozen
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.stage_work import StageWork
-from spark_elastic.core.task_events import StageCompleted
+from spark_elastic.core.events import StageCompleted, StageWork
 from spark_elastic.runtime.timers import Timers
 
 _SECOND = 1_000

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_elastic.core.events import ExecutorAdded, QueryProgress
-from spark_elastic.core.task_events import ExecutorsUsed
+from spark_elastic.core.events import ExecutorAdded, ExecutorsUsed, QueryProgress
 from spark_elastic.live.growing_file import GrowingFile
 from spark_elastic.runtime.entries import EventEntry, parse_line
 

@@ -21,7 +21,7 @@ from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
 from spark_elastic.core.actions import Decision
-from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.demo.cluster import Cluster
 from spark_elastic.demo.data import Tables
 

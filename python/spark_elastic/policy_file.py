@@ -26,9 +26,15 @@ from collections.abc import Mapping
 
 from attrs import evolve, field, frozen
 
-from spark_elastic.core.bounds.declared import NO_BOUND, WantedBounds
+from spark_elastic.core.bounds.declared import (
+    NO_BOUND,
+    NOTHING_WANTED,
+    WantedBounds,
+    WantedSharing,
+    read,
+    what_is_allowed,
+)
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE
-from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing, read, what_is_allowed
 from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.keys import PER_QUERY, called
 from spark_elastic.policy_file_tree import LONGEST_TEXT, MAX_SIZE, VERSION, Errors, Node, member, parse

@@ -18,9 +18,8 @@ from typing import Any
 from attrs import define, field, frozen
 
 from spark_elastic import query_keys
-from spark_elastic.core.bounds import sharing
-from spark_elastic.core.bounds.declared import NO_BOUND, WantedBounds
-from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
+from spark_elastic.core.bounds import declared
+from spark_elastic.core.bounds.declared import NO_BOUND, NOTHING_WANTED, WantedBounds, WantedSharing
 from spark_elastic.core.keys import key
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.name_patterns import is_pattern
@@ -240,9 +239,9 @@ class _Found:
 
 def _read_sharing(query: str, end: str, text: str) -> tuple[str, WantedSharing]:
     """Return the name of a query and what was set for it. Raises ValueError with what is wrong."""
-    wanted = sharing.read(end, text)
+    wanted = declared.read(end, text)
     if wanted is None:
-        allowed, example = sharing.what_is_allowed(end)
+        allowed, example = declared.what_is_allowed(end)
         raise ValueError(f"is '{text}', allowed is {allowed}: set it to {example}, or remove it")
     of_source = _SOURCE.fullmatch(query)
     if of_source is None:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from attrs import define, field
 
 from spark_elastic.core.keys import PER_QUERY, called
-from spark_elastic.core.keys.contradictions import contradictions
 from spark_elastic.core.keys.key import Key
+from spark_elastic.core.settings import contradictions
 
 ALLOWED = (
     "schedulerMode, policy, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, "

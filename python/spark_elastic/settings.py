@@ -14,23 +14,20 @@ from attrs import evolve, field, frozen
 
 from spark_elastic import policy_options, query_bounds
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.failures.strategy import POLICIES
 from spark_elastic.core.keys import (
     KEYS,
     NAMES,
     PER_QUERY,
+    application,
     batch,
     called,
     policies,
     rescaling,
-    resources,
-    restarts,
 )
-from spark_elastic.core.keys.contradictions import contradictions
 from spark_elastic.core.keys.key import PREFIX, Key, view_of
-from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.settings import CoreSettings, contradictions
 from spark_elastic.settings_errors import (
     SettingsError,
     mode_is_off,
@@ -90,7 +87,7 @@ class Settings:
                 if key in self.chosen or (not key.by_mode and self.values[key] != key.default)
             },
             queries=self.queries,
-            restart=view_of(POLICIES[self[restarts.STRATEGY]], self.values),
+            restart=view_of(POLICIES[self[rescaling.STRATEGY]], self.values),
         )
 
     @property
@@ -168,7 +165,7 @@ def load(conf: Mapping[str, str]) -> Settings:
         queries=of_queries.settings,
     )
     used = {policies.short(name) for name in settings.custom_policies}
-    more = settings[resources.POLICY_FILE] is not None
+    more = settings[application.POLICY_FILE] is not None
     options, wrong = policy_options.read(conf, used, more=more)
     settings = evolve(settings, policy_options=options)
     errors.extend(wrong)

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_elastic.core.keys import flink
-from spark_elastic.core.keys.key import PREFIX, Key
-from spark_elastic.core.keys.kinds import Malformed, camel, kebab
+from spark_elastic.core.keys.key import PREFIX, Key, Malformed, camel, kebab
 from spark_elastic.core.keys.policies import POLICY, PolicyChain
 from spark_elastic.core.keys.rescaling import MODE
 

@@ -19,13 +19,72 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.preconf.json import make_converter
 from cattrs.v import format_exception
 
-from spark_elastic.core.action_types import ACTION_TYPES
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
 from spark_elastic.core.batch.questions import ANSWER_TYPES, QUESTION_TYPES, Answer, Question
-from spark_elastic.core.event_types import EVENT_TYPES
-from spark_elastic.core.events import Event
-from spark_elastic.core.policies.ask import AskPolicy
+from spark_elastic.core.events import BatchStages, Event, ExecutorsUsed, StageCompleted
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.redaction import redacted
+
+# All kinds of events: those that can be written down and read back.
+
+
+EVENT_TYPES: tuple[type[ev.Event], ...] = (
+    ev.Snapshot,
+    ev.ExecutorAdded,
+    ev.ExecutorRemoved,
+    ev.ExecutorExcluded,
+    ev.ExecutorUnexcluded,
+    ev.ExecutorDecommissioning,
+    ev.ExecutorUsage,
+    ev.QuerySubmitted,
+    ev.QueryStarted,
+    ev.QueryProgress,
+    ev.QueryIdle,
+    ev.QueryFailed,
+    ev.QueryTerminated,
+    StageCompleted,
+    ExecutorsUsed,
+    BatchStages,
+    ev.ActionDone,
+    ev.ActionFailed,
+    ev.SavepointTaken,
+    ev.SavepointRequested,
+    ev.CancelRequested,
+    ev.RequirementsRequested,
+    ev.RequirementsDropped,
+    ev.PolicyFileChanged,
+    ev.PolicyFileRefused,
+    ev.TimerFired,
+    PolicyAnswered,
+)
+
+
+# All kinds of actions: those that can be written down and read back.
+
+
+ACTION_TYPES: tuple[type[ac.Action], ...] = (
+    ac.Configure,
+    ac.TurnOff,
+    ac.StartQuery,
+    ac.HoldQuery,
+    ac.FailQuery,
+    ac.CancelQuery,
+    ac.TakeSavepoint,
+    ac.Rescale,
+    ac.BoundSources,
+    ac.LimitRows,
+    ac.KeepText,
+    ac.RequestExecutors,
+    ac.KillExecutors,
+    ac.DecommissionExecutors,
+    ac.SetTimer,
+    ac.CancelTimer,
+    ac.Report,
+    AskPolicy,
+)
+
 
 __all__ = [
     "WireError",

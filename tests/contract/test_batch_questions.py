@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_elastic import wire
-from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.batch.questions import QUESTION_TYPES, Ranges
 
 COUNT = {

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from spark_elastic import wire
-from spark_elastic.core.action_types import ACTION_TYPES
-from spark_elastic.core.event_types import EVENT_TYPES
 from spark_elastic.core.events import Event, QueryProgress
 from spark_elastic.rest.messages import HttpAnswer, decode_request, encode_answer
 from spark_elastic.rest.metrics import flat
+from spark_elastic.wire import ACTION_TYPES, EVENT_TYPES
 from tests.unit.rest.world import world
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,11 +11,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import attrs
 import pytest
 
-from spark_elastic.core.action_types import ACTION_TYPES
 from spark_elastic.core.actions import AboutQuery, Decision, SourceLimit
 from spark_elastic.core.batch.questions import QUESTION_TYPES
-from spark_elastic.core.event_types import EVENT_TYPES
 from spark_elastic.rest.messages import HttpAnswer, HttpRequest
+from spark_elastic.wire import ACTION_TYPES, EVENT_TYPES
 
 CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
 TEXT = CONTRACT.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import StartQuery
-from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.bounds.declared import WantedSharing
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.core.settings import CoreSettings

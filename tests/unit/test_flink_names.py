@@ -9,8 +9,7 @@ import pytest
 
 from spark_elastic.core.keys import KEYS, NAMES
 from spark_elastic.core.keys.flink import _ROOTS, OPTIONS, Option
-from spark_elastic.core.keys.key import PREFIX
-from spark_elastic.core.keys.kinds import camel, kebab
+from spark_elastic.core.keys.key import PREFIX, camel, kebab
 from spark_elastic.settings import SettingsError, load
 
 PAGE = Path(__file__).parents[2] / "docs" / "migration.md"

@@ -17,8 +17,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from spark_elastic.core.keys.application import POLICY_FILE
 from spark_elastic.core.keys.rescaling import MODE, PYTHON
-from spark_elastic.core.keys.resources import POLICY_FILE
 from spark_elastic.settings import load
 from spark_elastic.spark_conf import PLUGIN, PLUGINS, read_properties
 from tests.unit.init_scripts.laid_out import JARS, Machine, jar_name, write_wheel

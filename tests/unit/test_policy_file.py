@@ -10,8 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.policy_file import MAX_SIZE, PolicyFile, PolicyFileError, load_policy
 
 EXAMPLE = Path(__file__).parents[2] / "conf" / "policy.yaml"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.sharing import WantedSharing
-from spark_elastic.core.keys import rescaling, restarts
+from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
+from spark_elastic.core.keys import rescaling
 from spark_elastic.settings import PREFIX, SettingsError, keys, load
 
 
@@ -108,8 +107,8 @@ def test_adaptive_mode_has_defaults_of_its_own_where_nothing_is_set() -> None:
     assert adaptive[rescaling.RESOURCE_WAIT_MS] == 300_000
     assert adaptive[rescaling.SUBMISSION_STABILIZATION_MS] == 10_000
     assert adaptive[rescaling.EXPLICIT_PARALLELISM] == "upperBound"
-    assert adaptive[restarts.STRATEGY] == "exponential-delay"
-    assert load({})[restarts.STRATEGY] == "none"
+    assert adaptive[rescaling.STRATEGY] == "exponential-delay"
+    assert load({})[rescaling.STRATEGY] == "none"
     chosen = load({f"{PREFIX}schedulerMode": "adaptive", f"{PREFIX}explicitParallelism": "fixed"})
     assert chosen[rescaling.EXPLICIT_PARALLELISM] == "fixed"
     assert {key.name for key in keys() if key.adaptive != key.default} == {

@@ -10,17 +10,12 @@ import attrs
 import pytest
 
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.keys import (
-    autoscale,
+    application,
     batch,
     policies,
-    records,
     rescaling,
-    resources,
-    restarts,
-    schedule,
 )
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.keys.periods import ExcludedPeriod, Window
@@ -98,31 +93,31 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         rescaling.EXPLICIT_PARALLELISM: "fixed",
         rescaling.STATE_STORE: "unchanged",
         rescaling.MAX_PARALLELISM: 12,
-        restarts.STRATEGY: "fixed-delay",
-        resources.SLOT_IDLE_MS: 13,
-        resources.SAVEPOINT_DIR: "/s",
-        resources.SAVEPOINTS_KEPT: 16,
+        rescaling.STRATEGY: "fixed-delay",
+        application.SLOT_IDLE_MS: 13,
+        application.SAVEPOINT_DIR: "/s",
+        application.SAVEPOINTS_KEPT: 16,
         batch.DECISION_WAIT_MS: 14,
         batch.DIVIDE_ORDERED: True,
-        records.HISTORY_SIZE: 15,
-        records.ADVISE_ONLY: True,
+        application.HISTORY_SIZE: 15,
+        application.ADVISE_ONLY: True,
         policies.POLICY: ("schedule", "autoscale"),
-        schedule.ZONE: "Europe/Berlin",
-        schedule.WINDOWS: (Window(cron="0 8 * * *", duration_ms=60_000, lower=2),),
-        schedule.EXCLUDED: (ExcludedPeriod(cron="0 8 * * *", duration_ms=60_000),),
-        schedule.LEAD_MS: 24,
-        autoscale.LOAD: 0.5,
-        autoscale.BAND: 0.2,
-        autoscale.MAX_LAG_MS: 17,
-        autoscale.CATCH_UP_MS: 18,
-        autoscale.BACKPRESSURE: False,
-        autoscale.WINDOW_MS: 19,
-        autoscale.MOST_DOWN: 0.4,
-        autoscale.BATCH_GAIN: 0.7,
-        autoscale.MIN_EXECUTORS: 20,
-        autoscale.MAX_EXECUTORS: 21,
-        autoscale.QUOTA_CORES: 22,
-        autoscale.QUOTA_MEMORY: 23,
+        policies.ZONE: "Europe/Berlin",
+        policies.WINDOWS: (Window(cron="0 8 * * *", duration_ms=60_000, lower=2),),
+        policies.EXCLUDED: (ExcludedPeriod(cron="0 8 * * *", duration_ms=60_000),),
+        policies.LEAD_MS: 24,
+        policies.LOAD: 0.5,
+        policies.BAND: 0.2,
+        policies.MAX_LAG_MS: 17,
+        policies.CATCH_UP_MS: 18,
+        policies.BACKPRESSURE: False,
+        policies.WINDOW_MS: 19,
+        policies.MOST_DOWN: 0.4,
+        policies.BATCH_GAIN: 0.7,
+        policies.MIN_EXECUTORS: 20,
+        policies.MAX_EXECUTORS: 21,
+        policies.QUOTA_CORES: 22,
+        policies.QUOTA_MEMORY: 23,
     }
     changed = Settings(
         values=values,
@@ -255,7 +250,7 @@ def test_the_longest_interval_may_not_be_shorter_than_the_cooldown() -> None:
 
 
 def test_no_value_can_be_typed() -> None:
-    assert load({"spark.elastic.journal.dir": "none"})[records.JOURNAL_DIR] is None
+    assert load({"spark.elastic.journal.dir": "none"})[application.JOURNAL_DIR] is None
     assert load({"spark.elastic.adaptiveScheduler.rescaleTrigger.maxDelay": "None"}) == Settings()
 
 

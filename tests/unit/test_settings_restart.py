@@ -11,7 +11,7 @@ from spark_elastic.core.failures.strategy import (
     NoRestart,
     RestartPolicy,
 )
-from spark_elastic.core.keys import restarts
+from spark_elastic.core.keys import rescaling
 from spark_elastic.settings import SettingsError, load
 
 TYPE = "spark.elastic.restartStrategy.type"
@@ -100,6 +100,6 @@ def test_the_longest_backoff_may_not_be_shorter_than_the_initial_one() -> None:
     error = error_of({EXPONENTIAL + "initialBackoff": "2min"})
     assert "at least the initial backoff, '2min'" in error
     assert error.endswith(f"set {EXPONENTIAL}maxBackoff=2min")
-    assert load({EXPONENTIAL + "initialBackoff": "1min"})[restarts.INITIAL_BACKOFF_MS] == 60_000
+    assert load({EXPONENTIAL + "initialBackoff": "1min"})[rescaling.INITIAL_BACKOFF_MS] == 60_000
     # One of the two makes no sense: there is nothing to compare.
     assert "'x'" in error_of({EXPONENTIAL + "initialBackoff": "x", EXPONENTIAL + "maxBackoff": "1ms"})

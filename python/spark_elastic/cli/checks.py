@@ -17,9 +17,9 @@ from attrs import frozen
 
 from spark_elastic import __version__
 from spark_elastic.core.events import PolicyFileChanged
-from spark_elastic.core.flags import is_on
+from spark_elastic.core.keys.application import POLICY_FILE
+from spark_elastic.core.keys.key import is_on
 from spark_elastic.core.keys.rescaling import MODE, PYTHON, STATE_STORE
-from spark_elastic.core.keys.resources import POLICY_FILE
 from spark_elastic.core.own_settings import own_texts, settings_of
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.demo.prerequisites import java_problem, java_version, oldest_java

@@ -9,7 +9,7 @@ from spark_elastic.cli.checks import Check, lacks
 from spark_elastic.client.driver import Driver
 from spark_elastic.client.failures import NoDriver
 from spark_elastic.client.source import Json
-from spark_elastic.core.keys.records import ADVISE_ONLY
+from spark_elastic.core.keys.application import ADVISE_ONLY
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import Lack, lacks_of
 

@@ -12,9 +12,42 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.sharing import NOTHING_WANTED, WantedSharing
-from spark_elastic.core.source_read import FullestPartition, SourceRead
+from spark_elastic.core.bounds.declared import NOTHING_WANTED, WantedBounds, WantedSharing
+
+# What a micro-batch has read of a source.
+
+
+@frozen(kw_only=True)
+class FullestPartition:
+    """Name the partition of a source that had the most rows to be read when a micro-batch began.
+
+    It had `rows` of `all_rows`, in so many `partitions`.
+    """
+
+    name: str
+    rows: int
+    all_rows: int
+    partitions: int
+
+    @property
+    def share(self) -> float:
+        """The share of the rows that it had, from 0 to 1."""
+        return self.rows / self.all_rows if self.all_rows > 0 else 0.0
+
+
+@frozen(kw_only=True)
+class SourceRead:
+    """Count the rows that a micro-batch has read of a source, and its tasks, None if that is not known.
+
+    `whole` says that there could be no more tasks: each had a file, none of which can be split. `fullest` is
+    None where the offsets of a source do not tell partitions apart.
+    """
+
+    rows: int
+    tasks: int | None = None
+    whole: bool = False
+    fullest: FullestPartition | None = None
+
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
@@ -397,3 +430,123 @@ class PolicyFileRefused(Event):
 
     path: str
     errors: tuple[str, ...]
+
+
+# What the tasks of stages took: a part of what is told of one, and of a micro-batch.
+
+
+@frozen(kw_only=True)
+class StageWork:
+    """What the tasks of a stage took: `run_ms` all of them together, `gc_ms` of it for garbage collection.
+
+    `spilled_bytes` is what did not fit into memory and went to disk. The longest task ran for `longest_ms`,
+    half of them for `median_ms` or less.
+    """
+
+    run_ms: int
+    gc_ms: int
+    spilled_bytes: int
+    longest_ms: int
+    median_ms: int
+
+    def __add__(self, other: StageWork) -> StageWork:
+        """Add up stages that ran one after the other."""
+        return StageWork(
+            run_ms=self.run_ms + other.run_ms,
+            gc_ms=self.gc_ms + other.gc_ms,
+            spilled_bytes=self.spilled_bytes + other.spilled_bytes,
+            longest_ms=self.longest_ms + other.longest_ms,
+            median_ms=self.median_ms + other.median_ms,
+        )
+
+
+# What the policy is told of the stages and tasks of micro-batches.
+
+
+@frozen(kw_only=True)
+class TaskEvent(Event):
+    """What the tasks of a query's micro-batches have told."""
+
+    query: str
+
+
+@frozen(kw_only=True)
+class StageCompleted(TaskEvent):
+    """A stage of a micro-batch that reads a shuffle is done: so many tasks were over in `duration_ms`.
+
+    `work` is what they took, None if that is not known. Stages of one micro-batch that have as many tasks may
+    come as one, with their durations and their work added up.
+    """
+
+    batch: int
+    tasks: int
+    duration_ms: int
+    work: StageWork | None = None
+
+
+@frozen(kw_only=True)
+class NewExecutor:
+    """Describe an executor that has `joined`, and on which a query's first task was `launched` (epoch ms).
+
+    `warm_up_ms` is what its warm-up took, None: it had none by then that was over and had succeeded.
+    """
+
+    executor: str
+    joined: int
+    launched: int
+    warm_up_ms: int | None = None
+
+
+@frozen(kw_only=True)
+class ExecutorsUsed(TaskEvent):
+    """Executors that have joined have begun with micro-batches of a query."""
+
+    executors: tuple[NewExecutor, ...]
+
+
+# What the policy is told of batch stages: those of jobs that belong to no streaming query.
+
+
+@frozen(kw_only=True)
+class BatchStage:
+    """Describe one stage that has been submitted and is not over.
+
+    Of its `tasks`, `done` are over and took `run_ms` together; `running` run. The first began at `launched`
+    (epoch ms), None: none has. `bytes` are what the shuffles before it have written for it, None if it reads
+    anything else; of these the tasks that are done have read `read_bytes`. They have written `written_bytes`
+    for stages after it.
+    """
+
+    stage: int
+    tasks: int
+    done: int = 0
+    running: int = 0
+    run_ms: int = 0
+    launched: int | None = None
+    bytes: int | None = None
+    read_bytes: int = 0
+    written_bytes: int = 0
+
+    @property
+    def left(self) -> int:
+        """The tasks that are not over, running ones among them."""
+        return max(0, self.tasks - self.done)
+
+    @property
+    def waiting(self) -> int:
+        """The tasks that have not begun."""
+        return max(0, self.left - self.running)
+
+
+@frozen(kw_only=True)
+class BatchStages(Event):
+    """All batch stages of now, at most once a second; none when the last one is over.
+
+    `over` counts those that have ended since the last time; one that came and went in between is told of by
+    nothing else. `idle` are the executors on which no task of these stages runs; without a stage they are not
+    named.
+    """
+
+    stages: tuple[BatchStage, ...] = ()
+    idle: tuple[str, ...] = ()
+    over: int = 0

@@ -16,11 +16,10 @@ from attrs import evolve
 
 from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.failures.strategy import POLICIES, NoRestart, RestartPolicy
-from spark_elastic.core.keys import PER_QUERY, rescaling, restarts
-from spark_elastic.core.keys.contradictions import contradictions
+from spark_elastic.core.keys import PER_QUERY, rescaling
 from spark_elastic.core.keys.key import PREFIX, Key, fields_of, key_of, view_of
 from spark_elastic.core.name_patterns import merged
-from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.settings import CoreSettings, contradictions
 from spark_elastic.core.turn import Turn
 
 
@@ -81,9 +80,9 @@ def may_restart(application: CoreSettings, file: PolicyFileChanged | None) -> bo
     said = [*application.queries.values()]
     if file is not None:
         said += (file.default_settings, *file.settings.values())
-    strategies = {texts.get(restarts.STRATEGY.name, "none") for texts in said}
+    strategies = {texts.get(rescaling.STRATEGY.name, "none") for texts in said}
     # Adaptive mode has a restart strategy unless the application has chosen another one.
-    usual = restarts.STRATEGY.name not in application.texts
+    usual = rescaling.STRATEGY.name not in application.texts
     adaptive = usual and any(texts.get(rescaling.MODE.name) == "adaptive" for texts in said)
     return adaptive or bool(strategies - {"none"}) or not isinstance(application.restart, NoRestart)
 
@@ -114,7 +113,7 @@ def _resolve(
     wrong = contradictions(values, prefix=prefix)
     if wrong:
         return None, tuple(wrong)
-    strategy = values[restarts.STRATEGY]
+    strategy = values[rescaling.STRATEGY]
     unnamed = evolve(application, bounds={}, source_bounds={}, sharing={}, texts={}, queries={})
     own = evolve(
         unnamed,
@@ -130,7 +129,7 @@ def _resolve(
 def _restart_texts(own: RestartPolicy, application: RestartPolicy) -> dict[str, str]:
     found: dict[str, str] = {}
     if type(own) is not type(application):
-        found[restarts.STRATEGY.name] = next(name for name, of in POLICIES.items() if of is type(own))
+        found[rescaling.STRATEGY.name] = next(name for name, of in POLICIES.items() if of is type(own))
     for field in attrs.fields(type(own)):
         key, value = key_of(field), getattr(own, field.name)
         if key is not None and value != getattr(application, field.name, None):

@@ -23,30 +23,26 @@ from attrs import define, field
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
-from spark_elastic.core.batch_events import BatchStages
-from spark_elastic.core.bounds.declarations import Declarations
-from spark_elastic.core.bounds.keeping import keep_again, keep_bounds, recall_bounds
+from spark_elastic.core.bounds.declarations import Declarations, keep_again, keep_bounds, recall_bounds
 from spark_elastic.core.bounds.kept import Requested
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share
-from spark_elastic.core.cluster.slots import SlotPool
+from spark_elastic.core.cluster.slots import SlotPool, TaskSize
 from spark_elastic.core.cluster.supply import Supply
-from spark_elastic.core.cluster.task_size import TaskSize
-from spark_elastic.core.failures.exponential_delay import SeededJitter
-from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, RestartStrategy
+from spark_elastic.core.events import BatchStages, TaskEvent
+from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, RestartStrategy, SeededJitter
 from spark_elastic.core.own_settings import may_restart, report_settings
-from spark_elastic.core.policies.ask import PolicyAnswered
 from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.policies.planner import Planner
+from spark_elastic.core.policies.policy import PolicyAnswered
 from spark_elastic.core.query import internal_events as inner
-from spark_elastic.core.query import machines
+from spark_elastic.core.query import machine as machines
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.query.view import Queries, QueryView
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.task_events import TaskEvent
 from spark_elastic.core.turn import Counters, Turn
 
 _FINISHED_KEPT = 100  # finished queries that can still be looked at

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from typing import Any
 
 from attrs import field, frozen
 
-from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.failures.strategy import NoRestart, RestartPolicy
-from spark_elastic.core.keys import autoscale, batch, policies, records, rescaling, resources, schedule
-from spark_elastic.core.keys.key import of
+from spark_elastic.core.keys import application, batch, policies, rescaling
+from spark_elastic.core.keys.key import PREFIX, Key, of
 from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.core.keys.policies import DECLARED, PolicyChain
 from spark_elastic.core.keys.rescaling import ExplicitParallelism, Mode, RescalePolicy, StateStore
@@ -37,12 +37,12 @@ class CoreSettings:
     warm_up_ms: int = of(rescaling.WARM_UP_MS)
     start_wait_ms: int = of(rescaling.START_WAIT_MS)
     decision_wait_ms: int = of(batch.DECISION_WAIT_MS)
-    advise_only: bool = of(records.ADVISE_ONLY)
+    advise_only: bool = of(application.ADVISE_ONLY)
 
     resource_wait_ms: int = of(rescaling.RESOURCE_WAIT_MS)
     executor_wait_ms: int | None = None
     submission_stabilization_ms: int = of(rescaling.SUBMISSION_STABILIZATION_MS)
-    slot_idle_ms: int = of(resources.SLOT_IDLE_MS)
+    slot_idle_ms: int = of(application.SLOT_IDLE_MS)
     cooldown_ms: int = of(rescaling.COOLDOWN_MS)
     executing_stabilization_ms: int = of(rescaling.EXECUTING_STABILIZATION_MS)
     max_delay_ms: int | None = of(rescaling.MAX_DELAY_MS)
@@ -53,22 +53,22 @@ class CoreSettings:
     rescale_policy: RescalePolicy = of(rescaling.RESCALE_POLICY)
 
     policy: PolicyChain = of(policies.POLICY)
-    schedule_zone: str = of(schedule.ZONE)
-    schedule_windows: tuple[Window, ...] = of(schedule.WINDOWS)
-    schedule_excluded: tuple[ExcludedPeriod, ...] = of(schedule.EXCLUDED)
-    schedule_lead_ms: int | None = of(schedule.LEAD_MS)
-    target_load: float | None = of(autoscale.LOAD)
-    load_band: float = of(autoscale.BAND)
-    max_lag_ms: int | None = of(autoscale.MAX_LAG_MS)
-    catch_up_ms: int = of(autoscale.CATCH_UP_MS)
-    backpressure: bool = of(autoscale.BACKPRESSURE)
-    scale_down_window_ms: int = of(autoscale.WINDOW_MS)
-    most_down: float = of(autoscale.MOST_DOWN)
-    batch_gain: float | None = of(autoscale.BATCH_GAIN)
-    min_executors: int = of(autoscale.MIN_EXECUTORS)
-    max_executors: int | None = of(autoscale.MAX_EXECUTORS)
-    quota_cores: int | None = of(autoscale.QUOTA_CORES)
-    quota_memory: int | None = of(autoscale.QUOTA_MEMORY)
+    schedule_zone: str = of(policies.ZONE)
+    schedule_windows: tuple[Window, ...] = of(policies.WINDOWS)
+    schedule_excluded: tuple[ExcludedPeriod, ...] = of(policies.EXCLUDED)
+    schedule_lead_ms: int | None = of(policies.LEAD_MS)
+    target_load: float | None = of(policies.LOAD)
+    load_band: float = of(policies.BAND)
+    max_lag_ms: int | None = of(policies.MAX_LAG_MS)
+    catch_up_ms: int = of(policies.CATCH_UP_MS)
+    backpressure: bool = of(policies.BACKPRESSURE)
+    scale_down_window_ms: int = of(policies.WINDOW_MS)
+    most_down: float = of(policies.MOST_DOWN)
+    batch_gain: float | None = of(policies.BATCH_GAIN)
+    min_executors: int = of(policies.MIN_EXECUTORS)
+    max_executors: int | None = of(policies.MAX_EXECUTORS)
+    quota_cores: int | None = of(policies.QUOTA_CORES)
+    quota_memory: int | None = of(policies.QUOTA_MEMORY)
 
     restart: RestartPolicy = field(factory=NoRestart)
 
@@ -81,9 +81,9 @@ class CoreSettings:
     sharing: Mapping[str, WantedSharing] = field(factory=dict)
     texts: Mapping[str, str] = field(factory=dict)
     queries: Mapping[str, Mapping[str, str]] = field(factory=dict)
-    history_size: int = of(records.HISTORY_SIZE)
-    savepoint_dir: str | None = of(resources.SAVEPOINT_DIR)
-    savepoints_kept: int = of(resources.SAVEPOINTS_KEPT)
+    history_size: int = of(application.HISTORY_SIZE)
+    savepoint_dir: str | None = of(application.SAVEPOINT_DIR)
+    savepoints_kept: int = of(application.SAVEPOINTS_KEPT)
 
     @staticmethod
     def executor_wait(resource_wait_ms: int, *, is_set: bool) -> int | None:
@@ -99,3 +99,51 @@ class CoreSettings:
     def measures(self) -> bool:
         """Whether more than the declared bounds says how many slots a query should have."""
         return self.mode == "adaptive" and self.policy != (DECLARED,)
+
+
+# Values that do not go together, whether the application has them or one query.
+
+
+# Two values of which the second may not be below the first, and what to call the first.
+_ORDERED: tuple[tuple[Key[Any], Key[Any], str], ...] = (
+    (rescaling.COOLDOWN_MS, rescaling.SCALING_INTERVAL_MAX_MS, "the cooldown after rescaling"),
+    (rescaling.INITIAL_BACKOFF_MS, rescaling.MAX_BACKOFF_MS, "the initial backoff"),
+    (batch.MIN_PARALLELISM, batch.MAX_PARALLELISM, batch.MIN_PARALLELISM.full_name),
+    (policies.MIN_EXECUTORS, policies.MAX_EXECUTORS, policies.MIN_EXECUTORS.full_name),
+)
+
+
+def contradictions(
+    values: Mapping[Key[Any], Any], refused: Set[Key[Any]] = frozenset(), prefix: str = PREFIX
+) -> list[str]:
+    """Compare the values that belong together; what was refused is no value to compare with.
+
+    `prefix` comes before the name of each setting, for a query it has its name in it.
+    """
+    errors: list[str] = []
+    for low, high, low_words in _ORDERED:
+        least, most = values.get(low), values.get(high)
+        if {low, high} & refused or least is None or most is None or most >= least:
+            continue
+        name = prefix + high.name
+        errors.append(
+            f"{name} is '{high.format(most)}', allowed is at least {low_words}, "
+            f"'{high.format(least)}': set {name}={high.format(least)}"
+        )
+    errors += _without_schedule(values, refused, prefix)
+    return errors
+
+
+def _without_schedule(values: Mapping[Key[Any], Any], refused: Set[Key[Any]], prefix: str) -> list[str]:
+    """Find windows and periods that no policy looks at."""
+    policy = values.get(policies.POLICY)
+    if policy is None or policies.SCHEDULE in policy or policies.POLICY in refused:
+        return []
+    better = ",".join((policies.SCHEDULE, *(name for name in policy if name != policies.DECLARED)))
+    return [
+        f"{prefix}{key.name} is '{key.format(values[key])}' while {prefix}{policies.POLICY.name} is "
+        f"'{policies.POLICY.format(policy)}', allowed is a chain with {policies.SCHEDULE} then: "
+        f"set {prefix}{policies.POLICY.name}={better}"
+        for key in (policies.WINDOWS, policies.EXCLUDED)
+        if values.get(key)
+    ]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field, frozen
 
 from spark_elastic.core import reasons
 from spark_elastic.core.actions import Action, CancelTimer, Configure, Decision, Report, SetTimer
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.cluster.shares import Standing
 from spark_elastic.core.keys.policies import POLICY
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.settings import CoreSettings
 
 if TYPE_CHECKING:
     from spark_elastic.core.events import QueryFacts
-    from spark_elastic.core.query.record import Footing
+
 
 Number = float | int | str
 
@@ -23,6 +25,15 @@ Number = float | int | str
 def _in_words(settings: CoreSettings) -> str:
     policy = "" if settings.policy == POLICY.default else f" with policy {POLICY.format(settings.policy)}"
     return f"{settings.mode}{policy}{', advice only' if settings.advise_only else ''}"
+
+
+class Footing(NamedTuple):
+    """What of a query concerns others: as what it wants slots, what it may have, and by which settings."""
+
+    standing: Standing | None
+    requirements: Requirements
+    settings: CoreSettings | None
+    is_finished: bool
 
 
 @frozen
@@ -161,3 +172,34 @@ class Turn:
         values = {**numbers, "slots": self.slots}
         message = reasons.message(reason, **values, before=before, after=after)
         self.publish(reason, message, query=query, before=before, after=after, numbers=values)
+
+
+# The one timer of something that is not a query: what waits for a time sets it, and hears when it is due.
+
+
+@define
+class Alarm:
+    """`timer` is the one that is set, None: none is."""
+
+    timer: Timer | None = None
+
+    def keep(self, due: int | None, turn: Turn) -> None:
+        """Have a timer set for `due` (epoch ms) at the latest; for None one that is set is in vain."""
+        if due is None:
+            return
+        if self.timer is not None and due < self.timer.at:
+            turn.cancel_timer(self.timer)
+            self.timer = None
+        if self.timer is None:
+            self.timer = turn.set_timer(due)
+
+    def rings(self, timer: str) -> bool:
+        """Say whether the timer of this id is this one; then it is not set any more."""
+        if self.timer is None or timer != self.timer.id:
+            return False
+        self.timer = None
+        return True
+
+    def lost(self) -> None:
+        """Note that nobody has a timer set any more."""
+        self.timer = None

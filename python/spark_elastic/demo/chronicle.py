@@ -14,8 +14,7 @@ from spark_elastic.core.actions import (
     Report,
     RequestExecutors,
 )
-from spark_elastic.core.cluster.slots import SlotPool
-from spark_elastic.core.cluster.task_size import TaskSize
+from spark_elastic.core.cluster.slots import SlotPool, TaskSize
 from spark_elastic.core.events import (
     Event,
     ExecutorAdded,

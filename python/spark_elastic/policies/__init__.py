@@ -7,12 +7,10 @@ as keyword arguments of the constructor, as text. `conformance` checks one.
 
 from __future__ import annotations
 
-from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.events import OffsetsBehind, QueryFacts
+from spark_elastic.core.events import BatchStage, OffsetsBehind, QueryFacts
 from spark_elastic.core.policies.autoscale.policy import Autoscale
-from spark_elastic.core.policies.policy import Policy
-from spark_elastic.core.policies.slot_limits import SlotLimits
+from spark_elastic.core.policies.policy import BatchWish, Policy, QueryWish, Wish
 from spark_elastic.core.policies.view import (
     Applied,
     BatchMetrics,
@@ -20,9 +18,9 @@ from spark_elastic.core.policies.view import (
     ExecutorMetrics,
     QueryMetrics,
     Sample,
+    SlotLimits,
     Wanted,
 )
-from spark_elastic.core.policies.wish import BatchWish, QueryWish, Wish
 from spark_elastic.core.settings import CoreSettings
 
 __all__ = [

@@ -14,12 +14,10 @@ from attrs import evolve
 
 from spark_elastic.core import reasons
 from spark_elastic.core.keys.policies import short
-from spark_elastic.core.policies.ask import PolicyAnswered
 from spark_elastic.core.policies.custom import SPOKEN, SPOKEN_OF_BATCH
-from spark_elastic.core.policies.policy import Policy
+from spark_elastic.core.policies.policy import BatchWish, Policy, PolicyAnswered, QueryWish, Wish
 from spark_elastic.core.policies.reasons import POLICY_REASONS
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import BatchWish, QueryWish, Wish
 from spark_elastic.wire import WireError, decode_event, encode_event
 
 MOST_EXECUTORS = 1 << 15

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from random import Random
 
-from spark_elastic.core.policies.policy import Policy
+from spark_elastic.core.policies.policy import Policy, Wish
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import Wish
 from spark_elastic.policies.answers import BadAnswer, ask
 from spark_elastic.policies.views import view as made_up
 

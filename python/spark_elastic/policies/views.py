@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from random import Random
 
-from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE, Bounds, Requirements, Vertex
-from spark_elastic.core.events import OffsetsBehind, QueryFacts, SourceFacts
+from spark_elastic.core.events import BatchStage, OffsetsBehind, QueryFacts, SourceFacts
 from spark_elastic.core.policies.view import (
     Applied,
     BatchMetrics,

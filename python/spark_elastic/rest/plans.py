@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.core.policies.outlook import Outlook
-from spark_elastic.core.policies.plan import Plan
+from spark_elastic.core.policies.planner import Plan
+from spark_elastic.core.policies.policy import Outlook
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.settings import CoreSettings
 

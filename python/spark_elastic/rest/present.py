@@ -11,8 +11,8 @@ from spark_elastic import __version__
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.requirements import Requirements, joined_groups, source_vertex
 from spark_elastic.core.events import QueryProgress
-from spark_elastic.core.failures.summary import summary
-from spark_elastic.core.keys import records, rescaling
+from spark_elastic.core.failures.judge import summary
+from spark_elastic.core.keys import application, rescaling
 from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query.transitions import FINISHED
@@ -43,8 +43,8 @@ def overview(view: View) -> Json:
         "sparkVersion": view.spark_version,
         "at": view.at,
         "mode": view.settings[rescaling.MODE],
-        "adviseOnly": view.settings[records.ADVISE_ONLY],
-        "readOnly": view.settings[records.REST_READ_ONLY],
+        "adviseOnly": view.settings[application.ADVISE_ONLY],
+        "readOnly": view.settings[application.REST_READ_ONLY],
         "ended": False,
         "maxParallelism": view.settings[rescaling.MAX_PARALLELISM],
         "policyRestarts": view.restarts,

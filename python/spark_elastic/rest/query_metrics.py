@@ -8,7 +8,7 @@ from typing import Literal
 from attrs import frozen
 
 from spark_elastic.core.events import QueryProgress
-from spark_elastic.core.keys.records import TARGET_LOAD
+from spark_elastic.core.keys.application import TARGET_LOAD
 from spark_elastic.core.load.demand import Workload, desired_slots, load
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.runtime.tallies import Tally

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from spark_elastic.core.keys.resources import SAVEPOINT_DIR, SAVEPOINT_PREFIXES
-from spark_elastic.core.places import Place
+from spark_elastic.core.keys.application import SAVEPOINT_DIR, SAVEPOINT_PREFIXES
+from spark_elastic.core.keys.key import Place
 from spark_elastic.rest.errors import Refusal
 from spark_elastic.settings import Settings
 

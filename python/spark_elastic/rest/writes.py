@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import falcon
 
 from spark_elastic.core.bounds.declared import Problem
-from spark_elastic.core.keys.records import REST_ALLOWED_HOSTS, REST_READ_ONLY
+from spark_elastic.core.keys.application import REST_ALLOWED_HOSTS, REST_READ_ONLY
 from spark_elastic.rest.errors import Refusal, unavailable
 from spark_elastic.rest.messages import HttpRequest
 from spark_elastic.rest.wsgi import REQUEST

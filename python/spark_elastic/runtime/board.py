@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spark_elastic.core.actions import Action, Report
-from spark_elastic.core.batch_events import BatchStages
-from spark_elastic.core.events import Event, ExecutorUsage, Snapshot
+from spark_elastic.core.events import BatchStages, Event, ExecutorUsage, Snapshot, StageCompleted
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.task_events import StageCompleted
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.decided_stages import DecidedStage, DecidedStages
 from spark_elastic.runtime.timeline import Timeline

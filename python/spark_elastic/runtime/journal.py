@@ -23,7 +23,7 @@ import attrs
 
 from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
-from spark_elastic.core.keys import records
+from spark_elastic.core.keys import application
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.clock import Reading
 from spark_elastic.runtime.entries import FORMAT, StateEntry
@@ -236,7 +236,7 @@ def open_journal(
         path,
         application=snapshot.application,
         settings=settings,
-        max_size=settings[records.JOURNAL_MAX_SIZE],
+        max_size=settings[application.JOURNAL_MAX_SIZE],
         required=not place.own,
         reading=reading,
     )

@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 from attrs import frozen
 
 from spark_elastic.core.events import Snapshot
-from spark_elastic.core.flags import is_on
-from spark_elastic.core.keys import records
+from spark_elastic.core.keys import application
+from spark_elastic.core.keys.key import is_on
 from spark_elastic.settings import Settings
 
 # Spark's own default for spark.eventLog.dir.
@@ -37,11 +37,11 @@ class Place:
 
 def journal_place(settings: Settings, snapshot: Snapshot) -> Place | None:
     """Return where the journal of an application is, None if it has none."""
-    wanted = settings[records.JOURNAL_DIR]
+    wanted = settings[application.JOURNAL_DIR]
     name = journal_name(snapshot.application)
     if wanted is None:
         return None
-    if wanted != records.JOURNAL_DIR.default:
+    if wanted != application.JOURNAL_DIR.default:
         folder = _local(wanted)
         return None if folder is None else Place(path=folder / name, own=False)
     if is_on(snapshot.conf, "spark.eventLog.enabled"):

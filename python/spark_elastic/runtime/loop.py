@@ -11,8 +11,8 @@ from attrs import evolve, frozen
 
 from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
 from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerFired
-from spark_elastic.core.keys import rescaling, resources
-from spark_elastic.core.policies.ask import AskPolicy
+from spark_elastic.core.keys import application, rescaling
+from spark_elastic.core.policies.policy import AskPolicy
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.gateway.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
 from spark_elastic.runtime.clock import Clock, Reading
@@ -178,7 +178,7 @@ class Loop:
             self._journal.goes_on_from(self._state())
         if self._board is not None:
             self._board.begin(settings, snapshot)
-        if (file := settings[resources.POLICY_FILE]) is not None:
+        if (file := settings[application.POLICY_FILE]) is not None:
             # Imported only where it is needed: reading YAML would take a third of the process's start.
             from spark_elastic.runtime.policy_watch import PolicyWatch
 

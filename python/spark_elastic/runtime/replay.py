@@ -8,7 +8,7 @@ from itertools import zip_longest
 from attrs import frozen
 
 from spark_elastic.core.actions import Action
-from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
 from spark_elastic.gateway.port import JsonObject

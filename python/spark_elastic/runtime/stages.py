@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.keys.records import ADVISE_ONLY
+from spark_elastic.core.batch.decider import BatchDecider
+from spark_elastic.core.keys.application import ADVISE_ONLY
 from spark_elastic.gateway.port import JsonObject
 from spark_elastic.runtime.board import Board
 from spark_elastic.wire import WireError, decode_question, encode_answer

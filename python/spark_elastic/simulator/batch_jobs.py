@@ -9,7 +9,7 @@ from functools import partial
 from attrs import define, field, frozen
 from attrs.validators import ge, gt, min_len
 
-from spark_elastic.core.batch_events import BatchStage, BatchStages
+from spark_elastic.core.events import BatchStage, BatchStages
 from spark_elastic.simulator.clock import Clock
 from spark_elastic.simulator.record import BatchRun
 from spark_elastic.simulator.sharing import SharedSlots

@@ -11,11 +11,10 @@ import attrs
 from attrs import frozen
 
 from spark_elastic.core.keys import called
-from spark_elastic.core.keys.autoscale import MAX_LAG_MS
 from spark_elastic.core.keys.key import PREFIX
-from spark_elastic.core.keys.policies import NAMES, POLICY
+from spark_elastic.core.keys.policies import MAX_LAG_MS, NAMES, POLICY
+from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import Wish
 from spark_elastic.policies.loading import installed
 from spark_elastic.simulator.demand import STEP_S, Demand
 from spark_elastic.simulator.driver import EPOCH_MS

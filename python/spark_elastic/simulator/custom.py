@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_elastic.core.keys.policies import short
-from spark_elastic.core.policies.ask import AskPolicy
-from spark_elastic.core.policies.policy import Policy
+from spark_elastic.core.policies.policy import AskPolicy, Policy
 from spark_elastic.policies.answers import BadAnswer, ask
 from spark_elastic.policies.loading import make
 from spark_elastic.settings import Settings

@@ -17,7 +17,7 @@ from attrs import define
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.settings import load
 from spark_elastic.simulator.batch_jobs import SimulatedBatch

@@ -9,9 +9,9 @@ from attrs import define, field
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.core.cluster.task_size import TaskSize
+from spark_elastic.core.cluster.slots import TaskSize
+from spark_elastic.core.events import StageCompleted
 from spark_elastic.core.policies.view import Sample
-from spark_elastic.core.task_events import StageCompleted
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
 from spark_elastic.simulator.as_recorded import Said
 from spark_elastic.simulator.record import QueryNotes, Rescaled, Steps

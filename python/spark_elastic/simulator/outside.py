@@ -8,8 +8,8 @@ from typing import Any
 from attrs import define, field
 
 from spark_elastic.core import events as ev
+from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ExecutorMetrics, QueryMetrics, Sample
-from spark_elastic.core.policies.wish import Wish
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.simulator.driver import EPOCH_MS, Driver
 from spark_elastic.simulator.rivals.rival import Rival, RunningBatch, TaskView

@@ -12,8 +12,7 @@ from attrs.validators import ge, min_len
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, Rescale
-from spark_elastic.core.source_read import SourceRead
-from spark_elastic.core.task_events import StageCompleted
+from spark_elastic.core.events import SourceRead, StageCompleted
 from spark_elastic.simulator.as_recorded import RecordedQuery
 from spark_elastic.simulator.batch_cost import BatchCost
 from spark_elastic.simulator.clock import Clock

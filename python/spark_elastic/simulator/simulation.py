@@ -9,10 +9,9 @@ from attrs import evolve, frozen
 
 from spark_elastic import policy_options
 from spark_elastic.core.keys import called, key
+from spark_elastic.core.keys.application import ADVISE_ONLY
 from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.policies import POLICY, SCHEDULE, short
-from spark_elastic.core.keys.records import ADVISE_ONLY
-from spark_elastic.core.keys.schedule import EXCLUDED, WINDOWS
+from spark_elastic.core.keys.policies import EXCLUDED, POLICY, SCHEDULE, WINDOWS, short
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.query_bounds import PREFIX, is_bound
 from spark_elastic.query_keys import split

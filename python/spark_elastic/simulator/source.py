@@ -7,8 +7,7 @@ import math
 from attrs import define, field, frozen
 from attrs.validators import and_, ge, gt, le, optional
 
-from spark_elastic.core.events import OffsetsBehind
-from spark_elastic.core.source_read import FullestPartition
+from spark_elastic.core.events import FullestPartition, OffsetsBehind
 from spark_elastic.simulator.loads.load import Load
 
 

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.source_read import SourceRead
+from spark_elastic.core.events import SourceRead
 from spark_elastic.live.look import Look
 from tests.unit.cli.conftest import OTHER, SPREAD
 from tests.unit.cli.served import Canned, Served, run, served

@@ -18,10 +18,10 @@ from spark_elastic.core.actions import (
     ordered_for,
 )
 from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.events import SourceRead
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.source_read import SourceRead
 
 A = TypeVar("A", bound=Action)
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from spark_elastic.core.policies.catalogue import POLICIES
+from spark_elastic.core.policies.planner import POLICIES
 from spark_elastic.policies import Policy, QueryWish, Wish, conformance
 from spark_elastic.policies.conformance import NotConforming, check, check_view
 from spark_elastic.policies.views import view

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.actions import TakeSavepoint
-from spark_elastic.core.places import Place
+from spark_elastic.core.keys.key import Place
 from spark_elastic.rest.errors import Refusal
 from spark_elastic.rest.targets import permitted
 from spark_elastic.settings import Settings, SettingsError, load

@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 from attrs import define, evolve, field
 
+from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.settings import load
 from spark_elastic.simulator.driver import EPOCH_MS, Driver

@@ -7,12 +7,12 @@ from attrs import evolve
 
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.events import (
+    FullestPartition,
     PolicyFileChanged,
     RequirementsDropped,
     RequirementsRequested,
     SourceFacts,
 )
-from spark_elastic.core.source_read import FullestPartition
 from spark_elastic.runtime.entries import Entry
 from spark_elastic.simulator.as_recorded import AsRecorded, RecordedQuery
 from spark_elastic.simulator.loads.load import Load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.policies.wish import Wish
+from spark_elastic.core.policies.policy import Wish
 from spark_elastic.simulator.demand import Demand
 from spark_elastic.simulator.rivals.ds2 import Ds2, instances
 from spark_elastic.simulator.rivals.dynamic_allocation import DynamicAllocation, Ramp, needed_executors

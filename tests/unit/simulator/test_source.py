@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.events import OffsetsBehind
-from spark_elastic.core.source_read import FullestPartition
+from spark_elastic.core.events import FullestPartition, OffsetsBehind
 from spark_elastic.simulator.loads.load import Load
 from spark_elastic.simulator.source import Source, SourceSpec
 

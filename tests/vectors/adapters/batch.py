@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from spark_elastic.core.batch.balance import balance
-from spark_elastic.core.batch.number import narrow
-from spark_elastic.core.batch.partitions import Partitions
-from spark_elastic.core.batch.presets import FLINK
+from spark_elastic.core.batch.balance import Partitions, balance
+from spark_elastic.core.batch.settings import narrow
 from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.keys.batch import FLINK
 from tests.vectors.adapters.fields import Fields, NotRunError
 
 # The vectors are about the model's plain behaviour, so they are run with the rules of its preset.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.batch.number import highest_parallelism, tasks_for
-from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.batch.settings import BatchSettings, highest_parallelism, tasks_for
 from spark_elastic.core.batch.sources import source_bound
 from tests.vectors.adapters.batch import bounds_of, ranges_of, written_by
 from tests.vectors.adapters.fields import Fields, NotRunError

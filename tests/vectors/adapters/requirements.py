@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from spark_elastic import wire
-from spark_elastic.core.bounds.adaptive import requirements
+from spark_elastic.core.bounds.declarations import adaptive_requirements
 from spark_elastic.core.bounds.declared import Refused, WantedBounds, declare
 from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.settings import CoreSettings
@@ -52,7 +52,7 @@ def store(asked: Mapping[str, list[int]] | None) -> Mapping[str, list[int]] | No
 def default_bounds(parallelism: int) -> list[int]:
     """Return what a query has that was configured with `parallelism` in adaptive mode."""
     facts = evolve(STATEFUL, session_partitions=parallelism, explicit_partitions=parallelism)
-    (vertex,) = requirements(facts, CoreSettings(explicit_parallelism="upperBound"), None).vertices
+    (vertex,) = adaptive_requirements(facts, CoreSettings(explicit_parallelism="upperBound"), None).vertices
     return [vertex.bounds.lower, vertex.bounds.upper]
 
 

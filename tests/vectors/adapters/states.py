@@ -9,6 +9,7 @@ from attrs import frozen
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import CancelQuery, FailQuery, Rescale, StartQuery, TakeSavepoint
 from spark_elastic.core.failures.strategy import FixedDelay, NoRestart
+from spark_elastic.core.query.machine import STATES
 from spark_elastic.core.query.step import Step
 from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.rescale.concurrency import MoveQueue
@@ -167,7 +168,7 @@ class _Case:
                     name_of=lambda _: None,
                     counters=Counters(),
                 )
-                Step(scene.scheduler._machines["counts"].record, turn).execute()
+                Step(scene.scheduler._machines["counts"].record, turn, STATES).execute()
             case "cancel":
                 scene.send(ev.CancelRequested, query="counts", by="the vector")
             case "suspend" | "graph_globally_terminal":

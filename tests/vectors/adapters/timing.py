@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, evolve
 
 from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.rescale.failed_batches import FailedBatches
+from spark_elastic.core.rescale.failed import FailedBatches
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene

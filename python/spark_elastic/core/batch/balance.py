@@ -2,12 +2,187 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import sub
+
+from attrs import define, field, frozen
+
 from spark_elastic.core.batch.bisection import greatest, least
-from spark_elastic.core.batch.number import tasks_for
-from spark_elastic.core.batch.partitions import Partitions
-from spark_elastic.core.batch.presets import Preset
-from spark_elastic.core.batch.waves import Waves, even_out
+from spark_elastic.core.batch.settings import tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.keys.batch import Preset
+
+# The partitions that a group has written, and how a row of them is cut into neighbouring ranges.
+# A range is at least one partition, however large that is. Ranges are told by where they start: each ends
+# where the next one starts, the last one with the last partition.
+
+
+@define
+class Partitions:
+    """The bytes of each partition, at least one, those of all exchanges of a group added up."""
+
+    sizes: Sequence[int]
+    _sums: list[int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._sums = [0, *accumulate(self.sizes)]
+
+    @property
+    def total(self) -> int:
+        """The bytes of all partitions."""
+        return self._sums[-1]
+
+    @property
+    def largest(self) -> int:
+        """The bytes of the largest partition: no limit below it can be kept."""
+        return max(self.sizes)
+
+    def count(self, limit: int, enough: int | None = None) -> int:
+        """Count the ranges that a limit makes; what is above `enough` need not be counted to the end."""
+        return len(self.cut(limit, enough))
+
+    def cut(self, limit: int, enough: int | None = None) -> list[int]:
+        """Cut from left to right into ranges of at most `limit` bytes, where partitions allow it.
+
+        Returns the starts of the ranges, of one more than `enough` if there are so many.
+        """
+        sums, end = self._sums, len(self.sizes)
+        room = end if enough is None else enough + 1
+        starts: list[int] = []
+        position = 0
+        while position < end and len(starts) < room:
+            starts.append(position)
+            # From the partition after the next: the first one is taken in any case.
+            position = bisect_right(sums, sums[position] + limit, position + 2, end + 1) - 1
+        return starts
+
+    def cut_evenly(self, tasks: int) -> list[int]:
+        """Cut into `tasks` ranges of about as many partitions each, and return their starts.
+
+        Raises ValueError unless each task can have a partition.
+        """
+        count = len(self.sizes)
+        if not 1 <= tasks <= count:
+            raise ValueError(f"{count} cannot be split between {tasks} tasks: at least 1 each is needed")
+        return [task * count // tasks for task in range(tasks)]
+
+    def sizes_of(self, starts: Sequence[int]) -> list[int]:
+        """Return the bytes of each range."""
+        edges = [self._sums[start] for start in starts]
+        return list(map(sub, [*edges[1:], self.total], edges))
+
+    def without_empty(self, starts: Sequence[int]) -> list[int]:
+        """Join ranges without bytes to a neighbour, and return the starts that are left."""
+        sizes = self.sizes_of(starts)
+        if all(sizes):
+            return list(starts)
+        kept: list[int] = []
+        last = 0
+        for start, size in zip(starts, sizes, strict=True):
+            if kept and not (size and last):
+                last += size
+            else:
+                kept.append(start)
+                last = size
+        return kept
+
+
+# Tasks run in waves, as many at a time as there are slots: full waves cost no more than begun ones.
+
+
+SMALLEST_TASK = 1 << 20
+"""Bytes below which a task is not worth its start: that takes about as long as to read so many."""
+
+EVEN = 1.1
+"""Tasks are even if the largest has at most this many times the mean."""
+
+_MORE_WAVES = 2
+_LONGER = 1.05
+_STEPS = 1024
+
+
+def smallest_task(chosen: int | None, volume: int) -> int:
+    """Return the bytes that a task has at least: what the application has chosen, else 1 MiB."""
+    return max(1, min(SMALLEST_TASK if chosen is None else chosen, volume))
+
+
+@frozen(kw_only=True)
+class Waves:
+    """The slots that there are now (0: not known), and the bytes below which no task is worth its start."""
+
+    slots: int
+    smallest: int
+
+    def fill(self, needed: int, total: int, upper: int) -> int:
+        """Fill the last wave of `needed` tasks, as far as their bytes and the upper bound allow it."""
+        if self.slots < 1:
+            return needed
+        full = -(-needed // self.slots) * self.slots
+        return min(max(needed, min(full, total // self.smallest)), upper)
+
+    def duration(self, tasks: int, largest: int) -> int:
+        """Reckon how long a stage takes at most, in bytes that one slot could read meanwhile."""
+        return -(-tasks // max(1, self.slots)) * (largest + self.smallest)
+
+
+def even_out(partitions: Partitions, limit: int, needed: int, bounds: Bounds, waves: Waves) -> list[int]:
+    """Cut into ranges of at most `limit` bytes that fill the slots, the largest as small as can be.
+
+    `needed` is how many there have to be at least; larger than `limit` is only what cannot be cut. Returns
+    the starts of the ranges.
+    """
+    # Spark starts one more task for what is left over, so there are never fewer than it would start.
+    goal = waves.fill(needed, partitions.total + waves.smallest - 1, bounds.upper)
+    alone = needed >= len(partitions.sizes)
+    best = partitions.cut(limit) if alone else _smallest_ranges(partitions, limit, goal)
+    largest, ratio = _evenness(partitions, best)
+    # More tasks can only be more even while the largest is one that can be cut.
+    for _ in range(_MORE_WAVES if waves.slots > 0 and ratio > EVEN and largest > partitions.largest else 0):
+        more = min(goal + waves.slots, bounds.upper)
+        if more == goal or more * waves.smallest > partitions.total:
+            break
+        goal = more
+        other = _smallest_ranges(partitions, limit, goal)
+        other_largest, other_ratio = _evenness(partitions, other)
+        allowed = waves.duration(len(best), largest) * _LONGER
+        if other_ratio <= EVEN and waves.duration(len(other), other_largest) <= allowed:
+            best = other
+            break
+    joined = partitions.without_empty(best)
+    return joined if len(joined) >= bounds.lower else best
+
+
+def _smallest_ranges(partitions: Partitions, limit: int, goal: int) -> list[int]:
+    """Lower the limit as far as there are no more than `goal` ranges."""
+    if goal >= len(partitions.sizes):
+        return partitions.cut(0)
+    # To the byte for small limits; for the others a thousandth of the limit makes no difference.
+    unit = max(1, limit // _STEPS)
+    low, high = 0, -(-limit // unit)
+
+    def is_enough(step: int) -> bool:
+        return partitions.count(min(step * unit, limit), goal) <= goal
+
+    # Nearly always it lies between an even share and that with one partition more.
+    share = partitions.total // goal // unit
+    if 0 < share < high:
+        if is_enough(share):
+            high = share
+        else:
+            low = share + 1
+            more = share + partitions.largest // unit + 2
+            high = more if more < high and is_enough(more) else high
+    found = least(is_enough, low, high)
+    return partitions.cut(limit if found is None else min(found * unit, limit))
+
+
+def _evenness(partitions: Partitions, starts: Sequence[int]) -> tuple[int, float]:
+    """Return the bytes of the largest range, and how many times the mean they are."""
+    sizes = partitions.sizes_of(starts)
+    largest = max(sizes)
+    return largest, largest * len(sizes) / max(1, sum(sizes))
 
 
 def balance(

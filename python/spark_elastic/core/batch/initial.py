@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_elastic.core.batch.number import clamp, narrow, tasks_for
-from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer
-from spark_elastic.core.batch.record import StageRecord, record
-from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.waves import Waves, smallest_task
+from spark_elastic.core.batch.balance import Waves, smallest_task
+from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer, StageRecord, record
+from spark_elastic.core.batch.settings import BatchSettings, clamp, narrow, tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
 
 SPARE = 2

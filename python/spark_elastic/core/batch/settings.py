@@ -5,12 +5,43 @@ from __future__ import annotations
 from attrs import evolve, frozen
 from attrs.validators import ge, in_, optional
 
-from spark_elastic.core.batch.number import highest_parallelism
-from spark_elastic.core.batch.presets import PRESETS, Preset, PresetName
-from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, Bounds
 from spark_elastic.core.keys import batch, rescaling
+from spark_elastic.core.keys.batch import PRESETS, Preset, PresetName
 from spark_elastic.core.keys.key import of
 from spark_elastic.core.keys.rescaling import ExplicitParallelism
+
+# The number of tasks, from bytes: so many that none has to read more than its volume, within bounds.
+
+
+DEFAULT_MAX = 128
+"""The most tasks of a stage if nobody has said another number."""
+
+
+def highest_parallelism(configured: int | None, default: int | None = None) -> int:
+    """Choose the global upper bound: what is configured, else `default`, else 128; 32768 at most."""
+    chosen = next((number for number in (configured, default) if number is not None), DEFAULT_MAX)
+    return min(chosen, MAX_PARALLELISM)
+
+
+def narrow(bounds: Bounds, lower: int | None = None, upper: int | None = None) -> Bounds:
+    """Narrow the global bounds to those of one stage; None is none. The upper one wins.
+
+    Raises ValueError if `upper` is less than 1.
+    """
+    most = bounds.upper if upper is None else min(bounds.upper, upper)
+    return Bounds(lower=min(max(bounds.lower, lower or 1), most), upper=most)
+
+
+def clamp(number: int, bounds: Bounds) -> int:
+    """Bring a number within bounds."""
+    return max(bounds.lower, min(number, bounds.upper))
+
+
+def tasks_for(bytes_to_read: int, volume: int, bounds: Bounds) -> int:
+    """Decide for so many tasks that each reads at most `volume` bytes."""
+    return clamp(-(-bytes_to_read // volume), bounds)
+
 
 MOST_WAVES = 128
 """The most waves of a stage if nobody has set an upper bound: beyond it a task's share grows instead."""

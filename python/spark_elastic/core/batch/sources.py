@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_elastic.core.batch.balance import Waves
 from spark_elastic.core.batch.questions import (
     JoinPartitions,
     JoinPartitionsAnswer,
@@ -9,10 +10,10 @@ from spark_elastic.core.batch.questions import (
     SplitOffsetsAnswer,
     SplitSize,
     SplitSizeAnswer,
+    StageRecord,
+    record,
 )
-from spark_elastic.core.batch.record import StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings
-from spark_elastic.core.batch.waves import Waves
 
 
 def source_bound(settings: BatchSettings, slots: int) -> int:

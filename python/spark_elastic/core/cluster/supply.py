@@ -7,17 +7,21 @@ from collections.abc import Iterable, Mapping
 from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
-from spark_elastic.core.alarm import Alarm
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, Requirements
-from spark_elastic.core.cluster.executors import EVERY, BatchDemand, ExecutorDemand, ExecutorOrder
-from spark_elastic.core.cluster.quota import ExecutorLimits, executor_memory
+from spark_elastic.core.cluster.executors import (
+    EVERY,
+    BatchDemand,
+    ExecutorDemand,
+    ExecutorLimits,
+    ExecutorOrder,
+    executor_memory,
+)
 from spark_elastic.core.cluster.shares import Claim, Share, share_out
-from spark_elastic.core.cluster.slots import SlotPool
-from spark_elastic.core.cluster.task_size import TaskSize
+from spark_elastic.core.cluster.slots import SlotPool, TaskSize
 from spark_elastic.core.events import ActionFailed, ActionOutcome, ExecutorEvent, ExecutorUsage
-from spark_elastic.core.flags import is_on
+from spark_elastic.core.keys.key import is_on
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.turn import Turn
+from spark_elastic.core.turn import Alarm, Turn
 
 
 @frozen(kw_only=True)

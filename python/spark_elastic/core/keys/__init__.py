@@ -1,4 +1,4 @@
-"""The registry of settings: every key once, in a file per room.
+"""The registry of settings: every key once, in a file per subject.
 
 A key's constant is called like the field of the settings that holds its value.
 """
@@ -8,26 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spark_elastic.core.keys import (
-    autoscale,
-    batch,
-    flink,
-    policies,
-    records,
-    rescaling,
-    resources,
-    restarts,
-    schedule,
-)
-from spark_elastic.core.keys.key import Key
-from spark_elastic.core.keys.kinds import camel
+from spark_elastic.core.keys import application, batch, flink, policies, rescaling
+from spark_elastic.core.keys.key import Key, camel
 
 __all__ = ["KEYS", "NAMES", "PER_QUERY", "called"]
 
-_ROOMS = (rescaling, policies, schedule, autoscale, restarts, resources, batch, records)
+_SUBJECTS = (rescaling, policies, application, batch)
 
 KEYS: tuple[Key[Any], ...] = tuple(
-    value for room in _ROOMS for value in vars(room).values() if isinstance(value, Key)
+    value for subject in _SUBJECTS for value in vars(subject).values() if isinstance(value, Key)
 )
 """All keys, in the order of the README's table."""
 

@@ -11,7 +11,12 @@ from typing import Any
 
 from attrs import frozen
 
-from spark_elastic.core.keys import autoscale, batch, records, rescaling, resources, restarts
+from spark_elastic.core.keys import (
+    application,
+    batch,
+    policies,
+    rescaling,
+)
 from spark_elastic.core.keys.key import Key
 
 _SCHEDULER = "jobmanager.adaptive-scheduler."
@@ -105,7 +110,7 @@ OPTIONS: tuple[Option, ...] = (
         name=_SCHEDULER + "prefer-minimal-taskmanagers",
         difference="executors that are released are whole ones",
     ),
-    Option(name="slot.idle.timeout", key=resources.SLOT_IDLE_MS),
+    Option(name="slot.idle.timeout", key=application.SLOT_IDLE_MS),
     Option(
         name="parallelism.default",
         instead="`spark.sql.shuffle.partitions`, with `explicitParallelism` and `batch.explicitParallelism`",
@@ -119,32 +124,32 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name=_RESTART + "type",
         older=("restart-strategy",),
-        key=restarts.STRATEGY,
+        key=rescaling.STRATEGY,
         difference="lost executors use up no attempt",
     ),
-    _restart(restarts.FIXED_DELAY_ATTEMPTS, "fixed-delay.attempts"),
-    _restart(restarts.FIXED_DELAY_MS, "fixed-delay.delay"),
-    _restart(restarts.FAILURE_RATE_MAX_FAILURES, "failure-rate.max-failures-per-interval"),
-    _restart(restarts.FAILURE_RATE_INTERVAL_MS, "failure-rate.failure-rate-interval"),
-    _restart(restarts.FAILURE_RATE_DELAY_MS, "failure-rate.delay"),
-    _restart(restarts.INITIAL_BACKOFF_MS, "exponential-delay.initial-backoff"),
-    _restart(restarts.MAX_BACKOFF_MS, "exponential-delay.max-backoff"),
-    _restart(restarts.BACKOFF_MULTIPLIER, "exponential-delay.backoff-multiplier"),
-    _restart(restarts.RESET_BACKOFF_THRESHOLD_MS, "exponential-delay.reset-backoff-threshold"),
-    _restart(restarts.JITTER_FACTOR, "exponential-delay.jitter-factor"),
+    _restart(rescaling.FIXED_DELAY_ATTEMPTS, "fixed-delay.attempts"),
+    _restart(rescaling.FIXED_DELAY_MS, "fixed-delay.delay"),
+    _restart(rescaling.FAILURE_RATE_MAX_FAILURES, "failure-rate.max-failures-per-interval"),
+    _restart(rescaling.FAILURE_RATE_INTERVAL_MS, "failure-rate.failure-rate-interval"),
+    _restart(rescaling.FAILURE_RATE_DELAY_MS, "failure-rate.delay"),
+    _restart(rescaling.INITIAL_BACKOFF_MS, "exponential-delay.initial-backoff"),
+    _restart(rescaling.MAX_BACKOFF_MS, "exponential-delay.max-backoff"),
+    _restart(rescaling.BACKOFF_MULTIPLIER, "exponential-delay.backoff-multiplier"),
+    _restart(rescaling.RESET_BACKOFF_THRESHOLD_MS, "exponential-delay.reset-backoff-threshold"),
+    _restart(rescaling.JITTER_FACTOR, "exponential-delay.jitter-factor"),
     _restart(
-        restarts.ATTEMPTS_BEFORE_RESET_BACKOFF,
+        rescaling.ATTEMPTS_BEFORE_RESET_BACKOFF,
         "exponential-delay.attempts-before-reset-backoff",
     ),
     Option(
         name="web.adaptive-scheduler.rescale-history.size",
-        key=records.HISTORY_SIZE,
+        key=application.HISTORY_SIZE,
         difference="100 instead of none",
     ),
     Option(
         name="execution.checkpointing.savepoint-dir",
         older=("state.savepoints.dir",),
-        key=resources.SAVEPOINT_DIR,
+        key=application.SAVEPOINT_DIR,
     ),
     _autoscaler("enabled", "`policy autoscale`", "runs in the application, no operator"),
     _autoscaler(
@@ -160,7 +165,7 @@ OPTIONS: tuple[Option, ...] = (
     _autoscaler("scaling.enabled", "`adviseOnly`", "`false` is `adviseOnly true`, for the whole application"),
     _autoscaler(
         "utilization.target",
-        autoscale.LOAD,
+        policies.LOAD,
         "none: as much as the variation of the input leaves, instead of 0.7",
         "target.utilization",
     ),
@@ -175,9 +180,9 @@ OPTIONS: tuple[Option, ...] = (
         "above the target; down there is none but after a step up",
         "target.utilization.boundary",
     ),
-    _autoscaler("catch-up.duration", autoscale.CATCH_UP_MS, "10 min instead of 30 min"),
-    _autoscaler("scale-down.interval", autoscale.WINDOW_MS, "5 min instead of 1 h"),
-    _autoscaler("scale-down.max-factor", autoscale.MOST_DOWN),
+    _autoscaler("catch-up.duration", policies.CATCH_UP_MS, "10 min instead of 30 min"),
+    _autoscaler("scale-down.interval", policies.WINDOW_MS, "5 min instead of 1 h"),
+    _autoscaler("scale-down.max-factor", policies.MOST_DOWN),
     _autoscaler(
         "scale-up.max-factor",
         "",
@@ -222,8 +227,8 @@ OPTIONS: tuple[Option, ...] = (
         "`schedule.excludedPeriods`, with `policy schedule,autoscale`",
         "cron with five fields, a duration and a time zone; may allow scaling up",
     ),
-    _autoscaler("quota.cpu", autoscale.QUOTA_CORES, "as many executors as fit, instead of none"),
-    _autoscaler("quota.memory", autoscale.QUOTA_MEMORY, "as many executors as fit, instead of none"),
+    _autoscaler("quota.cpu", policies.QUOTA_CORES, "as many executors as fit, instead of none"),
+    _autoscaler("quota.memory", policies.QUOTA_MEMORY, "as many executors as fit, instead of none"),
     _autoscaler("scaling.parallelism-alignment.mode", "", "partitions need not divide key groups"),
     _autoscaler("metrics.window", "", "a line fitted to micro-batches"),
     _autoscaler("stabilization.interval", "", "a line fitted to micro-batches"),

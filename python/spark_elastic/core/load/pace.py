@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from spark_elastic.core.events import QueryProgress
-from spark_elastic.core.source_read import FullestPartition
-from spark_elastic.core.stage_work import StageWork
+from spark_elastic.core.events import FullestPartition, QueryProgress, StageWork
 
 BATCHES_KEPT = 5
 """As many as the gain model takes the median of: one slow micro-batch is to move nothing."""

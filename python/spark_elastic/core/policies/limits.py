@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.policies.slot_limits import SlotLimits, allowed
-from spark_elastic.core.policies.view import ClusterView, QueryMetrics
-from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.policies.policy import QueryWish, Wish
+from spark_elastic.core.policies.view import ClusterView, QueryMetrics, SlotLimits, allowed
 
 
 @frozen(kw_only=True)

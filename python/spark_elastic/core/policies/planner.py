@@ -9,34 +9,213 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from spark_elastic.core import events as ev
 from spark_elastic.core import reasons
-from spark_elastic.core.alarm import Alarm
-from spark_elastic.core.batch_events import BatchStages
 from spark_elastic.core.bounds.requirements import Requirements, needed_slots
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import PolicyWants, Supply
+from spark_elastic.core.events import BatchStages, TaskEvent
+from spark_elastic.core.keys.policies import DECLARED, SCHEDULE
+from spark_elastic.core.policies.autoscale.model import points
+from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.batch_memory import BatchMemory
-from spark_elastic.core.policies.catalogue import POLICIES
-from spark_elastic.core.policies.chain import joined
-from spark_elastic.core.policies.customs import Customs
-from spark_elastic.core.policies.kept_batches import batches_not_kept, keep_batches, recall_batches
+from spark_elastic.core.policies.custom import Customs, joined
 from spark_elastic.core.policies.limits import Granted, grant, narrowed
-from spark_elastic.core.policies.memory import QueryMemory
-from spark_elastic.core.policies.plan import Plan, sentence
+from spark_elastic.core.policies.memory import QueryMemory, batches_not_kept, keep_batches, recall_batches
+from spark_elastic.core.policies.policy import Outlook, Policy, Wish
 from spark_elastic.core.policies.row_limits import RowLimits
-from spark_elastic.core.policies.sight import cluster_view, query_metrics
-from spark_elastic.core.policies.slot_limits import SlotLimits, shown_limits
-from spark_elastic.core.policies.startups import StartUps
-from spark_elastic.core.policies.view import ClusterView, QueryMetrics
-from spark_elastic.core.policies.wish import Wish
+from spark_elastic.core.policies.schedule import Schedule
+from spark_elastic.core.policies.view import (
+    BatchMetrics,
+    ClusterView,
+    ExecutorMetrics,
+    QueryMetrics,
+    Sample,
+    SlotLimits,
+    shown_limits,
+)
 from spark_elastic.core.query.internal_events import BoundsChanged, SettingsChanged
 from spark_elastic.core.query.record import QueryRecord
+from spark_elastic.core.rescale.situation import is_movable
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.task_events import TaskEvent
-from spark_elastic.core.turn import Number, Turn
+from spark_elastic.core.turn import Alarm, Number, Turn
+
+# What a policy has last said of a query, as it can be looked at.
+
+
+def sentence(granted: Granted, before: int, numbers: Mapping[str, Number], *, advise_only: bool) -> str:
+    """Say what is wanted for a query that had so many slots `before`, and why it is not granted all of it."""
+    wish = granted.wish
+    said = reasons.message(wish.reason, **numbers, before=before, after=wish.slots)
+    if granted.reason is not None:
+        trimmed: dict[str, Number] = {**numbers, "by": granted.by}
+        said += " " + reasons.message(granted.reason, **trimmed, before=before, after=granted.slots)
+    return reasons.advised(said, only=advise_only)
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What became of the last wish for one query, which had so many slots `before` it.
+
+    With `advise_only` nothing does. `samples` are the micro-batches that are known, the newest last. One
+    reads `most_rows` at most, None: all that there are, or what its user has said.
+    """
+
+    granted: Granted
+    before: int
+    advise_only: bool
+    samples: tuple[Sample, ...]
+    most_rows: int | None = None
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What the policy goes by, None where that is not known yet."""
+        return self.granted.wish.outlook
+
+    @property
+    def message(self) -> str:
+        """Say what is wanted, and why."""
+        return sentence(self.granted, self.before, self.granted.wish.told, advise_only=self.advise_only)
+
+    @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """The micro-batches through which a line can be laid: rows for each busy slot, and duration (ms)."""
+        return points(self.samples)
+
+
+# The policy without a wish: declared bounds alone say what a query has.
+
+
+@frozen
+class Declared:
+    """Wants nothing."""
+
+    def decide(self, view: ClusterView) -> Wish:
+        """Return no wish."""
+        return Wish()
+
+
+# The policies by the names that ``spark.elastic.policy`` has for them (`core/keys/policies.py`).
+
+
+POLICIES: Mapping[str, Policy] = {DECLARED: Declared(), SCHEDULE: Schedule(), "autoscale": Autoscale()}
+
+
+# Puts together what a policy sees of the application.
+
+
+def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettings) -> QueryMetrics:
+    """Show one query; `settings` are those of the application."""
+    progress = record.last_progress
+    own = record.settings or settings
+    return QueryMetrics(
+        query=record.facts.query,
+        facts=record.facts,
+        settings=own,
+        requirements=record.declared,
+        limited=memory.limits,
+        slots=record.known_share.slots,
+        partitions=record.partitions,
+        held=record.run_state == "held",
+        idle=record.pace.idle,
+        moving=any(order.kind == "rescale" for order in record.orders.values()),
+        movable=is_movable(record.facts, record.provider, record.checkpoint_format, own),
+        samples=memory.samples,
+        earlier=memory.earlier,
+        applied=memory.applied,
+        wanted=memory.wanted,
+        granted=memory.granted,
+        granted_at=memory.granted_at,
+        raised_at=memory.raised_at,
+        pauses_ms=memory.pauses_ms,
+        state_bytes=0 if progress is None else progress.state_bytes,
+        throttled=bool(memory.throttled),
+    )
+
+
+def cluster_view(
+    at: int,
+    settings: CoreSettings,
+    pool: SlotPool,
+    supply: Supply,
+    since: Mapping[str, int],
+    startups_ms: tuple[int, ...],
+    least_executors: int,
+    queries: Mapping[str, QueryMetrics],
+    *,
+    waiting: tuple[tuple[int, int], ...] = (),
+    needed: int = 0,
+    batch: BatchMetrics | None = None,
+) -> ClusterView:
+    """Show the application; `since` is when each executor came (epoch ms)."""
+    executors = tuple(
+        ExecutorMetrics(executor=id, slots=slots, since=since.get(id, at), held_bytes=pool.held_bytes(id))
+        for id, slots in pool.usable.items()
+    )
+    return ClusterView(
+        at=at,
+        mode=settings.mode,
+        settings=settings,
+        slots=pool.total,
+        usual_slots=max(pool.usable.values(), default=supply.demand.usual_slots),
+        executors=executors,
+        requested=supply.demand.requested,
+        least_executors=least_executors,
+        waiting=waiting,
+        startups_ms=startups_ms,
+        needed=needed,
+        queries=queries,
+        batch=batch,
+    )
+
+
+# How long executors take to come: each is taken for the one that has been waited for longest.
+
+
+_KEPT = 10
+_WAITING = 64
+
+
+@define
+class StartUps:
+    """What was requested and has not come, and how long the last ones took.
+
+    `waiting` has the totals that were requested, each more than the one before, with when (epoch ms).
+    `took_ms` are the times from a request until the executor was there, the newest last.
+    """
+
+    waiting: tuple[tuple[int, int], ...] = ()
+    took_ms: tuple[int, ...] = ()
+
+    def lost(self) -> None:
+        """Note that nobody knows what has become of the requests."""
+        self.waiting = ()
+
+    def requested(self, at: int, total: int | None, here: int) -> None:
+        """Take in the total that is requested now, None: none; so many executors are here."""
+        if total is None or total <= here:
+            self.waiting = ()
+            return
+        # One that was asked for with an earlier request, and is wanted still, has been waited for since then.
+        since = next((when for earlier, when in self.waiting if earlier >= total), at)
+        fewer = [one for one in self.waiting if one[0] < total]
+        self.waiting = (*fewer, (total, since))[-_WAITING:]
+
+    def came(self, at: int, here: int) -> None:
+        """Take in that an executor has come; with it so many are here."""
+        since = next((when for total, when in self.waiting if total >= here), None)
+        if since is not None:
+            self.took_ms = (*self.took_ms, max(0, at - since))[-_KEPT:]
+        self.waiting = tuple(one for one in self.waiting if one[0] > here)
+
+    def validate(self) -> None:
+        """Check that it is bounded and in order. Raises AssertionError."""
+        assert len(self.took_ms) <= _KEPT
+        assert len(self.waiting) <= _WAITING
+        assert [total for total, _ in self.waiting] == sorted({total for total, _ in self.waiting})
+
 
 EVERY_MS = 1_000
 """The shortest time between two decisions."""

@@ -5,19 +5,114 @@ All times are epoch ms, all names that end in ``_ms`` are durations in ms. What 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
+from attrs.validators import ge, optional
 
-from spark_elastic.core.batch_events import BatchStage
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.events import OffsetsBehind, QueryFacts
+from spark_elastic.core.events import BatchStage, OffsetsBehind, QueryFacts
 from spark_elastic.core.keys.rescaling import Mode
 from spark_elastic.core.load.pace import Batch
-from spark_elastic.core.policies.sizes import size_class
-from spark_elastic.core.policies.slot_limits import Allowed, SlotLimits, allowed
-from spark_elastic.core.policies.waves import kept_busy
 from spark_elastic.core.settings import CoreSettings
+
+# How many slots the partitions of a query keep busy, and with how many slots they keep so many busy.
+# Tasks run in waves, of which the last one is not full. Where there are many, it is half full in the mean.
+
+
+_FEW = 2
+_LAST = 0.5
+_MOST = 1.5
+"""No more than so many times the slots are taken to have partitions in fewer waves: other partitions help."""
+
+
+def kept_busy(partitions: int, slots: int) -> float:
+    """Return how many of the slots so many partitions keep busy, 1 at least."""
+    if slots < 1:
+        return 1.0
+    count = max(1, partitions)
+    whole = -(-count // slots)
+    return max(1.0, count / (whole if whole <= _FEW else count / slots + _LAST))
+
+
+def slots_that_keep_busy(partitions: int, wanted: float) -> float:
+    """Return the slots of which so many are kept busy, for more than there are partitions as many."""
+    if wanted >= partitions or wanted <= 1:
+        return wanted
+    waves = partitions / wanted
+    if waves >= _FEW + _LAST:
+        return partitions / (waves - _LAST)
+    return min(partitions / min(_FEW, int(waves)), _MOST * wanted)
+
+
+# Limits for the slots of a query: those that policies state, within the bounds that are declared for it.
+# They limit slots, not partitions: no state is moved into them, and no start waits for them.
+
+
+@frozen(kw_only=True)
+class SlotLimits:
+    """From `lower` up to `upper` slots, each 1 or more, None: no limit.
+
+    `by` says who wants that, such as "the window morning". Raises ValueError unless 1 <= lower <= upper.
+    """
+
+    lower: int | None = field(default=None, validator=optional(ge(1)))
+    upper: int | None = field(default=None, validator=optional(ge(1)))
+    by: str
+
+    def __attrs_post_init__(self) -> None:
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise ValueError(f"lower limit {self.lower} is above upper limit {self.upper}")
+
+
+@frozen(kw_only=True)
+class Allowed:
+    """From `lower` to `upper` slots, and who limits them further than the declared bounds, None: nobody."""
+
+    lower: int
+    upper: int
+    lower_by: str | None = None
+    upper_by: str | None = None
+
+
+def allowed(lower: int, upper: int, limits: Iterable[SlotLimits]) -> Allowed:
+    """Put limits within the declared bounds, 1 <= lower <= upper, and each within those before it."""
+    lower_by = upper_by = None
+    for limit in limits:
+        if limit.lower is not None and limit.lower > lower and lower < upper:
+            lower, lower_by = min(limit.lower, upper), limit.by
+        if limit.upper is not None and limit.upper < upper and lower < upper:
+            upper, upper_by = max(limit.upper, lower), limit.by
+    return Allowed(lower=lower, upper=upper, lower_by=lower_by, upper_by=upper_by)
+
+
+def shown_limits(lower: int, upper: int, limits: Iterable[SlotLimits]) -> str:
+    """Say in words what limits make of the declared bounds, and who has stated them; "" if nothing."""
+    may = allowed(lower, upper, limits)
+    by = ", ".join(dict.fromkeys(name for name in (may.lower_by, may.upper_by) if name is not None))
+    if not by:
+        return ""
+    if may.lower == may.upper:
+        range_ = f"{may.lower}"
+    elif may.upper_by is None:
+        range_ = f"at least {may.lower}"
+    elif may.lower_by is None:
+        range_ = f"at most {may.upper}"
+    else:
+        range_ = f"{may.lower} to {may.upper}"
+    return f"{range_}, by {by}"
+
+
+# Sizes of micro-batches that count as the same.
+
+
+_PER_DOUBLING = 2
+
+
+def size_class(rows: float) -> int:
+    """Return the number of a size: two to each doubling, so those of one number differ by 1.41 at most."""
+    return math.floor(math.log2(max(1.0, rows)) * _PER_DOUBLING)
 
 
 @frozen(kw_only=True)

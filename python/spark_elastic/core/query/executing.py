@@ -7,29 +7,26 @@ can be changed in place costs nothing and waits for nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.failures.poison import is_planned
 from spark_elastic.core.query import internal_events as inner
-from spark_elastic.core.query.state import Reactions, State
+from spark_elastic.core.query.record import QueryRecord, Reactions
+from spark_elastic.core.query.states import QueryState
+from spark_elastic.core.query.step import Step
 from spark_elastic.core.query.transitions import EXECUTING
 from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.history import Cause
 from spark_elastic.core.rescale.situation import UNTOUCHED_TRIGGERS, Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
-
-if TYPE_CHECKING:
-    from spark_elastic.core.query.deciding import Deciding
-    from spark_elastic.core.query.record import QueryRecord
-    from spark_elastic.core.query.step import Step
-    from spark_elastic.core.turn import Turn
+from spark_elastic.core.turn import Turn
 
 
 @define(kw_only=True)
-class Executing(State):
+class Executing(QueryState):
     """A running query.
 
     `batches` counts since it was started, `overdue_at` is when growth is carried out that is not worth it,
@@ -157,7 +154,7 @@ class Executing(State):
         if self.alone_since is not None and wait_ms is not None and not leaves:
             self.ends_at = self.alone_since + wait_ms
 
-    def is_overdue(self, step: Deciding) -> bool:
+    def is_overdue(self, step: Step) -> bool:
         """Say whether the last rescale is so long ago that any growth is to be carried out."""
         limit_ms = step.settings.scaling_interval_max_ms
         return limit_ms is not None and step.now >= self.manager.created + limit_ms
@@ -325,7 +322,7 @@ class Executing(State):
         elif aloud:
             step.report_hold(choice, until=self.overdue_at)
 
-    def _plan_growth(self, step: Deciding, choice: Choice) -> None:
+    def _plan_growth(self, step: Step, choice: Choice) -> None:
         """Say when growth is carried out that is not worth it."""
         limit_ms = step.settings.scaling_interval_max_ms
         self.overdue_at = None
@@ -344,7 +341,7 @@ class Executing(State):
         assert record.target is None or not record.facts.stateful
 
     reactions: ClassVar[Reactions] = {
-        **State.reactions,
+        **QueryState.reactions,
         ev.QueryStarted: take_over_the_count,
         ev.QueryProgress: measure_and_decide,
         ev.QueryFailed: count_and_restart_or_fail,

@@ -5,27 +5,28 @@ What others decide about it comes in by methods: its share of the slots, what is
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.actions import Decision
+from spark_elastic.core.actions import Decision, KeepText
 from spark_elastic.core.bounds.reading import Reading, ShuffleWatch
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.cluster.shares import Share, Standing
-from spark_elastic.core.events import Failure, Provider, QueryFacts, QueryProgress, RunState
+from spark_elastic.core.events import Event, Failure, Provider, QueryFacts, QueryProgress, RunState
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 from spark_elastic.core.load.pace import Pace
-from spark_elastic.core.query.state import State
-from spark_elastic.core.rescale.failed_batches import FailedBatches
-from spark_elastic.core.rescale.failed_move import FailedMove
+from spark_elastic.core.rescale.concurrency import Candidate
+from spark_elastic.core.rescale.failed import FailedBatches, FailedMove
 from spark_elastic.core.rescale.gain import Measurements
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.rescale.situation import REPARTITIONED_FORMAT
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.turn import Timer
+from spark_elastic.core.turn import Footing, Timer, Turn
 
 OrderKind = Literal["start", "rescale", "end", "savepoint"]
 
@@ -76,13 +77,71 @@ class Savepoint:
     bytes: int
 
 
-class Footing(NamedTuple):
-    """What of a query concerns others: as what it wants slots, what it may have, and by which settings."""
+Reaction = Callable[[Any, Any, Any], None] | str
+"""What a state does, as a function of the state, the event and the step; or why it leaves the event out."""
 
-    standing: Standing | None
-    requirements: Requirements
-    settings: CoreSettings | None
-    is_finished: bool
+Reactions = Mapping[type[Any], Reaction]
+
+
+@define(kw_only=True)
+class State(ABC):
+    """What a query is doing, as plain data; `entered` is since when (epoch ms).
+
+    The table of `reactions` names each event that a state can meet, with what it does about it or why it
+    leaves it out; anything else is reported as making no sense. A state sets no timers: it says until when it
+    waits (`due`), and the machine keeps one timer in step with that, which dies with the state.
+
+    `final` says that nothing more can happen, `starting` that a start is ordered, `ending` that the end is;
+    `looks_at_failures_later` that a failure of the run waits for something else.
+    """
+
+    name: ClassVar[str]
+    final: ClassVar[bool] = False
+    starting: ClassVar[bool] = False
+    ending: ClassVar[bool] = False
+    looks_at_failures_later: ClassVar[bool] = False
+
+    reactions: ClassVar[Reactions]
+
+    entered: int
+
+    @property
+    def due(self) -> int | None:
+        """The time at which `due_reached` is to be called, None if there is none."""
+        return None
+
+    @property
+    def moving_until(self) -> int | None:
+        """The time until which the query counts as moving its state, None if it does not."""
+        return None
+
+    def candidate(self, record: QueryRecord) -> Candidate | None:
+        """Return the move of its state that the query waits for, None if there is none."""
+        return None
+
+    @abstractmethod
+    def enter(self, step: Any) -> None:
+        """Begin."""
+
+    def due_reached(self, step: Any) -> None:
+        """React to the time that `due` has named."""
+        raise AssertionError(f"{self.name} is never due")
+
+    def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
+        """Let other slots pass that make no difference to the query; return whether it has."""
+        return False
+
+    def validate(self, record: QueryRecord) -> None:
+        """Check the state's own invariants. Raises AssertionError."""
+        assert self.entered >= 0
+
+    def handles(self, event: Event) -> bool:
+        """Say whether the state does something about such an event."""
+        return callable(self.reactions.get(type(event)))
+
+    def leaves_out(self, event: Event) -> bool:
+        """Say whether the state leaves such an event out on purpose."""
+        return isinstance(self.reactions.get(type(event)), str)
 
 
 @define(kw_only=True)
@@ -234,3 +293,19 @@ def _note(orders: dict[str, str], action: str, reason: str) -> None:
     orders[action] = reason
     if len(orders) > MOST_ORDERS:
         del orders[next(iter(orders))]
+
+
+# The order to keep a text beside the checkpoint of a query.
+
+
+_FAILED = {"bounds": "bounds_not_kept", "batches": "batches_not_kept", "store": "store_not_kept"}
+
+
+def keep_text(
+    record: QueryRecord, name: Literal["bounds", "batches", "store"], text: str | None, turn: Turn
+) -> str:
+    """Order that a text outlives the driver, None: that none does; return the id of the order."""
+    action = turn.next_action()
+    record.note_keeping(action, _FAILED[name])
+    turn.emit(KeepText(id=action, cause=turn.cause, query=record.facts.query, name=name, text=text))
+    return action

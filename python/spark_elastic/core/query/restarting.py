@@ -7,19 +7,16 @@ restart strategy is over.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
-from spark_elastic.core.query.moving import Moving
-from spark_elastic.core.query.state import Reactions, State
+from spark_elastic.core.query.record import QueryRecord, Reactions
+from spark_elastic.core.query.states import Moving, QueryState
+from spark_elastic.core.query.step import Step
 from spark_elastic.core.query.transitions import RESTARTING
-
-if TYPE_CHECKING:
-    from spark_elastic.core.query.record import QueryRecord
-    from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
@@ -163,7 +160,7 @@ class Restarting(Moving):
         assert self.moving_until is None or self.target is not None
 
     reactions: ClassVar[Reactions] = {
-        **State.reactions,
+        **QueryState.reactions,
         ev.QueryStarted: call_it_off,
         ev.QueryProgress: measure,
         ev.QueryFailed: back_off_or_fail,

@@ -7,38 +7,87 @@ only after the reaction that led to it is over.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from spark_elastic.core import events as ev
 from spark_elastic.core import reasons
-from spark_elastic.core.events import Failure
-from spark_elastic.core.query.canceling import Canceling
-from spark_elastic.core.query.creating_execution_graph import CreatingExecutionGraph
-from spark_elastic.core.query.deciding import Deciding
-from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.query.failing import Failing
-from spark_elastic.core.query.finished import Finished
+from spark_elastic.core.actions import (
+    Action,
+    CancelQuery,
+    FailQuery,
+    HoldQuery,
+    Rescale,
+    StartQuery,
+    TakeSavepoint,
+)
+from spark_elastic.core.bounds.sources import order_bounds
+from spark_elastic.core.cluster.shares import Share
+from spark_elastic.core.events import Failure, QueryFacts
+from spark_elastic.core.failures.judge import Judgement, StoreOf, judge, summary
+from spark_elastic.core.failures.strategy import RestartStrategy, new_strategy
 from spark_elastic.core.query.internal_events import QueryInput
-from spark_elastic.core.query.restarting import Restarting
-from spark_elastic.core.query.state import State
-from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint
-from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
-from spark_elastic.core.query.waiting_for_resources import WaitingForResources
-from spark_elastic.core.rescale.concurrency import PATIENCE_MS
-from spark_elastic.core.rescale.history import TerminatedReason
+from spark_elastic.core.query.record import (
+    EXCEPTIONS_KEPT,
+    MOST_ORDERS,
+    SAVEPOINTS_KEPT,
+    OrderKind,
+    PendingOrder,
+    QueryRecord,
+    RunFailure,
+    Savepoint,
+    State,
+    keep_text,
+)
+from spark_elastic.core.query.transitions import (
+    CANCELING,
+    CREATING_EXECUTION_GRAPH,
+    EXECUTING,
+    FAILING,
+    FINISHED,
+    RESTARTING,
+    STOP_WITH_SAVEPOINT,
+    TRANSITIONS,
+    WAITING_FOR_RESOURCES,
+    IllegalTransitionError,
+)
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS, Candidate
+from spark_elastic.core.rescale.failed import FailedMove
+from spark_elastic.core.rescale.gain import fit
+from spark_elastic.core.rescale.history import Cause, TerminatedReason
+from spark_elastic.core.rescale.parallelism import choose_running, choose_start
+from spark_elastic.core.rescale.situation import (
+    HORIZON_MS,
+    RESCALE_COST_MS,
+    Choice,
+    Situation,
+    makes_rescalable,
+    repartition_obstacle,
+)
+from spark_elastic.core.rescale.transition_manager import Resources, TransitionManager
 from spark_elastic.core.sentences import fill
-from spark_elastic.core.turn import Number
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.turn import Number, Turn
 
 _MOST_STEPS = 20
 
 
 @define
-class Step(Deciding):
-    """All that a state may look at and do about one event."""
+class Step:
+    """One event's way through one query: all that a state may look at and do about it.
 
+    `states` are the classes of all states by name. `order` is the order whose outcome the event is, None for
+    all other events.
+    """
+
+    record: QueryRecord
+    turn: Turn
+    states: Mapping[str, type[State]]
+    order: PendingOrder | None = None
     _entering: bool = field(default=False, init=False)
 
-    # How a step runs
+    # How it runs
 
     def catch_up(self) -> None:
         """Do what is due by now."""
@@ -69,17 +118,17 @@ class Step(Deciding):
             self.record.state.enter(self)
         raise IllegalTransitionError(f"no end of transitions, now in {self.record.state.name}")
 
-    def _go(self, state: State) -> None:
+    def _go(self, name: str, **fields: Any) -> None:
         old = self.record.state
         if self._entering:
-            raise IllegalTransitionError(f"{old.name} to {state.name} within another transition")
-        if state.name not in TRANSITIONS[old.name]:
-            raise IllegalTransitionError(f"{old.name} to {state.name} is not in the table")
+            raise IllegalTransitionError(f"{old.name} to {name} within another transition")
+        if name not in TRANSITIONS[old.name]:
+            raise IllegalTransitionError(f"{old.name} to {name} is not in the table")
         stayed = self.record.stayed_ms
         stayed[old.name] = stayed.get(old.name, 0) + self.now - old.entered
-        self.record.state = state
+        self.record.state = self.states[name](entered=self.now, **fields)
         self._entering = True
-        self.record.history.entered(state.name, self.now)
+        self.record.history.entered(name, self.now)
 
     # Where a state may go
 
@@ -87,11 +136,11 @@ class Step(Deciding):
         """Go to WaitingForResources."""
         deadline = self.resource_deadline(self.now)
         manager = self.new_submission_manager()
-        self._go(WaitingForResources(entered=self.now, deadline=deadline, manager=manager))
+        self._go(WAITING_FOR_RESOURCES, deadline=deadline, manager=manager)
 
     def create_execution_graph(self, *, waited_ms: int = 0) -> None:
         """Go to CreatingExecutionGraph."""
-        self._go(CreatingExecutionGraph(entered=self.now, waited_ms=waited_ms))
+        self._go(CREATING_EXECUTION_GRAPH, waited_ms=waited_ms)
 
     def execute(self) -> None:
         """Go to Executing."""
@@ -100,12 +149,12 @@ class Step(Deciding):
             self.give_up("rescale")
             self.record.target = None
         manager, self.record.manager = self.record.manager, None
-        self._go(Executing(entered=self.now, manager=manager or self.new_executing_manager()))
+        self._go(EXECUTING, manager=manager or self.new_executing_manager())
 
     def move_state(self, target: int, *, overdue: bool) -> None:
         """Go to Restarting, for a rescale; one that is `overdue` need not be worth it."""
         until = self.now + PATIENCE_MS
-        self._go(Restarting(entered=self.now, target=target, overdue=overdue, moving_until=until))
+        self._go(RESTARTING, target=target, overdue=overdue, moving_until=until)
 
     def run_failed(self, failure: Failure, *, savepoint: str | None = None) -> None:
         """Go to Restarting with a backoff, or to Failing with an exception that names the `savepoint`."""
@@ -116,11 +165,11 @@ class Step(Deciding):
         else:
             self.record.restarted += 1
             end = self.now + judgement.backoff_ms
-            self._go(Restarting(entered=self.now, target=None, backoff_end=end))
+            self._go(RESTARTING, target=None, backoff_end=end)
 
     def fail(self, message: str | None = None) -> None:
         """Go to Failing; the query ends with the exception of its run, or with one that says `message`."""
-        self._go(Failing(entered=self.now, message=message))
+        self._go(FAILING, message=message)
 
     def fail_without_resources(self, waited_ms: int) -> None:
         """Go to Failing; the query ends with an exception that says what it has waited for."""
@@ -144,12 +193,12 @@ class Step(Deciding):
         if folder is not None:
             numbers = {"target": folder, "by": by}
             self.report("stop_with_savepoint", before=self.record.partitions, numbers=numbers)
-            self._go(StopWithSavepoint(entered=self.now, target=folder, within=within or folder))
+            self._go(STOP_WITH_SAVEPOINT, target=folder, within=within or folder)
 
     def cancel(self, by: str) -> None:
         """Go to Canceling, as asked for."""
         self.report("canceling", before=self.record.partitions, numbers={"by": by})
-        self._go(Canceling(entered=self.now))
+        self._go(CANCELING)
 
     def end(
         self, reason: str, terminated: TerminatedReason, numbers: Mapping[str, Number] | None = None
@@ -163,4 +212,641 @@ class Step(Deciding):
         self.report(reason, before=record.partitions, numbers=numbers)
         self.close_rescale(terminated)
         record.target = None
-        self._go(Finished(entered=self.now))
+        self._go(FINISHED)
+
+    # What is known
+
+    @property
+    def now(self) -> int:
+        """The time of the event, epoch ms."""
+        return self.turn.now
+
+    @property
+    def settings(self) -> CoreSettings:
+        """What the user decided, for this query or for all of them."""
+        return self.record.settings or self.turn.settings
+
+    @property
+    def slots(self) -> int:
+        """The slots of now that the query can use."""
+        return self.share.slots
+
+    @property
+    def slots_before(self) -> int:
+        """The slots before the event that the query could use."""
+        return self.record.known_share.slots
+
+    @property
+    def share(self) -> Share:
+        """What the query has of the slots of now."""
+        return self.record.share
+
+    @property
+    def needed_slots(self) -> int:
+        """The slots without which the query is not started."""
+        return self.record.requirements.needed
+
+    @property
+    def rescale_order(self) -> PendingOrder | None:
+        """The rescale whose outcome the event is, None for all other events."""
+        return self.order if self.order is not None and self.order.kind == "rescale" else None
+
+    # What is said, and what goes into the history of rescales
+
+    def report(
+        self,
+        reason: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        numbers: Mapping[str, Number] | None = None,
+    ) -> None:
+        """Publish a decision."""
+        shown = Choice(way="nothing", reason=reason, before=before, after=after, numbers=numbers or {})
+        self.report_choice(shown)
+
+    def report_choice(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
+        """Publish a choice as a decision; `reason` replaces its own where it cannot be acted on yet."""
+        record, reason = self.record, reason or choice.reason
+        entry = reasons.REASONS[reason]
+        if entry.once:
+            if reason in record.said:
+                return
+            record.said.add(reason)
+        numbers: Mapping[str, Number] = {"slots": self.slots, **choice.numbers}
+        if self.share.total != self.slots:
+            numbers = {**numbers, "total_slots": self.share.total}
+        waits = {
+            "cooldown_ms": self.settings.cooldown_ms,
+            "stabilization_ms": self.settings.executing_stabilization_ms,
+            "most": self.settings.max_concurrent_rescales,
+        }
+        message = reasons.message(
+            reason, **{**waits, **numbers, "before": choice.before, "after": choice.after}
+        )
+        if entry.kind == "held" and choice.reason == "rescale_pays":
+            message = reasons.expected(message, **numbers)
+        changes = entry.kind in ("start", "rescale_in_place", "rescale_state")
+        message = reasons.advised(message, only=changes and self.turn.settings.advise_only)
+        record.last_decision = self.turn.publish(
+            reason,
+            message,
+            query=record.facts.query,
+            before=choice.before,
+            after=choice.after,
+            numbers=numbers,
+            alternatives=tuple(
+                fill(reasons.ALTERNATIVE, partitions=count, batch_ms=batch_ms)
+                for count, batch_ms in choice.alternatives
+            ),
+            until=until,
+        )
+        record.last_hold = None
+
+    def report_hold(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
+        """Publish that nothing is done, unless that was the last thing said."""
+        hold = (reason or choice.reason, choice.before, choice.after, self.slots, until)
+        if hold != self.record.last_hold:
+            self.report_choice(choice, reason=reason, until=until)
+            self.record.last_hold = hold
+
+    def report_share(self) -> None:
+        """Publish how the slots are divided where the query has less than it could use, and that is new."""
+        share, before = self.share, self.record.known_share
+        if not share.suffices or share.content or share.slots == share.total:
+            return
+        if self.settings.mode == "off":
+            return
+        if before.suffices and not before.content and before.slots == share.slots:
+            return
+        values: Mapping[str, Number] = {
+            "slots": share.slots,
+            "total_slots": share.total,
+            "reserved": share.reserved,
+            "weight": _plain(share.weight),
+            "weights": _plain(share.weights),
+        }
+        # Beside what the query does, which stays what was last said of it.
+        message = reasons.message("slots_shared", **values)
+        self.turn.publish(
+            "slots_shared",
+            message,
+            query=self.record.facts.query,
+            before=before.slots if before.total else None,
+            after=share.slots,
+            numbers=values,
+        )
+
+    def report_unexpected(self, event: object) -> None:
+        """Note, once, that an event made no sense."""
+        name, state = type(event).__name__, self.record.state.name
+        key = f"unexpected {name} {state}"
+        if key not in self.record.said:
+            self.record.said.add(key)
+            self.report("unexpected", numbers={"event": name, "state": state})
+
+    def open_rescale(self, cause: Cause) -> None:
+        """Open a record of the history, unless one is open."""
+        first = cause == "initial_schedule"
+        self.record.history.open(
+            cause,
+            state=self.record.state.name,
+            at=self.now,
+            slots=None if first else self.slots_before,
+            partitions=None if first else self.record.partitions,
+        )
+
+    def open_rescale_for_bounds(self) -> None:
+        """Open a record for a start under way that the bounds before had one for."""
+        # A query that has not run yet is still to be scheduled for the first time.
+        self.open_rescale("initial_schedule" if self.record.run_state == "held" else "update_requirement")
+
+    def close_rescale(self, reason: TerminatedReason) -> None:
+        """Close the open record of the history, if any."""
+        self.record.history.close(reason, at=self.now, slots=self.slots, partitions=self.record.partitions)
+
+    # What is decided
+
+    @property
+    def may_start(self) -> bool:
+        """Whether the query may be started with the slots of now once it has waited as long as it may."""
+        # Who only advises, or lets it alone, leaves it to Spark to wait for executors.
+        return self.settings.hands_off or self.share.may_start
+
+    def choose_start(self) -> Choice:
+        """Choose the count for a start, with the slots of now."""
+        now = self._situation(self.record.partitions, overdue=False)
+        return choose_start(evolve(now, has_room=self.turn.moves.has_room_for(self.record.facts.query)))
+
+    def choose_running(self, *, overdue: bool) -> Choice:
+        """Choose what to do about the count while it runs, with the slots of now."""
+        # What was ordered in place will be in force: deciding on the old count would order it again.
+        return choose_running(self._situation(self.record.target or self.record.partitions, overdue=overdue))
+
+    def choose_again(self, *, overdue: bool) -> Choice:
+        """Choose anew for a rescale that is ordered and not through."""
+        return choose_running(self._situation(self.record.partitions, overdue=overdue))
+
+    def candidate(self, choice: Choice, *, since: int) -> Candidate:
+        """Put a move that is waited for `since` then (epoch ms) beside those of other queries."""
+        assert choice.partitions is not None
+        assert choice.gain is not None
+        return Candidate(
+            since=since,
+            partitions=choice.partitions,
+            into_bounds=choice.is_into_bounds,
+            gain_ms=None if self.record.measurements.latest is None else choice.gain.net_ms,
+        )
+
+    def _situation(self, partitions: int | None, *, overdue: bool) -> Situation:
+        record = self.record
+        since, progress = self.now - HORIZON_MS, record.last_progress
+        return Situation(
+            facts=record.facts,
+            provider=record.provider,
+            checkpoint_format=record.checkpoint_format,
+            partitions=partitions,
+            slots=self.slots,
+            reach=min(self.share.reach, record.facts.session_partitions),
+            shortage=self.share.shortage,
+            requirements=record.requirements,
+            model=fit(record.measurements, record.provider),
+            seen_slots=record.measurements.slots,
+            settings=self.settings,
+            rescale_cost_ms=RESCALE_COST_MS if record.rescale_cost_ms is None else record.rescale_cost_ms,
+            rescales=sum(at > since for at in record.rescales) if record.rescales else 0,
+            pending=record.facts.pending and record.run_state == "held",
+            recovering=record.recovering,
+            failed_target=record.failed_move.to_avoid(self.now),
+            overdue=overdue,
+            expects_slots=record.lacks_since is not None and record.lacks_since > since,
+            behind=progress is not None and (progress.records_behind or 0) > progress.input_rows,
+            reading=record.reading(self.settings),
+        )
+
+    def submission_resources(self) -> Resources:
+        """Answer for a query that waits to be started."""
+        return _Submission(self.share, self.settings.hands_off)
+
+    def resource_deadline(self, since: int) -> int | None:
+        """Return when a query fails that has waited for its slots since then; None if it never does."""
+        wait_ms = self.settings.resource_wait_ms
+        return None if wait_ms < 0 else since + wait_ms
+
+    def new_submission_manager(self) -> TransitionManager:
+        """Begin the wait for more slots than a start needs."""
+        stabilization_ms = self.settings.submission_stabilization_ms
+        return TransitionManager(
+            created=self.now,
+            cooldown_ms=0,
+            # Who only advises delays no start.
+            stabilization_ms=0 if self.settings.hands_off else stabilization_ms,
+            max_delay_ms=0,
+        )
+
+    def new_executing_manager(self) -> TransitionManager:
+        """Begin a new cooldown."""
+        settings = self.settings
+        delay_ms = settings.max_delay_ms
+        if delay_ms is None:
+            # So many micro-batches may fail, the next one is waited for.
+            delay_ms = (settings.max_checkpoint_failures + 1) * self.record.facts.trigger_ms
+        return TransitionManager(
+            created=self.now,
+            cooldown_ms=settings.cooldown_ms,
+            stabilization_ms=settings.executing_stabilization_ms,
+            max_delay_ms=delay_ms,
+        )
+
+    def change_settings(self, settings: CoreSettings | None) -> None:
+        """Take over the settings that the query has from now on; what it has counted under others is gone."""
+        before = self.settings
+        self.record.settings = settings
+        if self.settings.restart != before.restart:
+            self.record.strategy = strategy_of(self.record.facts, self.settings)
+        if self.record.manager is not None:
+            self.record.manager.retime(self.new_executing_manager())
+
+    @property
+    def _store_of(self) -> StoreOf:
+        record = self.record
+        movable = repartition_obstacle(record.facts, record.provider, record.checkpoint_format) is None
+        if not record.facts.stateful or record.facts.provider_chosen or not movable:
+            return "user"
+        first = record.facts.checkpoint_partitions is None and record.last_progress is None
+        return "new" if first else "ours"
+
+    def judge(self, failure: Failure) -> Judgement:
+        """Note the failure of a run, say what is to become of the query, and publish that."""
+        record = self.record
+        judgement = judge(
+            failure, at=self.now, strategy=record.strategy, poison=record.poison, store=self._store_of
+        )
+        if judgement.reason == "failure_new_store":
+            keep_text(record, "store", "unchanged", self.turn)
+        record.run_state = "failed"
+        record.recovering = True
+        record.target = None
+        self.give_up("start", "rescale", "end")  # a copy continues beside the failed run
+        entry = RunFailure(at=self.now, failure=failure, reason=judgement.reason)
+        record.exceptions = (entry, *record.exceptions)[:EXCEPTIONS_KEPT]
+        if judgement.backoff_ms is not None:
+            self.open_rescale("recoverable_failover")
+        self.report(
+            judgement.reason,
+            before=record.partitions,
+            numbers={
+                "error": summary(failure.error),
+                "offsets": failure.offsets,
+                "tries": record.poison.times,
+                "backoff_ms": judgement.backoff_ms or 0,
+            },
+        )
+        return judgement
+
+    # What is ordered
+
+    def start(self, choice: Choice) -> None:
+        """Order the start of a query that waits for an answer."""
+        record = self.record
+        explicit = record.facts.explicit_partitions
+        ignored = self.settings.explicit_parallelism == "ignore"
+        if choice.partitions is not None and explicit is not None and ignored:
+            self.report("explicit_ignored", numbers={"explicit": explicit})
+        partitions = None if self.settings.hands_off else choice.partitions
+        action = StartQuery(
+            id=self.turn.next_action(),
+            cause=self.turn.cause,
+            query=record.facts.query,
+            run=record.run,
+            partitions=partitions,
+            rescalable=self._makes_rescalable(),
+            stages=self.settings.mode != "off",
+        )
+        record.target = partitions
+        record.becomes_rescalable = action.rescalable
+        self._ordered("start", action, partitions)
+
+    def _makes_rescalable(self) -> bool:
+        record, settings = self.record, self.settings
+        return (
+            record.run_state == "held" and not settings.hands_off and makes_rescalable(record.facts, settings)
+        )
+
+    @property
+    def is_to_move(self) -> bool:
+        """Whether the state of the query is moved by what is ordered."""
+        record = self.record
+        before, after = record.partitions, record.target
+        return record.facts.stateful and before is not None and after is not None and before != after
+
+    @property
+    def may_move_on(self) -> bool:
+        """Whether a rescale to another count than the present may be on its way."""
+        record = self.record
+        orders = record.orders.values()
+        return any(order.kind == "rescale" and order.target != record.partitions for order in orders)
+
+    def hold(self, reason: str, *, until: int | None, numbers: Mapping[str, Number]) -> None:
+        """Keep the query waiting and say why, also to its application."""
+        record = self.record
+        choice = Choice(way="nothing", reason=reason, before=record.partitions, numbers=numbers)
+        said = record.last_decision
+        self.report_hold(choice, until=until)
+        if (
+            record.run_state != "running"
+            and record.last_decision is not None
+            and record.last_decision is not said
+        ):
+            self.turn.emit(
+                HoldQuery(
+                    id=self.turn.next_action(),
+                    cause=self.turn.cause,
+                    query=record.facts.query,
+                    run=record.run,
+                    message=record.last_decision.message,
+                    rescalable=self._makes_rescalable(),
+                )
+            )
+
+    def rescale(self, target: int) -> None:
+        """Order another count, with the state that is moved for it."""
+        record = self.record
+        assert record.run_state == "running"
+        record.target = target
+        for order in record.orders.values():
+            if order.kind == "rescale":
+                record.orders[order.action] = evolve(order, replaced=True)
+        action = Rescale(
+            id=self.turn.next_action(),
+            cause=self.turn.cause,
+            query=record.facts.query,
+            run=record.run,
+            partitions=target,
+        )
+        self._ordered("rescale", action, target)
+
+    def rescale_in_place(self, choice: Choice) -> None:
+        """Order another count in place."""
+        if self.settings.hands_off:
+            self.close_rescale("no_resources_or_parallelisms_change")
+            return
+        assert choice.partitions is not None
+        if choice.reads is not None:
+            self.read_in(choice.reads)
+        self.rescale(choice.partitions)
+
+    def read_in(self, tasks: int | None) -> None:
+        """Let the sources that can follow the slots be read in so many tasks; None: as Spark does."""
+        self.record.reads = tasks
+        order_bounds(self.record, self.record.requirements, self.turn, self.settings)
+
+    def end_failed(self, message: str | None) -> None:
+        """Order the end of a query that has failed, or that cannot be started."""
+        record, turn = self.record, self.turn
+        query, run = record.facts.query, record.run
+        action = FailQuery(id=turn.next_action(), cause=turn.cause, query=query, run=run, message=message)
+        self._ordered("end", action)
+
+    def stop_for_good(self) -> None:
+        """Order the end of a query."""
+        record, turn = self.record, self.turn
+        query, run = record.facts.query, record.run
+        action = CancelQuery(id=turn.next_action(), cause=turn.cause, query=query, run=run)
+        self._ordered("end", action)
+
+    def take_savepoint(self, target: str | None, within: str | None, *, stop: bool = False) -> str | None:
+        """Order a savepoint under a folder, None for that of the settings, or publish that there is none.
+
+        It may not leave the folder `within`, None: that folder. With `stop` the query is to end with it.
+        Return the id of the order.
+        """
+        folder = self.savepoint_folder(target)
+        if folder is None:
+            return None
+        if not stop:
+            self.report("savepoint", before=self.record.partitions, numbers={"target": folder})
+        action = TakeSavepoint(
+            id=self.turn.next_action(),
+            cause=self.turn.cause,
+            query=self.record.facts.query,
+            run=self.record.run,
+            target=folder,
+            within=within or folder,
+            keep=self.settings.savepoints_kept if folder == self.settings.savepoint_dir else 0,
+            stop=stop,
+        )
+        if stop:
+            self._ordered("savepoint", action)
+        else:
+            self._ordered("savepoint", action, folder=action.target, within=action.within)
+        return action.id
+
+    def savepoint_folder(self, target: str | None) -> str | None:
+        """Return where a savepoint goes; if nobody said that, publish it and return None."""
+        folder = target or self.settings.savepoint_dir
+        if folder is None:
+            self.report("savepoint_nowhere", before=self.record.partitions)
+        return folder
+
+    def _ordered(
+        self,
+        kind: OrderKind,
+        action: Action,
+        target: int | None = None,
+        *,
+        folder: str | None = None,
+        within: str | None = None,
+    ) -> None:
+        orders = self.record.orders
+        orders[action.id] = PendingOrder(
+            action=action.id, kind=kind, target=target, at=self.now, folder=folder, within=within
+        )
+        # An outcome can get lost with the process that owed it. What nothing waits for is given up first.
+        if len(orders) > MOST_ORDERS:
+            *older, _ = orders.values()
+            spare = (order.action for order in older if order.replaced or order.kind == "savepoint")
+            del orders[next(spare, older[0].action)]
+        self.turn.emit(action)
+
+    def give_up(self, *kinds: OrderKind) -> tuple[PendingOrder, ...]:
+        """Give up the orders of these kinds, of any kind if none is named; return them."""
+        every = self.record.orders.values()
+        given_up = tuple(order for order in every if not kinds or order.kind in kinds)
+        for order in given_up:
+            del self.record.orders[order.action]
+        return given_up
+
+    # What is heard
+
+    def started(self, event: ev.QueryStarted) -> None:
+        """Take in that the query runs."""
+        record = self.record
+        # The outcome of a start comes before this: without it the query was let run as it was.
+        unasked = self.give_up("start")
+        if record.becomes_rescalable and not unasked:
+            record.note_rescalable()
+        record.becomes_rescalable = False
+        record.run = event.run
+        record.run_state = "running"
+        record.recovering = False
+        before = record.partitions
+        record.partitions = event.partitions or before or record.facts.session_partitions
+        if record.facts.stateful and before not in (None, record.partitions):
+            record.moved = True
+            record.failed_move = FailedMove()
+        record.target = None
+
+    def measured(self, event: ev.QueryProgress, *, warm: bool) -> None:
+        """Take in a committed batch; only the duration of a warm one counts."""
+        record, slots = self.record, self.slots
+        record.last_progress = event
+        record.pace = record.pace.after(event, slots, record.measurements.work(event.batch))
+        if event.partitions < 1:
+            return  # The count is not known to the sender, so there is nothing to learn about it.
+        if not record.facts.stateful:
+            return  # What is changed in place follows the slots alone: nothing is computed from its batches.
+        if event.partitions == record.partitions:
+            record.moved = False
+        record.partitions = event.partitions
+        if warm and slots > 0:
+            record.measurements.add(
+                batch=event.batch,
+                partitions=event.partitions,
+                slots=slots,
+                duration_ms=event.duration_ms,
+                rows=event.input_rows,
+            )
+
+    def resting(self) -> None:
+        """Take in that there has been nothing to read for a while."""
+        self.record.pace = self.record.pace.resting(self.record.run)
+
+    def rescaled(self, count: int, *, took_ms: int | None) -> None:
+        """Take in that the query has another count, or has kept its own; None: nobody knows what it took."""
+        record = self.record
+        before = record.partitions
+        if took_ms is not None:
+            record.history.ran_until(self.now - took_ms)
+        if count == before:
+            return
+        since = self.now - HORIZON_MS
+        record.rescaled += 1
+        record.rescales = (*(at for at in record.rescales if at > since), self.now)
+        record.partitions = count
+        record.moved = True
+        record.failed_move = FailedMove()
+        if took_ms is None:
+            self.report("rescaled_unheard", before=before, after=count)
+        else:
+            record.rescale_cost_ms = took_ms
+            self.report("rescaled", before=before, after=count, numbers={"took_ms": took_ms})
+
+    def saved(self, event: ev.SavepointTaken) -> None:
+        """Take in that a savepoint is complete, whoever has waited for it."""
+        record = self.record
+        taken = Savepoint(at=self.now, path=event.path, batch=event.batch, bytes=event.bytes)
+        record.savepoints = (taken, *record.savepoints)[:SAVEPOINTS_KEPT]
+        numbers: Mapping[str, Number] = {"path": event.path, "batch": event.batch, "bytes": event.bytes}
+        self.report("savepoint_taken", before=record.partitions, numbers=numbers)
+
+    def answered(self, event: ev.ActionDone | ev.ActionFailed) -> None:
+        """Take in what became of an order; a count that failed is left alone for a while."""
+        record = self.record
+        aside = record.aside.pop(event.action, None)
+        if aside is not None and isinstance(event, ev.ActionFailed):
+            self.report(aside, before=record.partitions, numbers={"error": event.error})
+        keeping = record.keeping.pop(event.action, None)
+        if keeping is not None and isinstance(event, ev.ActionFailed):
+            # Beside what the query does, which stays what was last said of it.
+            self.turn.report(keeping, query=record.facts.query, error=event.error)
+        self.order = order = record.orders.pop(event.action, None)
+        if isinstance(event, ev.ActionDone) or order is None or order.replaced:
+            return
+        if order.kind in ("start", "rescale"):
+            record.failed_move.failed(order.target, self.now)
+        if order.target is not None and record.target == order.target:
+            record.target = None
+        code = {
+            "start": "start_failed",
+            "rescale": "rescale_failed" if record.facts.stateful else "in_place_failed",
+            "end": "end_failed",
+            "savepoint": "savepoint_failed",
+        }[order.kind]
+        numbers: Mapping[str, Number] = {"error": event.error}
+        again_at = record.failed_move.again_at
+        if code == "rescale_failed":
+            if again_at is None:
+                code = "rescale_given_up"
+            else:
+                numbers = {**numbers, "again_ms": again_at - self.now}
+        self.report(code, before=record.partitions, after=order.target, numbers=numbers)
+
+    def shown(self, info: ev.QueryInfo) -> None:
+        """Take what a snapshot shows of the query for what is so: what was said before may be lost."""
+        record = self.record
+        record.provider = info.facts.provider
+        record.checkpoint_format = info.facts.checkpoint_format
+        moved = info.partitions not in (None, record.partitions)
+        if record.facts.stateful and record.run_state == "running" and info.partitions is not None and moved:
+            self.rescaled(info.partitions, took_ms=None)
+
+    def set_orders_lost(self, partitions: int | None) -> None:
+        """Take `partitions` for what is in force, whatever was ordered; None where that is not known."""
+        record = self.record
+        if record.facts.stateful:
+            return
+        lost = self.give_up("rescale")
+        if not lost and partitions is not None and record.run_state == "running":
+            record.partitions = partitions  # whoever knew another count had not heard of a change in place
+        for order in lost:
+            if record.target == order.target:
+                record.target = None
+            if partitions == order.target:
+                record.partitions = partitions
+                self.close_rescale("succeeded")
+
+    def missed(self, info: ev.QueryInfo) -> ev.Event | None:
+        """Return the event of which nobody has heard, None if there need not have been any."""
+        record, query, cause = self.record, info.facts.query, self.turn.cause
+        if info.run_state == "failed" and info.failure is not None:
+            if record.state.looks_at_failures_later:
+                return None
+            # The same failure again can be another one: better one attempt too many than one too few.
+            known = [exception.failure for exception in record.exceptions[:1]]
+            if record.run_state == "failed" and info.failure in known:
+                return None
+            return ev.QueryFailed(id=cause, at=self.now, query=query, run=info.run, failure=info.failure)
+        if info.run_state == record.run_state:
+            return None
+        if info.run_state == "running":
+            count = info.partitions or 0
+            return ev.QueryStarted(id=cause, at=self.now, query=query, run=info.run, partitions=count)
+        return ev.QuerySubmitted(id=cause, at=self.now, facts=info.facts, run=info.run)
+
+
+@define
+class _Submission:
+    """Answers the manager for a query that waits for its start."""
+
+    share: Share
+    hands_off: bool
+
+    def sufficient(self) -> bool:
+        return self.hands_off or self.share.may_start
+
+    def desired(self) -> bool:
+        # Where only tasks bring executors, more come after the start.
+        return self.share.content or (not self.share.suffices and self.share.may_start)
+
+
+def strategy_of(facts: QueryFacts, settings: CoreSettings) -> RestartStrategy:
+    """Begin the restart strategy of a query.
+
+    Queries that fail together are not to come back together; the same query always draws the same.
+    """
+    return new_strategy(settings.restart, int.from_bytes(facts.query.encode()[-8:], "big"))
+
+
+def _plain(weight: float) -> Number:
+    return int(weight) if weight == int(weight) else round(weight, 3)

@@ -6,21 +6,20 @@ last one behind it: the savepoint is taken there, and only then the failure is l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
-from spark_elastic.core.query.state import Reactions, State
+from spark_elastic.core.query.record import Reactions
+from spark_elastic.core.query.states import QueryState
+from spark_elastic.core.query.step import Step
 from spark_elastic.core.query.transitions import STOP_WITH_SAVEPOINT
-
-if TYPE_CHECKING:
-    from spark_elastic.core.query.step import Step
 
 
 @define(kw_only=True)
-class StopWithSavepoint(State):
+class StopWithSavepoint(QueryState):
     """A query that is to end at its next boundary, with a savepoint under the folder `target` in `within`.
 
     `failure` is that of its last micro-batch if it failed before, `orders` are those of the savepoint (more
@@ -117,7 +116,7 @@ class StopWithSavepoint(State):
             step.run_failed(self.failure)
 
     reactions: ClassVar[Reactions] = {
-        **State.reactions,
+        **QueryState.reactions,
         ev.QueryStarted: run_on,
         ev.QueryProgress: measure,
         ev.QueryFailed: keep_the_failure,

@@ -14,8 +14,7 @@ from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
 from spark_elastic.core.load.demand import Workload
 from spark_elastic.core.load.pace import Pace
 from spark_elastic.core.own_settings import own_texts
-from spark_elastic.core.policies.plan import Plan
-from spark_elastic.core.policies.planner import Planner
+from spark_elastic.core.policies.planner import Plan, Planner
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.rescale.gain import Measurements, Point, fit

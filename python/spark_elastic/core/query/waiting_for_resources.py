@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
-from spark_elastic.core.query.state import Reactions, State
+from spark_elastic.core.query.record import QueryRecord, Reactions
+from spark_elastic.core.query.states import QueryState
+from spark_elastic.core.query.step import Step
 from spark_elastic.core.query.transitions import WAITING_FOR_RESOURCES
 from spark_elastic.core.reasons import LIMIT, NO_LIMIT
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.sentences import fill
 
-if TYPE_CHECKING:
-    from spark_elastic.core.query.record import QueryRecord
-    from spark_elastic.core.query.step import Step
-
 
 @define(kw_only=True)
-class WaitingForResources(State):
+class WaitingForResources(QueryState):
     """A query without a start: `deadline` is the end of its patience (epoch ms), None for none."""
 
     name: ClassVar[str] = WAITING_FOR_RESOURCES
@@ -112,7 +110,7 @@ class WaitingForResources(State):
         self.manager.validate()
 
     reactions: ClassVar[Reactions] = {
-        **State.reactions,
+        **QueryState.reactions,
         ev.QuerySubmitted: say_again,
         ev.QueryStarted: follow_the_start,
         ev.QueryProgress: "it is about a batch before the failure",

@@ -20,9 +20,7 @@ from statistics import median
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.events import Provider
-from spark_elastic.core.stage_work import StageWork
-from spark_elastic.core.task_events import StageCompleted
+from spark_elastic.core.events import Provider, StageCompleted, StageWork
 
 BASE_MS = 100.0
 """Planning, log writes and commit of one batch, whatever its partitions, until measured."""

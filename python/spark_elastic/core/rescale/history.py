@@ -12,8 +12,8 @@ from typing import Literal
 
 from attrs import define, evolve, field, frozen
 
+from spark_elastic.core.events import NewExecutor
 from spark_elastic.core.query.transitions import EXECUTING, STOP_WITH_SAVEPOINT
-from spark_elastic.core.task_events import NewExecutor
 
 Cause = Literal[
     "initial_schedule",

@@ -14,7 +14,7 @@ from typing import Any
 import falcon
 from attrs import evolve, frozen
 
-from spark_elastic.core.bounds.adaptive import max_parallelism
+from spark_elastic.core.bounds.declarations import max_parallelism
 from spark_elastic.core.bounds.declared import Refused, WantedBounds, declare
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds
 from spark_elastic.core.events import RequirementsDropped, RequirementsRequested

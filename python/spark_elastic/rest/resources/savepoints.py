@@ -9,7 +9,7 @@ import falcon
 from attrs import frozen
 
 from spark_elastic.core.events import SavepointRequested
-from spark_elastic.core.keys.resources import SAVEPOINT_DIR
+from spark_elastic.core.keys.application import SAVEPOINT_DIR
 from spark_elastic.core.query.transitions import EXECUTING, RESTARTING
 from spark_elastic.core.query.view import QueryView
 from spark_elastic.rest import present

@@ -13,8 +13,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spark_elastic.core.policies.ask import PolicyAnswered
-from spark_elastic.core.policies.policy import Policy
+from spark_elastic.core.policies.policy import Policy, PolicyAnswered
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.policies.answers import BadAnswer, ask
 from spark_elastic.policies.loading import Unusable, make

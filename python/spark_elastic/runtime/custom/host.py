@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from spark_elastic.core.keys.policies import short
-from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.runtime.custom.protocol import LIMITS, Begin, Limits
 from spark_elastic.settings import Settings
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from spark_elastic.core.policies.ask import PolicyAnswered
+from spark_elastic.core.policies.policy import PolicyAnswered
 from spark_elastic.wire import WireError, decode_event, encode_event
 
 

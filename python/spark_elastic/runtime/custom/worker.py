@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
-from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.core.sentences import duration
 from spark_elastic.policies.answers import BadAnswer, checked
 from spark_elastic.redaction import redacted

@@ -8,8 +8,8 @@ from typing import ClassVar
 from attrs import field, frozen
 from attrs.validators import ge
 
+from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import Wish
 from spark_elastic.simulator.rivals.rival import REACTIVE
 
 

@@ -16,8 +16,8 @@ from typing import ClassVar
 from attrs import Factory, define, field
 from attrs.validators import ge, gt
 
+from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
-from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.simulator.rivals.flink_alignment import Alignment, align
 from spark_elastic.simulator.rivals.flink_rule import FlinkOptions, Rates, evaluate
 from spark_elastic.simulator.rivals.rival import ADAPTIVE, window

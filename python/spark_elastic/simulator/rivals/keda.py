@@ -13,8 +13,8 @@ from typing import ClassVar
 from attrs import define, field
 from attrs.validators import ge, gt
 
+from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import Wish
 from spark_elastic.simulator.rivals.hpa_rule import Hpa
 from spark_elastic.simulator.rivals.rival import REACTIVE, TaskView
 

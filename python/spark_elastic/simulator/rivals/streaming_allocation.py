@@ -14,8 +14,8 @@ from typing import ClassVar
 from attrs import define, field
 from attrs.validators import and_, ge, gt, le
 
+from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics
-from spark_elastic.core.policies.wish import Wish
 from spark_elastic.simulator.rivals.dynamic_allocation import needed_executors
 from spark_elastic.simulator.rivals.rival import REACTIVE, TaskView
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.batch.questions import (
     InitialCount,
     InitialCountAnswer,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.batch.questions import PlannedExchange
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, ask_count, ask_ranges, planned, spans, written

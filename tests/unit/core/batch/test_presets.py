@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.core.batch.presets import ELASTIC
+from spark_elastic.core.keys.batch import ELASTIC
 from tests.vectors.adapters import ADAPTERS, batch
 from tests.vectors.differences import differs
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.batch.front import BatchDecider
+from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.batch.questions import Ranges, RangesAnswer, WrittenExchange
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, read_by, specs_of, written

@@ -9,8 +9,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.batch.front import BatchDecider
-from spark_elastic.core.batch.presets import PresetName
+from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.batch.questions import (
     JoinPartitions,
     JoinPartitionsAnswer,
@@ -20,6 +19,7 @@ from spark_elastic.core.batch.questions import (
     SplitSizeAnswer,
 )
 from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.keys.batch import PresetName
 from tests.unit.core.batch.builder import MIB
 
 

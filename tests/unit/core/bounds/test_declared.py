@@ -9,7 +9,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.bounds.adaptive import max_parallelism, requirements, wanted_by_file
+from spark_elastic.core.bounds.declarations import adaptive_requirements, max_parallelism, wanted_by_file
 from spark_elastic.core.bounds.declared import (
     Accepted,
     Refused,
@@ -151,8 +151,8 @@ def test_without_a_declaration_a_query_has_what_it_was_configured_with(
     facts: QueryFacts, explicit: Any, bounds: tuple[int, int], by: str
 ) -> None:
     core = CoreSettings(explicit_parallelism=explicit, max_parallelism=100)
-    found = requirements(facts, core, None)
-    assert requirements(facts, core, {}) == found
+    found = adaptive_requirements(facts, core, None)
+    assert adaptive_requirements(facts, core, {}) == found
     (vertex,) = found.vertices
     assert (vertex.bounds.lower, vertex.bounds.upper) == bounds
     assert found.bound_by == by
@@ -162,10 +162,10 @@ def test_without_a_declaration_a_query_has_what_it_was_configured_with(
 @pytest.mark.parametrize("explicit", ["ignore", "upperBound", "fixed"])
 def test_a_declaration_replaces_the_defaults_but_not_the_maximum(explicit: Any) -> None:
     core = CoreSettings(explicit_parallelism=explicit, max_parallelism=100)
-    wider = requirements(EXPLICIT, core, {"shuffle": Bounds(lower=30, upper=40)})
+    wider = adaptive_requirements(EXPLICIT, core, {"shuffle": Bounds(lower=30, upper=40)})
     assert wider.vertices[0].bounds == Bounds(lower=30, upper=40)
     assert wider.bound_by == "the declared upper bound"
-    older = requirements(EXPLICIT, core, {"shuffle": Bounds(lower=200, upper=400)})
+    older = adaptive_requirements(EXPLICIT, core, {"shuffle": Bounds(lower=200, upper=400)})
     assert older.vertices[0].bounds == Bounds(lower=100, upper=100)
     assert older.bound_by == "spark.elastic.maxParallelism"
 

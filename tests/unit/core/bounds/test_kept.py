@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, KeepText
 from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.kept import Requested, read, write
+from spark_elastic.core.bounds.kept import Requested, Unusable, read, write
 from spark_elastic.core.bounds.requirements import Bounds
-from spark_elastic.core.kept_text import Unusable
 from tests.unit.core.builder import STATEFUL, Scene, decisions, only, reasons
 
 NAMES = st.sampled_from(["shuffle", "source-0", "source-1"])

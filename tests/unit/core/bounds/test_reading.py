@@ -11,9 +11,8 @@ from attrs import evolve
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, BoundSources, Rescale, SourceBounds
 from spark_elastic.core.bounds.reading import BATCHES, ShuffleWatch
+from spark_elastic.core.events import SourceRead, StageCompleted
 from spark_elastic.core.load.demand import desired_slots
-from spark_elastic.core.source_read import SourceRead
-from spark_elastic.core.task_events import StageCompleted
 from tests.unit.core.builder import STATELESS, Scene, decisions, only, reasons
 
 FILES = ev.SourceFacts(name="FileSource[/in]", divisible=True)

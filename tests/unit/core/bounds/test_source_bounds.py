@@ -10,7 +10,7 @@ from attrs import evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import BoundSources, KeepText, RequestExecutors, SourceBounds, StartQuery
-from spark_elastic.core.bounds.adaptive import requirements
+from spark_elastic.core.bounds.declarations import adaptive_requirements
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import Bounds, SlotGroup
 from spark_elastic.core.settings import CoreSettings
@@ -44,14 +44,14 @@ def request(scene: Scene, **bounds: tuple[int, int]) -> Any:
 class TestSlots:
     def test_the_widest_vertex_says_how_many_slots_a_query_could_use(self) -> None:
         bounds = {"shuffle": Bounds(lower=2, upper=4), "source-1": Bounds(lower=3, upper=6)}
-        found = requirements(FACTS, ADAPTIVE, bounds)
+        found = adaptive_requirements(FACTS, ADAPTIVE, bounds)
         assert [vertex.id for vertex in found.vertices] == ["shuffle", "source-0", "source-1"]
         assert (found.lower, found.upper) == (2, 4)
         assert found.groups == {"counts": SlotGroup(3, 6)}
 
     def test_a_source_without_an_upper_bound_demands_no_slots(self) -> None:
         bounds = {"shuffle": Bounds(upper=4), "source-0": Bounds(lower=2, upper=32_768)}
-        found = requirements(FACTS, ADAPTIVE, bounds)
+        found = adaptive_requirements(FACTS, ADAPTIVE, bounds)
         assert found.groups == {"counts": SlotGroup(2, 4)}
         assert found.sources == (Bounds(lower=2, upper=32_768), Bounds(upper=32_768))
 

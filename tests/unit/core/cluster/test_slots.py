@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.cluster.slots import SlotPool
-from spark_elastic.core.cluster.task_size import TaskSize
+from spark_elastic.core.cluster.slots import SlotPool, TaskSize
 
 
 def event(kind: type[ev.Event], executor: str, **fields: Any) -> ev.Event:

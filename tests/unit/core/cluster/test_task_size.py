@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.cluster.task_size import TaskSize
+from spark_elastic.core.cluster.slots import TaskSize
 
 
 def gpus(executor: str, task: str, kind: str = "gpu") -> dict[str, str]:

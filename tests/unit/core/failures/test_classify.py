@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.events import Failure
-from spark_elastic.core.failures.classify import classify
+from spark_elastic.core.failures.judge import classify
 
 SPARK = "org.apache.spark.SparkException"
 STATE = "org.apache.spark.sql.execution.streaming.state."

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.failures.exponential_delay import SeededJitter
 from spark_elastic.core.failures.strategy import (
     ExponentialDelay,
     FailureRate,
@@ -14,6 +13,7 @@ from spark_elastic.core.failures.strategy import (
     NoRestart,
     RestartPolicy,
     RestartStrategy,
+    SeededJitter,
     new_strategy,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.failures.summary import summary
+from spark_elastic.core.failures.judge import summary
 
 PROXY = "An exception was raised by the Python Proxy. Return Message: "
 TRACE = """\

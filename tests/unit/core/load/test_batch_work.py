@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.batch_events import BatchStage
-from spark_elastic.core.load.batch_work import Pace
+from spark_elastic.core.events import BatchStage
+from spark_elastic.core.policies.batch_memory import Pace
 
 NOW = 1_000_000
 

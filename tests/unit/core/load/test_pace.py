@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.events import QueryProgress
+from spark_elastic.core.events import QueryProgress, SourceRead
 from spark_elastic.core.load.pace import BATCHES_KEPT, Pace
-from spark_elastic.core.source_read import SourceRead
 
 FIRST = QueryProgress(
     id="s1",

@@ -8,10 +8,9 @@ from attrs import evolve
 
 from spark_elastic.core.actions import Action
 from spark_elastic.core.events import Event
-from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
 from spark_elastic.core.policies.custom import CustomMetrics
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered, QueryWish, Wish
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import QueryWish, Wish
 from tests.unit.core.builder import STATELESS, Scene
 from tests.unit.core.policies.world import SETTINGS
 

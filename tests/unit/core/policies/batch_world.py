@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from spark_elastic.core.batch_events import BatchStage, BatchStages
+from spark_elastic.core.events import BatchStage, BatchStages
 from tests.unit.core.policies.world import World
 
 

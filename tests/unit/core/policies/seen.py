@@ -7,9 +7,9 @@ from typing import Any
 from attrs import evolve
 
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
+from spark_elastic.core.events import StageWork
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.stage_work import StageWork
 from tests.unit.core.builder import STATELESS
 
 SETTINGS = CoreSettings(mode="adaptive", policy=("autoscale",), target_load=0.75)

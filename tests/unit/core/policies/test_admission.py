@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_elastic.core.actions import SourceLimit
 from spark_elastic.core.events import SourceFacts
-from spark_elastic.core.policies.admission import differ, source_limits
+from spark_elastic.core.policies.row_limits import differ, source_limits
 
 KAFKA = SourceFacts(name="kafka", limitable=True)
 FILES = SourceFacts(name="FileSource[/in]")

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.core.batch_events import BatchStage, BatchStages
+from spark_elastic.core.events import BatchStage, BatchStages
 from spark_elastic.core.scheduler import Scheduler
 from tests.unit.core.builder import STATELESS, Scene, decisions, only, reasons
 from tests.unit.core.policies.batch_world import BatchWorld

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from spark_elastic.core.actions import Decision, Report, RequestExecutors
 from spark_elastic.core.policies import planner
-from spark_elastic.core.policies.catalogue import POLICIES
-from spark_elastic.core.policies.chain import Chain
+from spark_elastic.core.policies.custom import Chain
 from spark_elastic.core.policies.limits import grant, narrowed
-from spark_elastic.core.policies.policy import Policy
-from spark_elastic.core.policies.slot_limits import Allowed, SlotLimits, allowed
-from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.policies.planner import POLICIES
+from spark_elastic.core.policies.policy import Policy, QueryWish, Wish
+from spark_elastic.core.policies.view import Allowed, ClusterView, SlotLimits, allowed
 from tests.unit.core.builder import STATELESS, Scene
 from tests.unit.core.policies.seen import bounds, query, view
 from tests.unit.core.policies.world import SETTINGS, World

@@ -9,12 +9,11 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.actions import DecommissionExecutors, KillExecutors, RequestExecutors
-from spark_elastic.core.events import ExecutorUsage, OffsetsBehind
+from spark_elastic.core.events import ExecutorUsage, FullestPartition, OffsetsBehind
 from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import QueryMetrics, Wanted
-from spark_elastic.core.policies.wish import QueryWish, Wish
 from spark_elastic.core.reasons import message
-from spark_elastic.core.source_read import FullestPartition
 from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import NOW, batches, query, sample, view, work
 from tests.unit.core.policies.test_planner import keeps, wants

@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core.actions import RequestExecutors
-from spark_elastic.core.batch_events import BatchStage, BatchStages
-from spark_elastic.core.events import QueryInfo
+from spark_elastic.core.events import BatchStage, BatchStages, QueryInfo
 from spark_elastic.core.keys.policies import may_be_custom, short
-from spark_elastic.core.policies.ask import PolicyAnswered
-from spark_elastic.core.policies.slot_limits import SlotLimits
-from spark_elastic.core.policies.wish import BatchWish, Wish
+from spark_elastic.core.policies.policy import BatchWish, PolicyAnswered, Wish
+from spark_elastic.core.policies.view import SlotLimits
 from spark_elastic.core.scheduler import Scheduler
 from tests.unit.core.builder import STATEFUL, STATELESS, decisions, reasons
 from tests.unit.core.policies.asked import CUSTOM, NIGHT, Asked, wants

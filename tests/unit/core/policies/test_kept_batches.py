@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.core.kept_text import Unusable
-from spark_elastic.core.policies.kept_batches import read, write
+from spark_elastic.core.bounds.kept import Unusable
+from spark_elastic.core.policies.memory import read, write
 from spark_elastic.core.policies.view import Sample
 from tests.unit.core.builder import decisions, reasons
 from tests.unit.core.policies.world import SETTINGS, Load, Source, World

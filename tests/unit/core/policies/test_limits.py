@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
-from spark_elastic.core.cluster.quota import ExecutorLimits, executor_memory
+from spark_elastic.core.cluster.executors import ExecutorLimits, executor_memory
 from spark_elastic.core.policies.limits import grant, narrowed
-from spark_elastic.core.policies.wish import QueryWish, Wish
+from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.policies.seen import bounds, query, view
 

@@ -7,8 +7,8 @@ from attrs import evolve, frozen
 
 from spark_elastic.core.actions import RequestExecutors
 from spark_elastic.core.policies import planner
+from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import ClusterView
-from spark_elastic.core.policies.wish import QueryWish, Wish
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, reasons
 from tests.unit.core.policies.world import SETTINGS, World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.policies.startups import StartUps
+from spark_elastic.core.policies.planner import StartUps
 
 
 def test_each_has_been_waited_for_since_the_request_that_it_answers() -> None:

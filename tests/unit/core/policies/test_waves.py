@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.policies.waves import kept_busy, slots_that_keep_busy
+from spark_elastic.core.policies.view import kept_busy, slots_that_keep_busy
 
 
 @pytest.mark.parametrize(

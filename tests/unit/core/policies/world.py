@@ -11,9 +11,8 @@ from attrs import define, evolve, field
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
+from spark_elastic.core.events import StageCompleted, StageWork
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.stage_work import StageWork
-from spark_elastic.core.task_events import StageCompleted
 from tests.unit.core.builder import STATELESS, Scene
 
 SETTINGS = CoreSettings(mode="adaptive", policy=("autoscale",), target_load=0.75, slot_idle_ms=10_000)

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.actions import HoldQuery, Rescale, StartQuery
-from spark_elastic.core.bounds.declared import WantedBounds
+from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
-from spark_elastic.core.bounds.sharing import WantedSharing
-from spark_elastic.core.cluster.executors import ExecutorDemand
-from spark_elastic.core.cluster.quota import ExecutorLimits
+from spark_elastic.core.cluster.executors import ExecutorDemand, ExecutorLimits
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.events import ExecutorExcluded, QueryFacts
 from spark_elastic.core.failures.strategy import FixedDelay

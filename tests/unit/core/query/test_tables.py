@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.event_types import EVENT_TYPES
+from spark_elastic.core.events import ExecutorsUsed, StageCompleted
 from spark_elastic.core.query import internal_events as inner
-from spark_elastic.core.query.created import Created
-from spark_elastic.core.query.intake import INTAKE, at_once
-from spark_elastic.core.query.state import State
-from spark_elastic.core.query.transitions import TRANSITIONS
-from spark_elastic.core.task_events import ExecutorsUsed, StageCompleted
-from states_page import STATES
+from spark_elastic.core.query.machine import INTAKE, STATES, at_once
+from spark_elastic.core.query.record import State
+from spark_elastic.core.query.states import Created
+from spark_elastic.core.query.transitions import CREATED, TRANSITIONS
+from spark_elastic.wire import EVENT_TYPES
 
 ABOUT_QUERIES = {
     *(kind for kind in EVENT_TYPES if issubclass(kind, ev.QueryEvent | ev.ActionOutcome | ev.TimerFired)),
@@ -29,7 +28,7 @@ ABOUT_QUERIES = {
 
 
 @pytest.mark.parametrize(
-    "state", [state for state in STATES if state is not Created], ids=lambda state: state.name
+    "state", [state for state in STATES.values() if state.name != CREATED], ids=lambda state: state.name
 )
 def test_every_state_has_decided_about_every_event(state: type[State]) -> None:
     unmet = {inner.Recovered} if state.final else set()
@@ -37,7 +36,7 @@ def test_every_state_has_decided_about_every_event(state: type[State]) -> None:
     assert all(why for why in state.reactions.values() if isinstance(why, str))
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
+@pytest.mark.parametrize("state", STATES.values(), ids=lambda state: state.name)
 def test_a_reaction_takes_the_event_that_it_stands_for(state: type[State]) -> None:
     for kind, reaction in state.reactions.items():
         assert not callable(reaction) or takes(reaction, kind)
@@ -59,4 +58,4 @@ def test_a_query_is_created_only_to_begin() -> None:
 
 
 def test_all_states_are_in_the_table_of_transitions() -> None:
-    assert [state.name for state in STATES] == list(TRANSITIONS)
+    assert list(STATES) == list(TRANSITIONS)

@@ -9,8 +9,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.actions import Action, Rescale, StartQuery
-from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.sharing import WantedSharing
+from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.events import (
     CancelRequested,
     QueryInfo,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.actions import Rescale
-from spark_elastic.core.rescale.failed_move import FailedMove
+from spark_elastic.core.rescale.failed import FailedMove
 from tests.unit.core.builder import Scene, decisions, orders, reasons
 from tests.unit.core.query.reached import rescaling
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark_elastic.core.events import StageCompleted
 from spark_elastic.core.rescale.gain import BatchModel, Measurements, fit, waves
 from spark_elastic.core.rescale.situation import TOLERANCE
-from spark_elastic.core.task_events import StageCompleted
 
 
 def measured(*points: tuple[int, int, int]) -> Measurements:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from spark_elastic.core.events import NewExecutor
 from spark_elastic.core.rescale.history import Cause, History, Stay
-from spark_elastic.core.task_events import NewExecutor
 
 
 def test_causes_that_come_up_meanwhile_join_the_open_record() -> None:

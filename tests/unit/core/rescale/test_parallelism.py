@@ -9,15 +9,12 @@ from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.bounds import adaptive
-from spark_elastic.core.bounds.reactive import requirements
+from spark_elastic.core.bounds.declarations import adaptive_requirements, reactive_requirements
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.events import SourceFacts
 from spark_elastic.core.rescale.gain import Measurements, fit
-from spark_elastic.core.rescale.parallelism import choose_running
-from spark_elastic.core.rescale.saving import Gain
-from spark_elastic.core.rescale.situation import Situation
-from spark_elastic.core.rescale.starting import choose_start
+from spark_elastic.core.rescale.parallelism import choose_running, choose_start
+from spark_elastic.core.rescale.situation import Gain, Situation
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
 
@@ -37,7 +34,7 @@ def situation(partitions: int, slots: int, batch_ms: int | None = None, **change
         checkpoint_format=2,
         partitions=partitions,
         slots=slots,
-        requirements=requirements(STATEFUL, settings),
+        requirements=reactive_requirements(STATEFUL, settings),
         model=fit(measurements, "rocksdb"),
         settings=settings,
     )
@@ -144,7 +141,7 @@ def test_an_increase_counts_in_all_vertices_of_the_query() -> None:
     grown = choose_running(evolve(now, facts=read))
     assert (grown.way, grown.numbers["increase"]) == ("move", 3)
     bounds = {"source-0": Bounds(upper=2)}
-    bounded = evolve(now, facts=read, requirements=adaptive.requirements(read, patient, bounds))
+    bounded = evolve(now, facts=read, requirements=adaptive_requirements(read, patient, bounds))
     choice = choose_running(bounded)
     assert (choice.reason, choice.numbers["increase"]) == ("increase_too_small", 2)
 

@@ -10,10 +10,11 @@ from spark_elastic.core.actions import Rescale
 from spark_elastic.core.events import (
     ExecutorDecommissioning,
     ExecutorExcluded,
+    ExecutorsUsed,
     ExecutorUnexcluded,
+    NewExecutor,
     QueryStarted,
 )
-from spark_elastic.core.task_events import ExecutorsUsed, NewExecutor
 from tests.unit.core.builder import STATELESS, Scene, Stage, decisions, only, orders, reasons
 from tests.unit.core.query.reached import rescaled, rescaling
 

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.bounds import adaptive
+from spark_elastic.core.bounds.declarations import adaptive_requirements
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.rescale.gain import Measurements, fit
-from spark_elastic.core.rescale.parallelism import choose_running
+from spark_elastic.core.rescale.parallelism import choose_running, choose_start
 from spark_elastic.core.rescale.situation import Choice, Situation
-from spark_elastic.core.rescale.starting import choose_start
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
 
@@ -32,7 +31,7 @@ def situation(partitions: int | None, slots: int, batch_ms: int = 5_000, **chang
         checkpoint_format=2,
         partitions=partitions,
         slots=slots,
-        requirements=adaptive.requirements(FACTS, SETTINGS, None),
+        requirements=adaptive_requirements(FACTS, SETTINGS, None),
         model=fit(measurements, "rocksdb"),
         settings=SETTINGS,
     )
@@ -96,7 +95,7 @@ def test_it_is_moved_once_within_the_horizon_unless_its_batches_overrun() -> Non
 
 
 def test_bounds_count_before_a_reserve() -> None:
-    narrow = adaptive.requirements(FACTS, SETTINGS, {"shuffle": Bounds(upper=12)})
+    narrow = adaptive_requirements(FACTS, SETTINGS, {"shuffle": Bounds(upper=12)})
     assert running(48, 8, requirements=narrow).reason == "rescale_into_bounds"
     assert choose_start(situation(None, 8, requirements=narrow)).partitions == 12
 

@@ -13,7 +13,7 @@ import pytest
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import TurnOff
-from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, read_journal

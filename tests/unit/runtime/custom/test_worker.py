@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from spark_elastic.core.policies.ask import AskPolicy, PolicyAnswered
+from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.policies.views import view as made_up
 from spark_elastic.runtime.custom import protocol, worker
 from spark_elastic.runtime.custom.host import Host

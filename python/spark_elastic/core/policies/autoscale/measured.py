@@ -5,21 +5,248 @@ A decision looks at all queries, and of most of them nothing has been heard sinc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
+from statistics import median, median_low
 
-from attrs import frozen
+from attrs import field, frozen
 
-from spark_elastic.core.policies.autoscale.backlog import Backlog, backlog
-from spark_elastic.core.policies.autoscale.effect import Worse, made_worse
-from spark_elastic.core.policies.autoscale.model import BatchTime, fit
-from spark_elastic.core.policies.autoscale.objective import Objective
-from spark_elastic.core.policies.autoscale.pressure import Pressure, memory_pressure
-from spark_elastic.core.policies.autoscale.rate import Inflow, inflow
-from spark_elastic.core.policies.autoscale.skew import Hot, Skew, hot_behind, hot_input, skewed
-from spark_elastic.core.policies.autoscale.tried import most_that_fell_short, tried
+from spark_elastic.core.bounds.reading import Reading
+from spark_elastic.core.policies.autoscale.model import (
+    Backlog,
+    BatchTime,
+    Inflow,
+    Objective,
+    backlog,
+    fit,
+    inflow,
+)
 from spark_elastic.core.policies.view import QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.turn import Number
+
+# Whether more slots have made it faster: a step up that made batches slower is taken back.
+# What counts are micro-batches of about the same rows that ran with the slots that were *applied*, several of
+# each, not what was promised for those that were wanted. What was measured is kept for a while
+# (`QueryMetrics.earlier`), and so long the step is not made again.
+
+
+_KNOWN_BATCHES = 3
+_SLOWER = 1.1
+
+
+@frozen(kw_only=True)
+class Worse:
+    """With `slots` a batch took `before_ms`, with `more` it took `after_ms`."""
+
+    slots: int
+    more: int
+    before_ms: float
+    after_ms: float
+
+
+def made_worse(samples: Sequence[Sample]) -> Worse | None:
+    """Find the fewest slots with which batches were faster than with the next more, None if none were."""
+    took: dict[int, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for sample in samples:
+        if sample.steady and sample.input_rows > 0 and sample.slots > 0:
+            took[sample.size][sample.slots].append(sample)
+    found: list[Worse] = []
+    for by_slots in took.values():
+        if len(by_slots) < 2:
+            continue
+        known = sorted(
+            (slots, batches) for slots, batches in by_slots.items() if len(batches) >= _KNOWN_BATCHES
+        )
+        found += (
+            Worse(slots=fewer, more=more, before_ms=_typical(before), after_ms=_typical(after))
+            for (fewer, before), (more, after) in pairwise(known)
+            if _slower(before, after)
+        )
+    return min(found, key=lambda worse: worse.slots) if found else None
+
+
+def _typical(batches: Sequence[Sample]) -> float:
+    return float(median(batch.duration_ms for batch in batches))
+
+
+def _slower(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
+    """Say whether batches took longer, in all and for each row: by then there may be more rows."""
+    limit = _typical(before)
+    if min(batch.duration_ms for batch in after) <= limit or _typical(after) <= limit * _SLOWER:
+        return False
+    there = median(batch.total for batch in after)
+    if 0 < there <= median(batch.total for batch in before):
+        return False  # there were no more executors, only slots that others had used, too
+    return _per_row(after) > _per_row(before) * _SLOWER
+
+
+def _per_row(batches: Sequence[Sample]) -> float:
+    return median(batch.duration_ms / batch.rows_per_batch for batch in batches)
+
+
+# Whether memory is missing: how much of the time of tasks goes into garbage collection and spill.
+# More executors give none of it back: each has as many tasks at once, and as much memory for each of them.
+
+
+_TOO_MUCH = 0.3
+"""Three times what Spark's UI marks as too much garbage collection of a task."""
+_ENOUGH, _LAST = 2, 3
+"""A rate is known after two batches as well: what it is answered with is to be known by then."""
+_DISK_BYTES_PER_MS = 125_000
+"""What a disk of the cloud writes as sold by default (125 MB/s), so that spill can be told as time."""
+
+
+@frozen(kw_only=True)
+class Pressure:
+    """The `share` of the time of tasks (above 0, up to 1) that is lost for want of memory.
+
+    `gc_share` of it is garbage collection; a micro-batch spills `spilled_bytes`.
+    """
+
+    share: float
+    gc_share: float
+    spilled_bytes: int
+
+
+def memory_pressure(samples: Sequence[Sample]) -> Pressure | None:
+    """Find that the last micro-batches were short of memory, None if they were not, or it is not known."""
+    works = [one.work for one in samples[-_LAST:] if one.work is not None and one.work.run_ms > 0]
+    if len(works) < _ENOUGH:
+        return None
+    lost = [(work.gc_ms + work.spilled_bytes / _DISK_BYTES_PER_MS) / work.run_ms for work in works]
+    share = min(1.0, median_low(lost))
+    if share < _TOO_MUCH:
+        return None
+    return Pressure(
+        share=share,
+        gc_share=min(1.0, median_low(work.gc_ms / work.run_ms for work in works)),
+        spilled_bytes=median_low(work.spilled_bytes for work in works),
+    )
+
+
+# Whether one task holds up the others: one key or partition has so many of the rows, or of those behind.
+# A micro-batch cannot be shorter than its longest task, however many slots there are.
+
+
+_FAR = 5
+"""How many times the median is far: as Spark's ``skewedPartitionFactor``."""
+_MOST = 0.5
+"""The part of a micro-batch from which on one task holds it up."""
+_HOT = 0.5
+"""The share of the rows behind from which on one partition holds up a query."""
+_FEWEST_PARTITIONS = 3
+
+
+@frozen(kw_only=True)
+class Skew:
+    """The longest task takes `longest_ms`, half of the tasks take `median_ms` or less.
+
+    On `useful` slots all others are done by the time that the longest one is.
+    """
+
+    longest_ms: int
+    median_ms: int
+    useful: int
+
+
+def skewed(samples: Sequence[Sample]) -> Skew | None:
+    """Find that in each of the last micro-batches one task took far longer than the others, None: in none."""
+    last = samples[-_LAST:]
+    if len(last) < _ENOUGH or not all(map(_has_skew, last)):
+        return None
+    works = [one.work for one in last if one.work is not None]
+    longest = median(work.longest_ms for work in works)
+    return Skew(
+        longest_ms=round(longest),
+        median_ms=round(median(work.median_ms for work in works)),
+        useful=math.ceil(median(work.run_ms for work in works) / longest),
+    )
+
+
+def _has_skew(sample: Sample) -> bool:
+    work = sample.work
+    if work is None:
+        return False
+    return work.longest_ms > max(_FAR * work.median_ms, _MOST * sample.duration_ms)
+
+
+@frozen(kw_only=True)
+class Hot:
+    """One partition of a source has the `share` of the rows that are to be read, "" where it has no name."""
+
+    share: float
+    partition: str = ""
+
+    @property
+    def useful(self) -> int:
+        """The slots on which all other partitions are read by the time that this one is."""
+        return math.ceil(1 / self.share)
+
+    @property
+    def numbers(self) -> Mapping[str, Number]:
+        """What a decision tells of it."""
+        named = f"partition {self.partition}" if self.partition else "one partition"
+        return {"hot_percent": round(100 * self.share), "hot_partition": named}
+
+
+def hot_behind(latest: Sample) -> Hot | None:
+    """Find that most of the rows behind are in one partition, None: no more than others have, or unknown."""
+    offsets, behind = latest.offsets_behind, latest.behind
+    if offsets is None or not behind or offsets.avg <= 0:
+        return None
+    partitions = behind / offsets.avg
+    share = offsets.max / behind
+    if partitions < _FEWEST_PARTITIONS or share <= _HOT:
+        return None
+    fullest = latest.fullest
+    return Hot(share=share, partition="" if fullest is None else fullest.name)
+
+
+def hot_input(samples: Sequence[Sample]) -> Hot | None:
+    """Find that in each of the last micro-batches the same partition had most of what was to be read."""
+    last = samples[-_LAST:]
+    told = [one.fullest for one in last if one.fullest is not None]
+    if len(last) < _ENOUGH or len(told) < len(last) or len({one.name for one in told}) > 1:
+        return None
+    if not all(one.partitions >= _FEWEST_PARTITIONS and one.share > _HOT for one in told):
+        return None
+    return Hot(share=median(one.share for one in told), partition=told[-1].name)
+
+
+# What has been tried: slots that did not do for a load are not gone back to while it is no less.
+# A line says what slots should do. Tasks come in whole waves, though, and other queries run beside: so a
+# count that the line recommends may fall short again and again. What was measured with it counts more.
+
+
+_TRIES = 2
+_ALIKE = 0.6
+"""From so large a part of the rows on a batch tells what all of them would take."""
+
+
+def tried(samples: Sequence[Sample], rows: float, fixed_ms: float) -> Mapping[int, float]:
+    """Return, by the slots that were measured, what a batch of so many rows takes with them (ms).
+
+    A batch of other rows tells it by its part beyond `fixed_ms`. It takes two of them, so that one that was
+    slow tells nothing.
+    """
+    found: dict[int, list[float]] = defaultdict(list)
+    least = _ALIKE * rows
+    if rows > 0:
+        for sample in samples:
+            if sample.steady and sample.slots > 0 and sample.rows_per_batch >= least:
+                grows = max(0.0, sample.duration_ms - fixed_ms)
+                found[sample.slots].append(fixed_ms + grows * rows / sample.rows_per_batch)
+    return {slots: median(took) for slots, took in found.items() if len(took) >= _TRIES}
+
+
+def most_that_fell_short(took: Mapping[int, float], room_ms: float) -> int:
+    """Return the most slots of which what was `tried` would not fit into the room, 0 for none."""
+    return max((slots for slots, ms in took.items() if ms > room_ms), default=0)
+
 
 _NOTHING = BatchTime(fixed_ms=0.0, row_ms=0.0, samples=0, error=0.0, separates=False)
 """What batches take of which none has read rows."""
@@ -125,3 +352,97 @@ def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
         and (sample.whole or sample.source_tasks < sample.slots)
     ]
     return max(short) if short else None
+
+
+# What more executors cannot help: few source tasks, a step that made it worse, a fixed count.
+# Nor do they help where memory is missing and not cores, or where one task holds up all others.
+
+
+@frozen(kw_only=True)
+class Bottleneck:
+    """More than `slots` do not help, for this `reason` with these `numbers`."""
+
+    slots: int
+    reason: str
+    numbers: Mapping[str, Number] = field(factory=dict)
+
+
+def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck | None:
+    """Find what limits the slots that a query can use, which has `current` ones; None: nothing that is known.
+
+    `known` is what its micro-batches tell.
+    """
+    limits = (
+        _source_tasks(query, known.source_tasks),
+        _hot_input(query, known.hot_input),
+        _fixed_count(query),
+        _worse(known.worse),
+        _memory(known.pressure, current),
+        _skew(known.skew, current),
+    )
+    found = [limit for limit in limits if limit is not None]
+    return min(found, key=lambda limit: limit.slots) if found else None
+
+
+def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
+    """Find that a query without a shuffle is read with as many tasks as its sources can have."""
+    if tasks is None or not _reads_alone(query):
+        return None
+    return Bottleneck(slots=tasks, reason="autoscale_source_tasks", numbers={"tasks": tasks})
+
+
+def _hot_input(query: QueryMetrics, hot: Hot | None) -> Bottleneck | None:
+    """Find that one task reads most of the rows of a query without a shuffle, that of a full partition."""
+    if hot is None or not _reads_alone(query):
+        return None
+    return Bottleneck(slots=hot.useful, reason="autoscale_hot_partition", numbers=hot.numbers)
+
+
+def _reads_alone(query: QueryMetrics) -> bool:
+    """Say whether a query has no shuffle, and no slot gets its sources another task."""
+    if query.facts.stateful or any(sample.work is not None for sample in query.samples):
+        return False
+    whole = bool(query.samples) and query.samples[-1].whole
+    return Reading(query.facts.sources, query.settings.divide_ordered, None).is_fixed(whole)
+
+
+def _worse(worse: Worse | None) -> Bottleneck | None:
+    """Find that a step up has made batches slower; it is taken back."""
+    if worse is None:
+        return None
+    numbers: dict[str, Number] = {
+        "more": worse.more,
+        "before_ms": worse.before_ms,
+        "after_ms": worse.after_ms,
+    }
+    return Bottleneck(slots=worse.slots, reason="autoscale_made_worse", numbers=numbers)
+
+
+def _memory(pressure: Pressure | None, current: int) -> Bottleneck | None:
+    """Find that memory is missing: what it has it keeps, since it may need the heaps that are there."""
+    if pressure is None:
+        return None
+    numbers: dict[str, Number] = {
+        "lost_percent": round(100 * pressure.share),
+        "gc_percent": round(100 * pressure.gc_share),
+        "spilled_bytes": pressure.spilled_bytes,
+    }
+    return Bottleneck(slots=current, reason="autoscale_memory", numbers=numbers)
+
+
+def _skew(skew: Skew | None, current: int) -> Bottleneck | None:
+    """Find that one task holds up the others, which more slots than are useful beside it do not shorten.
+
+    None is given back for that: the stages that read the sources may use more.
+    """
+    if skew is None:
+        return None
+    numbers: dict[str, Number] = {"longest_ms": skew.longest_ms, "median_ms": skew.median_ms}
+    return Bottleneck(slots=max(current, skew.useful), reason="autoscale_skew", numbers=numbers)
+
+
+def _fixed_count(query: QueryMetrics) -> Bottleneck | None:
+    if query.movable or not query.partitions:
+        return None
+    numbers: dict[str, Number] = {"partitions": query.partitions}
+    return Bottleneck(slots=query.partitions, reason="autoscale_fixed_count", numbers=numbers)

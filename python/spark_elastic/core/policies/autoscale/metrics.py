@@ -7,16 +7,76 @@ from statistics import median
 
 from attrs import frozen
 
-from spark_elastic.core.policies.autoscale.backlog import Backlog
-from spark_elastic.core.policies.autoscale.backpressure import most_rows
 from spark_elastic.core.policies.autoscale.measured import Measured, measured
-from spark_elastic.core.policies.autoscale.model import fit
-from spark_elastic.core.policies.autoscale.objective import Needed, load_with, needed
-from spark_elastic.core.policies.autoscale.price import pause_ms
-from spark_elastic.core.policies.autoscale.rate import Inflow
-from spark_elastic.core.policies.outlook import Outlook
-from spark_elastic.core.policies.view import QueryMetrics
-from spark_elastic.core.policies.waves import kept_busy, slots_that_keep_busy
+from spark_elastic.core.policies.autoscale.model import (
+    Backlog,
+    BatchTime,
+    Inflow,
+    Needed,
+    fit,
+    load_with,
+    needed,
+)
+from spark_elastic.core.policies.policy import Outlook
+from spark_elastic.core.policies.view import QueryMetrics, kept_busy, slots_that_keep_busy
+from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS
+
+# How many rows one micro-batch should read at most, so that a backlog is not read all at once.
+# A micro-batch is never interrupted: one that reads all that an outage has left keeps its query from the next
+# boundary, where it could use more slots, for as long as it takes. Several that last about as long as their
+# interval process the same rows, and cost little more.
+
+
+_LEAST_CONFIDENCE = 0.5
+"""Below it the line may be far from what batches take, and a limit with it."""
+_FIXED_PARTS = 4
+"""A batch lasts so many times its fixed part at least, so a limit costs a fourth of the throughput at most.
+
+The fixed part is not known well after a leap of the load, and a batch that is too long is worse: the square
+loads of the simulator are outside of their objective for two to four times as long with ten.
+"""
+_ROOM = 1.1
+"""Where a limit of that size lets a backlog grow, batches last so many times as long as just keeps up."""
+_LONGEST = 10
+"""So many times as long they last at most: with less to spare, only more slots keep up."""
+
+
+def most_rows(model: BatchTime, inflow: Inflow, interval_ms: int, busy: float) -> int | None:
+    """Return the most rows that one micro-batch should read with so many `busy` slots (above 0).
+
+    None: as many as there are. That is so without a trigger interval (`interval_ms` is 0), by which to tell
+    what is long, and as long as it is not known well enough what batches take.
+    """
+    if interval_ms <= 0 or model.row_ms <= 0 or model.confidence < _LEAST_CONFIDENCE:
+        return None
+    shortest = max(float(interval_ms), _FIXED_PARTS * model.fixed_ms)
+    lasts = shortest
+    spare = 1 - inflow.rows_per_ms * model.row_ms / busy
+    if inflow.grows and spare > 0 and spare * _LONGEST * shortest >= _ROOM * model.fixed_ms:
+        lasts = max(shortest, _ROOM * model.fixed_ms / spare)
+    return max(1, round((lasts - model.fixed_ms) / model.row_ms * busy))
+
+
+# Whether a step is worth what it costs.
+# A change of the slots of a stateful query moves its state: the query stands still for as long as that takes,
+# and has its rows to make up for. What it saves are the slots that are given back, for as long as they stay
+# so. A step in place costs nothing.
+
+
+def pause_ms(query: QueryMetrics) -> float:
+    """Tell how long a query stands still when its slots change, by its last rescales."""
+    if not query.facts.stateful or not query.movable:
+        return 0.0
+    return float(median(query.pauses_ms)) if query.pauses_ms else float(RESCALE_COST_MS)
+
+
+def down_pays(query: QueryMetrics, current: int, slots: int) -> bool:
+    """Say whether the slots that a way down frees within the horizon are more than its pause takes.
+
+    The state may have to be moved back, so it has to pay for both ways.
+    """
+    return (current - slots) * HORIZON_MS > 2 * pause_ms(query) * current
+
 
 _ALWAYS_AT_WORK = 0.9
 _PATIENCE = 1.5

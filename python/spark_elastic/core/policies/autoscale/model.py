@@ -11,10 +11,14 @@ taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
+from math import sqrt
+from operator import mul
 from statistics import median
 
-from attrs import frozen
+from attrs import field, frozen
 
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.core.rescale.gain import BASE_MS, OVERHEAD_MS
@@ -94,3 +98,342 @@ def _guessed(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     took = median(y for _, y in points)
     fixed = min(_USUAL_FIXED_MS, _MOST_GUESSED * took)
     return fixed, (took - fixed) / median(x for x, _ in points)
+
+
+# How many slots an objective takes: the load that a batch may be of its interval, and the lag.
+# A query with a trigger interval reads the rows of one interval with each batch, so the batch has to be
+# through in a part of it. One without is never without a batch, which grows until it keeps up: what has to
+# fit is the part that grows with rows. Where a source is read with a limit, the rows of a batch are given,
+# and what has to fit is the time that as many take to come.
+
+
+_LEAST_ROOM = 0.25
+"""The room that is made where the fixed part of a batch leaves less, as a part of it: more buys little."""
+
+_LEAST_BUSY = 0.01
+"""The part of what it can process that comes in at least, also with a load of 1 that leaves nothing else."""
+
+
+@frozen(kw_only=True)
+class Objective:
+    """What is to be kept: `load` (0 to 1) of `interval_ms`, 0 without one; and `max_lag_ms`, None for any."""
+
+    interval_ms: int
+    load: float
+    max_lag_ms: int | None = None
+
+    def room_ms(self, load: float) -> float:
+        """Tell what a batch may take with this load, at most what the lag allows."""
+        room = load * self.interval_ms
+        if self.max_lag_ms is None or self.max_lag_ms <= self.interval_ms:
+            return room  # a row may have to wait for a whole interval, which no slot shortens
+        return min(room, self.max_lag_ms - self.interval_ms)
+
+    def busy(self, load: float, fixed_ms: float) -> float:
+        """Tell which part of what it can process at most a query without an interval may have to.
+
+        A batch takes fixed / (1 - part), and a row waits for one batch and is in the next.
+        """
+        if self.max_lag_ms is None:
+            return load
+        return min(load, max(1 - load, _LEAST_BUSY, 1 - 2 * fixed_ms / self.max_lag_ms))
+
+
+@frozen(kw_only=True)
+class Needed:
+    """So many `slots` (not whole); `fixed` says that the fixed part leaves too little room for more to help.
+
+    `admits` is False where the source's limit lets in less than comes, however many slots there are.
+    """
+
+    slots: float
+    fixed: bool = False
+    admits: bool = True
+
+    @property
+    def whole(self) -> int:
+        """The slots, rounded up: what is whole but for rounding is whole."""
+        return max(1, math.ceil(self.slots - 1e-6))
+
+
+def needed(
+    model: BatchTime,
+    objective: Objective,
+    rows_per_ms: float,
+    *,
+    load: float,
+    batch_rows: float | None = None,
+) -> Needed:
+    """Count the slots with which a query keeps its objective at this load.
+
+    `batch_rows` are those of a batch where a limit of the source says how many, None: what comes in.
+    """
+    if rows_per_ms <= 0:
+        return Needed(slots=1)
+    interval = objective.interval_ms
+    admits = True
+    if batch_rows is not None and batch_rows < rows_per_ms * interval:
+        admits, rows, room = False, batch_rows, objective.room_ms(load)
+    elif interval > 0:
+        rows, room = rows_per_ms * interval, objective.room_ms(load)
+    elif batch_rows is not None:
+        rows, room = batch_rows, load * batch_rows / rows_per_ms
+    else:
+        return Needed(slots=model.row_ms * rows_per_ms / objective.busy(load, model.fixed_ms))
+    left, least = room - model.fixed_ms, max(1.0, _LEAST_ROOM * model.fixed_ms)
+    return Needed(slots=model.row_ms * rows / max(left, least), fixed=left < least, admits=admits)
+
+
+def load_with(model: BatchTime, objective: Objective, rows_per_ms: float, slots: float) -> float:
+    """Estimate the load of a query with so many slots (above 0)."""
+    if objective.interval_ms == 0:
+        return model.row_ms * rows_per_ms / slots
+    return model.batch_ms(rows_per_ms * objective.interval_ms, slots) / objective.interval_ms
+
+
+# How much room is left above what comes in: as much as that varies, and as it grows until executors come.
+# A constant would be too much for a steady load and too little for one that leaps. What counts is how far the
+# rates of the last micro-batches lie from the line through them, and where that line leads.
+
+
+_LEAST, _MOST = 0.08, 0.25
+_DEVIATIONS = 2.0
+_ENOUGH_BATCHES = 6
+_NEAR = 0.6
+"""A rate that is less than so much of the one before it, or of the one after it, has leapt."""
+_SURE = 3.0
+"""A slope counts from so many times its standard error on: less is noise."""
+
+
+@frozen(kw_only=True)
+class Variation:
+    """How rates vary: `spread` is the standard deviation as a part of the rate, from 0 on.
+
+    `growth` is what the rate gains (negative: loses) for each ms, as a part of it; 0 where that is not sure.
+    """
+
+    spread: float = 0.0
+    growth: float = 0.0
+
+    @property
+    def load(self) -> float:
+        """The load that leaves so much room that all but the rarest micro-batches are in time (0 to 1)."""
+        return 1 / (1 + min(_MOST, max(_LEAST, _DEVIATIONS * self.spread)))
+
+
+def variation(rates: Sequence[float], times: Sequence[int]) -> Variation:
+    """Lay a line through rates (rows per ms) at `times` (ms); too few of them tell nothing."""
+    begin = _after_last_leap(rates)
+    rates, times = rates[begin:], times[begin:]
+    count = len(rates)
+    mean = sum(rates) / count if count else 0.0
+    if count < _ENOUGH_BATCHES or mean <= 0:
+        return Variation()
+    middle = sum(times) / count
+    apart, off = [time - middle for time in times], [rate - mean for rate in rates]
+    squares = sum(map(mul, apart, apart))
+    slope = sum(map(mul, apart, off)) / squares if squares else 0.0
+    left = max(0.0, sum(map(mul, off, off)) - slope * slope * squares)
+    deviation = sqrt(left / (count - 2))
+    sure = squares > 0 and abs(slope) * sqrt(squares) > _SURE * deviation
+    return Variation(spread=deviation / mean, growth=slope / mean if sure else 0.0)
+
+
+def _after_last_leap(rates: Sequence[float]) -> int:
+    """Return where the rates begin that belong together: one that leaps tells nothing of how it varies."""
+    for place in range(len(rates) - 1, 0, -1):
+        before, after = rates[place - 1], rates[place]
+        if before < _NEAR * after or after < _NEAR * before:
+            return place
+    return 0
+
+
+# What comes in, and what has piled up.
+# Rows per second are those that the source *had* more of, so far as it says how many it has (latest offsets):
+# what was read, and what the rows behind have grown by. What is only read says nothing of a source that is
+# read with a limit.
+
+
+_RECENT_MS = 30_000
+_LEAST_BATCHES = 3
+_MOST_GROWTH = 1.2
+_MOST_AT_ONCE, _MOST_OF_A_FLOOD = 3.0, 10.0
+"""So many times the usual rate of a batch counts at most: more is one burst, or is seen again in the next."""
+
+
+@frozen(kw_only=True)
+class Inflow:
+    """So many rows per ms come in.
+
+    `behind` are those that wait in the sources, None if no source says it. `grows` says that there are more
+    with each of the last batches, `limited` that the batches are as large as a limit of the source lets them
+    be: then `batch_rows` is that size. It is no limit if a policy has set it, by how fast batches are.
+    `variation` is how the rate goes up and down.
+    """
+
+    rows_per_ms: float
+    behind: int | None = None
+    grows: bool = False
+    limited: bool = False
+    batch_rows: float = 0.0
+    variation: Variation = field(factory=Variation)
+
+    def rows_per_ms_in(self, ms: float) -> float:
+        """Tell what will come in by then if it grows on as it did; what becomes less still counts whole."""
+        return self.rows_per_ms * min(_MOST_GROWTH, 1 + max(0.0, self.variation.growth) * ms)
+
+
+def inflow(samples: Sequence[Sample], interval_ms: int, *, throttled: bool = False) -> Inflow | None:
+    """Tell what comes in by the last micro-batches, None while that is not known.
+
+    `interval_ms` is that of the trigger, 0 without one. Two batches with a time between them are needed.
+    Those of a query that is `throttled` by a policy are as large as that lets them be.
+    """
+    recent = _recent(samples)
+    before: tuple[Sample | None, ...] = (None, *samples)[-len(recent) - 1 : -1]
+    came = [pair for pair in zip(before, recent, strict=True) if pair[1].gap_ms is not None]
+    if not came:
+        return None
+    gaps = [after.gap_ms or 0 for _, after in came]
+    rows = [_arrived(before, after) for before, after in came]
+    waits = [sample.behind for sample in samples[-_LEAST_BATCHES:]]
+    known = [behind for behind in waits if behind is not None]
+    complete = len(known) == _LEAST_BATCHES
+    earlier, last = came[-1]
+    alike = earlier is not None and earlier.rows_per_batch == last.rows_per_batch
+    short = bool(last.behind) and earlier is not None and (alike or bool(earlier.behind))
+    flooded = interval_ms > 0 and (
+        bool(last.behind) if throttled else interval_ms < last.duration_ms and not last.behind
+    )
+    return Inflow(
+        rows_per_ms=_rate(rows, gaps, flooded=flooded),
+        behind=last.behind,
+        grows=complete and known[0] < known[1] < known[2],
+        limited=short and not throttled,
+        batch_rows=last.rows_per_batch,
+        variation=_variation(samples),
+    )
+
+
+def _variation(samples: Sequence[Sample]) -> Variation:
+    """Tell how what comes in has varied with the micro-batches that are known."""
+    rates, times = [], []
+    for before, after in pairwise(samples):
+        if after.gap_ms is not None:
+            rates.append(max(0, _arrived(before, after)) / after.gap_ms)
+            times.append(after.started)
+    return variation(rates, times)
+
+
+def _rate(rows: Sequence[int], gaps: Sequence[int], *, flooded: bool) -> float:
+    """Compute the rate in rows per ms: that of all these batches or, if it is more, of the last ones.
+
+    What comes all at once is a backlog and no rate: it shows as what is behind, or has been read with one
+    batch. Only where a source without a limit has `flooded` a batch the next one will have all that comes
+    meanwhile, so there the last rate counts, and much of it. Where rows come with some batches only, as files
+    do, those are compared with each other, and the last ones tell nothing.
+    """
+    usual = [came / gap for came, gap in zip(rows, gaps, strict=True) if came > 0]
+    if not usual:
+        return 0.0
+    most = (_MOST_OF_A_FLOOD if flooded else _MOST_AT_ONCE) * median(usual)
+    counted = [max(0.0, min(came, most * gap)) for came, gap in zip(rows, gaps, strict=True)]
+    mean = sum(counted) / sum(gaps)
+    if len(usual) < len(rows):
+        return mean
+    last = -1 if flooded else -2
+    return max(mean, sum(counted[last:]) / sum(gaps[last:]))
+
+
+def _arrived(before: Sample | None, after: Sample) -> int:
+    """Count the rows that the sources had more of when `after` was planned than when `before` was.
+
+    Where that is not known, they are those that were read.
+    """
+    if before is None or before.behind is None or after.behind is None:
+        return after.input_rows
+    return after.input_rows + after.behind - before.behind
+
+
+def _recent(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """Return the batches of the last half minute, and at least three."""
+    if not samples:
+        return ()
+    since = samples[-1].at - _RECENT_MS
+    count = sum(sample.at > since for sample in samples)
+    return samples[-max(count, _LEAST_BATCHES) :]
+
+
+# What has piled up: whether it is one, how fast it is to go, and when it will be gone.
+
+
+_LEAST_MS = 10_000
+"""Less than this is no backlog: a batch that was a little late."""
+
+
+@frozen(kw_only=True)
+class Backlog:
+    """So many `rows` are to be processed beside those that come in, within `within_ms`."""
+
+    rows: float
+    within_ms: int
+
+    @property
+    def rows_per_ms(self) -> float:
+        """How many have to go per ms."""
+        return self.rows / self.within_ms
+
+    def slots(
+        self, model: BatchTime, inflow: Inflow, objective: Objective, *, current: float, ready_ms: float
+    ) -> float:
+        """Count the slots with which it is gone in time, though more piles up until they are there.
+
+        `current` are those that work on it until then, for `ready_ms`. A source that is read with a limit
+        lets in no more than that for each interval, and batches follow each other at once while they take
+        longer than theirs.
+        """
+        meanwhile = max(0.0, inflow.rows_per_ms - _capacity(model, inflow, objective, current)) * ready_ms
+        rate = inflow.rows_per_ms + (self.rows + meanwhile) / self.within_ms
+        if not inflow.limited:
+            return model.row_ms * rate
+        if objective.interval_ms > 0:
+            rate = min(rate, inflow.batch_rows / objective.interval_ms)
+        if rate <= 0:
+            return 1.0
+        left = inflow.batch_rows / rate - model.fixed_ms
+        return model.row_ms * inflow.batch_rows / max(left, _LEAST_ROOM * model.fixed_ms, 1.0)
+
+    def gone_in_ms(
+        self, model: BatchTime, inflow: Inflow, objective: Objective, slots: float
+    ) -> float | None:
+        """Forecast how long it takes until nothing is behind, None: with so many slots it never is."""
+        capacity = _capacity(model, inflow, objective, slots)
+        left = capacity - inflow.rows_per_ms
+        return self.rows / left if left > 0 else None
+
+
+def backlog(inflow: Inflow, latest: Sample, objective: Objective, catch_up_ms: int) -> Backlog | None:
+    """Tell what has piled up beyond what one batch reads anyway, None if that is nothing to speak of.
+
+    A source without a limit is read whole, so of it nothing is behind; what has come in while a batch took
+    longer than its interval waits all the same. A shorter time to catch up than two intervals would call for
+    more executors in vain.
+    """
+    overrun = max(0, latest.duration_ms - objective.interval_ms) if objective.interval_ms > 0 else 0
+    rows = (inflow.behind or 0) + inflow.rows_per_ms * overrun
+    usual = inflow.rows_per_ms * max(_LEAST_MS, 2 * objective.interval_ms)
+    if rows <= usual:
+        return None
+    within = catch_up_ms
+    if objective.max_lag_ms is not None:
+        within = min(catch_up_ms, max(objective.max_lag_ms, 2 * objective.interval_ms))
+    return Backlog(rows=rows, within_ms=within)
+
+
+def _capacity(model: BatchTime, inflow: Inflow, objective: Objective, slots: float) -> float:
+    """Tell how many rows per ms can be processed at most."""
+    if inflow.limited:
+        took = max(model.batch_ms(inflow.batch_rows, slots), objective.interval_ms)
+        return inflow.batch_rows / max(1.0, took)
+    # Batches grow until they take all the time.
+    return slots / model.row_ms if model.row_ms > 0 else float("inf")

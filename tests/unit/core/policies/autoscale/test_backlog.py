@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.policies.autoscale.backlog import Backlog, backlog
-from spark_elastic.core.policies.autoscale.model import BatchTime
-from spark_elastic.core.policies.autoscale.objective import Objective
-from spark_elastic.core.policies.autoscale.rate import Inflow
+from spark_elastic.core.policies.autoscale.model import Backlog, BatchTime, Inflow, Objective, backlog
 from tests.unit.core.policies.seen import sample
 
 EACH_SECOND = Objective(interval_ms=1_000, load=0.75)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.batch_events import BatchStage
-from spark_elastic.core.policies.autoscale.batch import Price, batch_wish
+from spark_elastic.core.events import BatchStage
+from spark_elastic.core.policies.autoscale.policy import Price, batch_wish
 from spark_elastic.core.policies.view import BatchMetrics, ClusterView, ExecutorMetrics
 from spark_elastic.core.reasons import message
 from spark_elastic.core.settings import CoreSettings

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_elastic.core.events import OffsetsBehind, SourceFacts
-from spark_elastic.core.policies.autoscale.bottleneck import Bottleneck, bottleneck
-from spark_elastic.core.policies.autoscale.measured import measured
-from spark_elastic.core.policies.autoscale.skew import Hot, hot_behind, hot_input
+from spark_elastic.core.events import FullestPartition, OffsetsBehind, SourceFacts
+from spark_elastic.core.policies.autoscale.measured import (
+    Bottleneck,
+    Hot,
+    bottleneck,
+    hot_behind,
+    hot_input,
+    measured,
+)
 from spark_elastic.core.policies.view import QueryMetrics
-from spark_elastic.core.source_read import FullestPartition
 from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import batches, query, sample, work
 

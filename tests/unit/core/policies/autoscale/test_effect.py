@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_elastic.core.policies.autoscale.effect import made_worse
+from spark_elastic.core.policies.autoscale.measured import made_worse
 from tests.unit.core.policies.seen import batches
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.core.policies.autoscale.headroom import Variation, variation
+from spark_elastic.core.policies.autoscale.model import Variation, variation
 
 TIMES = range(0, 100_000, 10_000)
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.policies.autoscale.model import BatchTime
-from spark_elastic.core.policies.autoscale.objective import Objective, load_with, needed
+from spark_elastic.core.policies.autoscale.model import BatchTime, Objective, load_with, needed
 
 LINE = BatchTime(fixed_ms=100, row_ms=1, samples=10, error=0, separates=True)
 EACH_SECOND = Objective(interval_ms=1_000, load=0.75)

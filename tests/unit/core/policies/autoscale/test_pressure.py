@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.policies.autoscale.pressure import memory_pressure
+from spark_elastic.core.policies.autoscale.measured import memory_pressure
 from tests.unit.core.policies.seen import batches, sample, work
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.policies.autoscale import rate
-from spark_elastic.core.policies.autoscale.rate import Inflow
+from spark_elastic.core.policies.autoscale import model
+from spark_elastic.core.policies.autoscale.model import Inflow
 from spark_elastic.core.policies.view import Sample
 from tests.unit.core.policies.seen import batches, sample
 
 
 def inflow(samples: Sequence[Sample], interval_ms: int = 1_000) -> Inflow | None:
-    return rate.inflow(samples, interval_ms)
+    return model.inflow(samples, interval_ms)
 
 
 def test_nothing_is_known_before_two_batches_are_a_time_apart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_elastic.core.policies.autoscale.skew import skewed
+from spark_elastic.core.policies.autoscale.measured import skewed
 from tests.unit.core.policies.seen import batches, sample, work
 
 LONG = work(run_ms=1_200, longest_ms=800, median_ms=60)

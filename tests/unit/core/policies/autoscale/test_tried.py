@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.policies.autoscale.tried import most_that_fell_short, tried
+from spark_elastic.core.policies.autoscale.measured import most_that_fell_short, tried
 from tests.unit.core.policies.seen import batches
 
 

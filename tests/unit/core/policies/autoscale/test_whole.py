@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.core.policies.autoscale.whole import (
-    Weighed,
-    in_whole_executors,
-    within_what_is_there,
-)
-from spark_elastic.core.policies.wish import QueryWish
+from spark_elastic.core.policies.autoscale.policy import Weighed, in_whole_executors, within_what_is_there
+from spark_elastic.core.policies.policy import QueryWish
 
 
 def weighed(slots: int, current: int, reason: str = "autoscale_down", **fields: Any) -> Weighed:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.keys import schedule
+from spark_elastic.core.keys import policies
 from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.policy_file import PolicyFileError, load_policy
 from spark_elastic.settings import SettingsError, load
@@ -24,7 +24,7 @@ def errors(**settings: str) -> tuple[str, ...]:
 
 
 def test_windows_have_a_cron_expression_a_duration_and_limits() -> None:
-    found = load({**BASE, WINDOWS: f"{DAY}; 0 22 * * * for 8h upperbound=4"})[schedule.WINDOWS]
+    found = load({**BASE, WINDOWS: f"{DAY}; 0 22 * * * for 8h upperbound=4"})[policies.WINDOWS]
     assert found == (
         Window(
             cron="0 8 * * MON-FRI", duration_ms=36_000_000, name="day", lower=4, upper=32, min_executors=6
@@ -36,7 +36,7 @@ def test_windows_have_a_cron_expression_a_duration_and_limits() -> None:
 
 def test_excluded_periods_may_allow_scaling_up() -> None:
     found = load({**BASE, EXCLUDED: "0 18 24 12 * for 2d name=xmas; 0 12 * * * for 30min allow=scaleUp"})
-    assert found[schedule.EXCLUDED] == (
+    assert found[policies.EXCLUDED] == (
         ExcludedPeriod(cron="0 18 24 12 *", duration_ms=172_800_000, name="xmas"),
         ExcludedPeriod(cron="0 12 * * *", duration_ms=1_800_000, allows_up=True),
     )
@@ -60,7 +60,7 @@ FIELDS = st.fixed_dictionaries(
 )
 def test_what_is_written_is_read_back(fields: dict[str, object]) -> None:
     one = Window(cron="*/5 1-3,7 * * MON#2", duration_ms=60_000, **fields)  # type: ignore[arg-type]
-    kind = schedule.WINDOWS.kind
+    kind = policies.WINDOWS.kind
     assert kind.parse(kind.format((one,))) == (one,)
 
 

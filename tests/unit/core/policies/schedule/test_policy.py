@@ -8,11 +8,10 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.actions import Report, RequestExecutors
-from spark_elastic.core.keys import schedule
-from spark_elastic.core.policies.schedule.policy import Schedule
-from spark_elastic.core.policies.slot_limits import SlotLimits, allowed
-from spark_elastic.core.policies.view import QueryMetrics
-from spark_elastic.core.policies.wish import Wish
+from spark_elastic.core.keys import policies
+from spark_elastic.core.policies.policy import Wish
+from spark_elastic.core.policies.schedule import Schedule
+from spark_elastic.core.policies.view import QueryMetrics, SlotLimits, allowed
 from tests.unit.core.builder import STATELESS, Scene
 from tests.unit.core.policies import world
 from tests.unit.core.policies.seen import SETTINGS, query, view
@@ -28,8 +27,8 @@ DAY = "0 8 * * * for 10h name=day lowerBound=4 upperBound=8 minExecutors=3"
 def set_(windows: str = DAY, excluded: str = "none", **fields: Any) -> dict[str, Any]:
     return {
         "policy": ("schedule", "autoscale"),
-        "schedule_windows": schedule.WINDOWS.kind.parse(windows),
-        "schedule_excluded": schedule.EXCLUDED.kind.parse(excluded),
+        "schedule_windows": policies.WINDOWS.kind.parse(windows),
+        "schedule_excluded": policies.EXCLUDED.kind.parse(excluded),
         **fields,
     }
 

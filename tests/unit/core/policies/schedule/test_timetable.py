@@ -10,17 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM
-from spark_elastic.core.keys import schedule
+from spark_elastic.core.keys import policies
 from spark_elastic.core.keys.periods import Window
-from spark_elastic.core.policies.schedule.occurrences import Occurrences
-from spark_elastic.core.policies.schedule.timetable import Limited, limited
-from spark_elastic.core.policies.slot_limits import allowed
+from spark_elastic.core.policies.schedule import Limited, Occurrences, limited
+from spark_elastic.core.policies.view import allowed
 
 MINUTE = 60_000
 
 
 def windows(text: str) -> tuple[Window, ...]:
-    return schedule.WINDOWS.kind.parse(text)
+    return policies.WINDOWS.kind.parse(text)
 
 
 def ms(text: str, zone: str = "UTC") -> int:

@@ -1,0 +1,98 @@
+"""The front door for batch stages: a question in, an answer out, and what questions teach about plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from attrs import define, evolve, field
+
+from spark_elastic.core.batch.initial import initial_count
+from spark_elastic.core.batch.questions import (
+    Answer,
+    InitialCount,
+    JoinPartitions,
+    PlannedExchange,
+    Question,
+    Ranges,
+    SplitOffsets,
+)
+from spark_elastic.core.batch.ranges import ranges
+from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.batch.sources import join_partitions, split_offsets, split_size
+
+# What questions teach about plans: what their exchanges have written, and on how many slots they ran.
+
+
+_REMEMBERED = 4096
+
+V = TypeVar("V")
+
+
+def _put(known: dict[str, V], key: str, value: V) -> None:
+    """Keep a value as the newest one, and so many of them at most."""
+    known.pop(key, None)
+    known[key] = value
+    while len(known) > _REMEMBERED:
+        del known[next(iter(known))]
+
+
+@define
+class PlanMemory:
+    """What earlier questions have told of plans; bounded."""
+
+    _sources: dict[str, str] = field(factory=dict)
+    _written: dict[str, int] = field(factory=dict)
+    _slots: dict[str, int] = field(factory=dict)
+
+    def expect(self, exchanges: Sequence[PlannedExchange]) -> None:
+        """Take in what is going to be written."""
+        for exchange in exchanges:
+            if exchange.source:
+                _put(self._sources, exchange.id, exchange.source)
+
+    def learn(self, question: Ranges) -> None:
+        """Take in what was written."""
+        for exchange in question.exchanges:
+            source = self._sources.pop(exchange.id, None)
+            if source is not None:
+                _put(self._written, source, sum(exchange.bytes))
+
+    def written(self, exchanges: Sequence[PlannedExchange]) -> int | None:
+        """Return what the same exchanges have written the last time, None unless all of them have."""
+        found = [self._written.get(exchange.source) for exchange in exchanges]
+        return None if None in found else sum(size for size in found if size is not None)
+
+    def is_as_before(self, question: InitialCount | Ranges) -> bool:
+        """Say whether the slots are those of the last time, and take them in; so they are if nobody knows."""
+        before = self._slots.get(question.plan, question.slots)
+        if question.plan:
+            _put(self._slots, question.plan, question.slots)
+        return before == question.slots
+
+
+@define(kw_only=True)
+class BatchDecider:
+    """Answers depend on the question, the settings, what earlier questions have taught, and nothing else."""
+
+    settings: BatchSettings = field(factory=BatchSettings)
+    _memory: PlanMemory = field(factory=PlanMemory)
+
+    def answer(self, question: Question) -> Answer:
+        """Answer a question."""
+        if isinstance(question, InitialCount):
+            self._memory.expect(question.exchanges)
+            written = None if question.pinned else self._memory.written(question.exchanges)
+            if not self._memory.is_as_before(question):
+                question = evolve(question, kept=None)
+            return initial_count(question, self.settings.with_volume(question.advised), written)
+        if isinstance(question, Ranges):
+            self._memory.learn(question)
+            if not self._memory.is_as_before(question):
+                question = evolve(question, kept=None)
+            return ranges(question, self.settings.with_volume(question.advised))
+        if isinstance(question, SplitOffsets):
+            return split_offsets(question, self.settings)
+        if isinstance(question, JoinPartitions):
+            return join_partitions(question, self.settings)
+        return split_size(question, self.settings)

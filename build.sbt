@@ -27,9 +27,9 @@ val row = sys.props.get("spark") match {
 
 // The Python package's version is the version of both builds.
 val projectVersion = "(?m)^__version__ = \"(.+)\"$".r
-  .findFirstMatchIn(IO.read(file("python/spark_elastic/__init__.py")))
+  .findFirstMatchIn(IO.read(file("python/spark_elastic/version.py")))
   .map(_.group(1))
-  .getOrElse(sys.error("python/spark_elastic/__init__.py has no line __version__ = \"...\""))
+  .getOrElse(sys.error("python/spark_elastic/version.py has no line __version__ = \"...\""))
 
 // The folder of a PySpark, for a release that is not on Maven Central: jvm-shim/build_jar.py brings it.
 val sparkJars = Some(row("jars")).filter(_ == "pyspark").map { _ =>

@@ -6,8 +6,8 @@ import inspect
 
 import click
 
-from spark_elastic.cli.driver import asks_driver
-from spark_elastic.cli.main import cli
+from spark_elastic_tools.cli.driver import asks_driver
+from spark_elastic_tools.cli.main import cli
 
 
 def commands() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_elastic.rest.metrics import metrics
+from spark_elastic.http.metrics import metrics
 from spark_elastic.runtime.view import DECISION_BUCKETS, Totals, View
 from spark_elastic.settings import Settings
 

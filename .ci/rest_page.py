@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spark_elastic.rest.openapi import document
+from spark_elastic.http.openapi import document
 
 _METHODS = ("get", "put", "post", "delete")
 Json = Mapping[str, Any]

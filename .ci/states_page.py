@@ -8,7 +8,7 @@ from typing import Any
 from spark_elastic.core.query.machine import STATES
 from spark_elastic.core.query.record import State
 from spark_elastic.core.query.states import Created
-from spark_elastic.core.query.transitions import TRANSITIONS
+from spark_elastic.core.transitions import TRANSITIONS
 from spark_elastic.wire import EVENT_TYPES
 
 

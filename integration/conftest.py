@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from integration.class_archive import environment
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables, generate
-from spark_elastic.demo.feed import Feed
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables, generate
+from spark_elastic_lab.demo.source import Feed
 
 
 def pytest_configure() -> None:
@@ -53,4 +53,4 @@ def start_feed(tables: Tables, tmp_path: Path) -> Iterator[Callable[[float], Fee
 @pytest.fixture(scope="session")
 def lineitem_stream() -> Path:
     """Give the path of the demonstration's application."""
-    return Path(str(resources.files("spark_elastic.demo.apps") / "lineitem_stream.py"))
+    return Path(str(resources.files("spark_elastic_lab.demo.apps") / "lineitem_stream.py"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from integration.spark_minor import SPARK_MINOR
-from spark_elastic.maven.artifacts import fetch
+from spark_elastic_tools.maven import fetch
 
 _VERSION = "4.4.0"
 _MODULES = ("delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api", "delta-kernel-defaults")

@@ -7,8 +7,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from spark_elastic.demo.cluster import spark_home
-from spark_elastic.maven.jdk import find_java
+from spark_elastic_lab.demo.cluster import spark_home
+from spark_elastic_tools.maven import find_java
 
 JAR = "jdk.jartool/sun.tools.jar.Main"
 JCMD = "jdk.jcmd/sun.tools.jcmd.JCmd"

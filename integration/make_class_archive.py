@@ -24,9 +24,9 @@ from integration.jdk_tools import JCMD, run_tool
 from integration.streaming.driver import driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN
-from spark_elastic.demo.cluster import SMALL_JVM, Cluster
 from spark_elastic.jar import jar_path
-from spark_elastic.maven.jdk import find_java
+from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster
+from spark_elastic_tools.maven import find_java
 
 _RECORD = "-XX:+RecordDynamicDumpInfo"
 _BATCHES = 3

@@ -6,7 +6,7 @@ from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 
 
 def connected(process: LoggedProcess, address: Path, timeout_s: float) -> Connection:

@@ -21,9 +21,7 @@ from pathlib import Path
 from pyspark_jars import jars_of_pyspark
 from sbt import run_sbt
 from spark_elastic.installation import installed_pyspark
-from spark_elastic.maven.artifacts import FetchError
-from spark_elastic.maven.downloads import locked
-from spark_elastic.maven.jdk import NoJavaError
+from spark_elastic_tools.maven import FetchError, NoJavaError, locked
 from spark_versions import SparkVersion, supported
 
 CHECKOUT = Path(__file__).parent.parent
@@ -39,10 +37,10 @@ class NotListedError(LookupError):
 
 def project_version() -> str:
     """Return the one version number, from the Python package."""
-    text = (CHECKOUT / "python" / "spark_elastic" / "__init__.py").read_text(encoding="utf-8")
+    text = (CHECKOUT / "python" / "spark_elastic" / "version.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
     if found is None:
-        raise ValueError('python/spark_elastic/__init__.py has no line __version__ = "..."')
+        raise ValueError('python/spark_elastic/version.py has no line __version__ = "..."')
     return found.group(1)
 
 

@@ -19,18 +19,12 @@ from pathlib import Path
 
 from attrs import frozen
 
-from spark_elastic.maven.artifacts import FetchError
-from spark_elastic.maven.downloads import locked
+from spark_elastic_tools.maven import FetchError, locked
 
 CHECKOUT = Path(__file__).parent.parent
 REQUIREMENTS = Path(__file__).parent / "engine-requirements.txt"
 #: The folder in the jar, as `__main__.py` there knows it as well.
 FOLDER = "policy-engine"
-#: Of our own package: the command line and what belongs to it, the simulator, jars and their Java.
-LEFT_OUT = frozenset(
-    {"cli", "client", "demo", "init_scripts", "jar.py", "jars", "live", "maven", "session.py"}
-    | {"simulator", "spark_conf.py"}
-)
 # Of others: tests and tools that come with them.
 _NOT_NEEDED = ("falcon/bench/", "falcon/cmd/", "falcon/testing/", "py4j/tests/")
 # What a wheel says of itself that somebody may want to know: who made it, and its licence.
@@ -89,9 +83,7 @@ def files(wheels: Iterable[Path], checkout: Path = CHECKOUT) -> dict[str, bytes]
 def _ours(python: Path) -> dict[str, bytes]:
     package = python / "spark_elastic"
     return {
-        f"{FOLDER}/{file.relative_to(python).as_posix()}": file.read_bytes()
-        for file in package.rglob("*.py")
-        if file.relative_to(package).parts[0] not in LEFT_OUT
+        f"{FOLDER}/{file.relative_to(python).as_posix()}": file.read_bytes() for file in package.rglob("*.py")
     }
 
 

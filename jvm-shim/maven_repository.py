@@ -24,8 +24,7 @@ from attrs import frozen
 
 import engine
 from build_jar import CHECKOUT, SOURCES, build, project_version, source_folders
-from spark_elastic.maven.artifacts import FetchError
-from spark_elastic.maven.jdk import NoJavaError
+from spark_elastic_tools.maven import FetchError, NoJavaError
 from spark_versions import SparkVersion, supported
 
 # What Maven Central refuses a description without.

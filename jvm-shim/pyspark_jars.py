@@ -11,7 +11,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from spark_elastic.maven.downloads import cache_dir
+from spark_elastic_tools.maven import cache_dir
 
 
 def jars_of_pyspark(version: str) -> Path:

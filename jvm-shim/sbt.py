@@ -8,9 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from spark_elastic.maven.artifacts import FetchError, fetch
-from spark_elastic.maven.downloads import cache_dir
-from spark_elastic.maven.jdk import find_java
+from spark_elastic_tools.maven import FetchError, cache_dir, fetch, find_java
 
 LAUNCHER = "org.scala-sbt:sbt-launch:1.12.0"
 LAUNCHER_SHA256 = "a4f78ef1afcf69bbbd0ddc69caf8bcaa04e643d526712d654417b232248932fb"

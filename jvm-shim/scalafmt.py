@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spark_elastic.maven.artifacts import FetchError, fetch
-from spark_elastic.maven.jdk import NoJavaError, find_java
+from spark_elastic_tools.maven import FetchError, NoJavaError, fetch, find_java
 
 CHECKOUT = Path(__file__).parent.parent
 CONFIG = CHECKOUT / ".scalafmt.conf"

@@ -10,8 +10,8 @@ import runpy
 import sys
 import time
 
-from spark_elastic.gateway.port import JsonObject
-from spark_elastic.runtime.stages import Stages
+from spark_elastic.gateway.stages import Stages
+from spark_elastic.runtime.port import JsonObject
 
 _HOW = sys.argv[1]
 _answer = Stages.answer

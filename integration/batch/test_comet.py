@@ -20,7 +20,7 @@ from integration.jar.each_jar import INSTALLED
 from integration.streaming.driver import PLUGIN, Driver, driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import InitialCount, Ranges
-from spark_elastic.maven.artifacts import fetch
+from spark_elastic_tools.maven import fetch
 
 # The newest one for each Spark.
 COMETS = {"3.5_2.12": "0.12.0", "4.1_2.13": "1.2.0"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from integration.spark_suites.suite_jars import suite_jars
-from spark_elastic.demo.data import DataFailure, generator
+from spark_elastic_lab.demo.data import DataFailure, generator
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from attrs import frozen
 
-from spark_elastic.simulator.record import Notes, QueryNotes
+from spark_elastic_lab.simulator.record import Notes, QueryNotes
 
 LAG_WINDOW_S = 15
 """Over so many seconds lag is averaged: by chance alone it differs from one micro-batch to the next."""

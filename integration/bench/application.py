@@ -14,11 +14,11 @@ import attrs
 
 from integration.bench.batches import Batch, batches_in
 from integration.bench.policy_journal import UNBOUNDED, PolicyJournal
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
-from spark_elastic.demo.task_log import TaskLog, event_log_conf
 from spark_elastic.jar import jar_path
-from spark_elastic.live.growing_file import GrowingFile
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic_lab.demo.task_log import TaskLog, event_log_conf
+from spark_elastic_tools.live import GrowingFile
 
 TRIGGER_MS = 500
 _APPLICATION = Path(__file__).parent / "stream_app.py"

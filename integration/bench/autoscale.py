@@ -42,15 +42,14 @@ from integration.cluster.application import application
 from integration.cluster.lines import autoscaled
 from integration.cluster.loaded import heard_of, run_load
 from integration.streaming.driver import driver
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import generate
-from spark_elastic.simulator.heard import Heard
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.loads.text import load_of
-from spark_elastic.simulator.recorded import scenario_of
-from spark_elastic.simulator.recorded_run import recorded_run
-from spark_elastic.simulator.scenario import Scenario
-from spark_elastic.simulator.simulation import simulate
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import generate
+from spark_elastic_lab.simulator.heard import Heard
+from spark_elastic_lab.simulator.load import Load, load_of
+from spark_elastic_lab.simulator.recorded import scenario_of
+from spark_elastic_lab.simulator.recorded_run import recorded_run
+from spark_elastic_lab.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.simulation import simulate
 
 _RESULTS = Path(__file__).parent / "results"
 _RESULT = _RESULTS / "autoscale.json"

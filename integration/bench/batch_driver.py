@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from integration.orders import connected
 from integration.streaming.launch import submitted
-from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 
 _APPLICATION = Path(__file__).with_name("batch_app.py")
 _START_TIMEOUT_S = 120.0

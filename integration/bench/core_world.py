@@ -21,7 +21,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.events import StageCompleted, StageWork
-from spark_elastic.runtime.timers import Timers
+from spark_elastic.runtime.loop import Timers
 
 _SECOND = 1_000
 _USAGE_MS = 10 * _SECOND

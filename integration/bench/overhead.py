@@ -17,7 +17,7 @@ import psutil
 from integration.bench.application import Application, Variant, now_ms, plugin_conf
 from integration.bench.figures import p50
 from integration.streaming.state_store import REPARTITIONABLE
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 _WARM_UP_BATCHES = 30
 _SAME = {"spark.sql.shuffle.partitions": "2", **REPARTITIONABLE}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spark_elastic.core.events import ExecutorAdded, ExecutorsUsed, QueryProgress
-from spark_elastic.live.growing_file import GrowingFile
 from spark_elastic.runtime.entries import EventEntry, parse_line
+from spark_elastic_tools.live import GrowingFile
 
 # So that it stays one file.
 UNBOUNDED = {"spark.elastic.journal.maxSize": "1g"}

@@ -22,7 +22,7 @@ from integration.bench.application import Application, Variant, now_ms
 from integration.bench.batches import Batch
 from integration.bench.figures import p50_p95, p50_p99
 from integration.bench.readers import Readers, reads_of, reads_of_spark
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 _RESULT = Path(__file__).parent / "results" / "rest_load.json"
 _START_TIMEOUT_S = 300.0

@@ -13,8 +13,8 @@ from integration.bench.application import TRIGGER_MS, Application, Variant, now_
 from integration.bench.batches import Batch, first_output_after, longest_gap, missed_triggers
 from integration.bench.figures import p50_max
 from spark_elastic.core.events import ExecutorAdded
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.processes import ProcessFailure
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.processes import ProcessFailure
 
 # Enough batches after a change to see its wake: the first ones on a new executor are slow.
 _SETTLE_BATCHES = 8

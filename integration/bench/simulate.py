@@ -19,14 +19,14 @@ from typing import Any
 from attrs import evolve
 
 from integration.bench.simulate_loads import HELD_BACK, LOADS, BenchLoad
-from spark_elastic.simulator.cluster import ClusterSpec
-from spark_elastic.simulator.demand import demand
-from spark_elastic.simulator.metrics import RunMetrics
-from spark_elastic.simulator.query import QuerySpec
-from spark_elastic.simulator.scenario import Scenario
-from spark_elastic.simulator.simulation import simulate
-from spark_elastic.simulator.source import SourceSpec
-from spark_elastic.simulator.table import as_data, table
+from spark_elastic_lab.simulator.cluster import ClusterSpec
+from spark_elastic_lab.simulator.demand import demand
+from spark_elastic_lab.simulator.metrics import RunMetrics
+from spark_elastic_lab.simulator.query import QuerySpec
+from spark_elastic_lab.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.simulation import simulate
+from spark_elastic_lab.simulator.source import SourceSpec
+from spark_elastic_lab.simulator.table import as_data, table
 
 _RESULTS = Path(__file__).parent / "results"
 _OURS, _ORACLE, _FLINK, _SPARK = "autoscale", "oracle", "flink", "dynamic-allocation"

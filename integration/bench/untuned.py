@@ -8,7 +8,7 @@ from pathlib import Path
 from integration.bench.application import Application, Variant
 from integration.bench.figures import p50
 from integration.streaming.state_store import REPARTITIONABLE
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 _COUNTS = (1, 2, 4, 8)
 

@@ -15,9 +15,9 @@ from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
-from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.jar import jar_path
+from spark_elastic_lab.demo.cluster import SMALL_JVM, isolated_environment, spark_home
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -9,9 +9,9 @@ from playwright.sync_api import Browser, expect
 
 from integration.browser.chromium import watched
 from integration.browser.stand_in import serve
-from spark_elastic.demo.cluster import spark_home
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import lacks_of
+from spark_elastic_lab.demo.cluster import spark_home
 from tests.unit.rest.world import world
 
 pytestmark = pytest.mark.timeout(180)

@@ -18,7 +18,7 @@ from integration.chaos.rows import STATEFUL, now
 from integration.chaos.settings import MOST
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
-from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
+from spark_elastic_tools.client import Busy, Failure, NoDriver, Refused
 
 _WAIT_S = 60.0
 _APART_S = (0.05, 0.6)

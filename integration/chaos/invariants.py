@@ -23,10 +23,8 @@ from integration.jdk_tools import JSTACK, tool_output
 from integration.streaming.driver import histogram, listening
 from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
-from spark_elastic.client.driver import API
-from spark_elastic.client.failures import Failure
-from spark_elastic.client.source import Json
-from spark_elastic.gateway.port import QueueName
+from spark_elastic.runtime.port import QueueName
+from spark_elastic_tools.client import API, Failure, Json
 
 RECOVERED_S, SLOTS_S = 60.0, 30.0
 #: No bounds are declared then, so the application uses all that is there.

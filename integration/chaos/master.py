@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import psutil
 
 from integration.cluster.application import executors
-from spark_elastic.demo.cluster import Worker
+from spark_elastic_lab.demo.cluster import Worker
 
 _READ_S = 30.0
 _STARTS = re.compile(r"Starting Spark worker (\S+):(\d+) with ")

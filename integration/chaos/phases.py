@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from integration.chaos.rows import now
 from integration.chaos.settings import Mode
-from spark_elastic.client.failures import Failure
-from spark_elastic.client.source import Json
+from spark_elastic_tools.client import Failure, Json
 
 if TYPE_CHECKING:
     from integration.chaos.world import World

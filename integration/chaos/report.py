@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from integration.chaos.plan import Step, as_step, write_steps
 from integration.chaos.settings import Mode
 from integration.jdk_tools import write_stacks
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 RESULT, HAPPENED = "result.json", "happened.jsonl"
 _TAIL_LINES = 60

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from spark_elastic.demo.delivery import Steady
+from spark_elastic_lab.demo.source import Steady
 
 ROWS_PER_FILE = 60
 # Spark takes what is of second 0 for late.

@@ -22,7 +22,7 @@ from integration.chaos.plan import FAULTS, Plan, Step
 from integration.chaos.report import Happened, Report
 from integration.chaos.rows import now
 from integration.chaos.world import World, world
-from spark_elastic.client.failures import Failure
+from spark_elastic_tools.client import Failure
 
 # By then every kind of thread and file has been there once.
 _WARM_STEPS = 10

@@ -7,7 +7,7 @@ from typing import Literal
 
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.state_store import REPARTITIONABLE
-from spark_elastic.demo.cluster import CONSOLE_LOG4J
+from spark_elastic_lab.demo.cluster import CONSOLE_LOG4J
 
 Mode = Literal["adaptive", "reactive", "plain"]
 #: There are so many workers, at least and at most, while nothing is wrong.

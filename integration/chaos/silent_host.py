@@ -20,8 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from integration.chaos.network import network
 from integration.streaming.driver import Driver, driver
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import SMALL_JVM, Cluster
-from spark_elastic.demo.plugin import demo_conf
+from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster
+from spark_elastic_lab.demo.plugin import demo_conf
 
 _START_S, _LOSS_S = 120.0, 420.0
 _USUAL_BATCHES = 5

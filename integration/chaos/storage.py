@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 from integration.jdk_tools import compile_java
-from spark_elastic.demo.cluster import SMALL_JVM
 from spark_elastic.jar import jar_path
+from spark_elastic_lab.demo.cluster import SMALL_JVM
 
 _SOURCE = Path(__file__).parents[1] / "streaming" / "AwayStorage.java"
 #: What of it can fail by itself.

@@ -11,7 +11,7 @@ from integration.chaos.master import without_executor
 from integration.cluster.application import executors
 from integration.streaming.driver import driver
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -36,11 +36,9 @@ from integration.streaming.driver import policies_of
 from integration.streaming.launch import submitted
 from integration.streaming.stand_ins import program
 from integration.streaming.waiting import eventually
-from spark_elastic.client.driver import Driver
-from spark_elastic.client.failures import Busy, Failure, NoDriver, Refused
-from spark_elastic.client.source import Json
-from spark_elastic.demo.cluster import Cluster, Worker
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.cluster import Cluster, Worker
+from spark_elastic_lab.demo.processes import LoggedProcess
+from spark_elastic_tools.client import Busy, Driver, Failure, Json, NoDriver, Refused
 
 _HERE = Path(__file__).parent
 APP = _HERE / "apps" / "side_by_side.py"

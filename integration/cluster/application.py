@@ -18,13 +18,12 @@ from integration.cluster.queries import Places, Start, compare
 from integration.cluster.story import Story
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import SMALL_JVM, Cluster, Worker
-from spark_elastic.demo.data import Tables
-from spark_elastic.demo.delivery import Delivery
-from spark_elastic.demo.feed import Feed
-from spark_elastic.demo.plugin import demo_conf
-from spark_elastic.live.tail import JournalTail
-from spark_elastic.runtime.journal_place import journal_name
+from spark_elastic.runtime.journal import journal_name
+from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster, Worker
+from spark_elastic_lab.demo.data import Tables
+from spark_elastic_lab.demo.plugin import demo_conf
+from spark_elastic_lab.demo.source import Delivery, Feed
+from spark_elastic_tools.live import JournalTail
 
 PART_INTERVAL_S = 1.0
 # A count is in force once several restarts are over, one after the other on a machine with few cores.
@@ -127,7 +126,7 @@ class Application:
     def check_journal(self) -> None:
         """End the application: `spark-elastic replay` must come to the same decisions."""
         self.close()
-        command = [sys.executable, "-m", "spark_elastic.cli", "replay", str(self.journal)]
+        command = [sys.executable, "-m", "spark_elastic_tools.cli", "replay", str(self.journal)]
         result = subprocess.run(command, capture_output=True, text=True, timeout=END_S, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
 

@@ -10,8 +10,8 @@ from attrs import define, field, frozen
 
 from integration.cluster.application import Application, executors
 from integration.streaming.scrape import metric
-from spark_elastic.demo.cluster import Worker
-from spark_elastic.simulator.rivals.hpa_rule import Hpa
+from spark_elastic_lab.demo.cluster import Worker
+from spark_elastic_lab.simulator.rivals.kubernetes import Hpa
 
 PERIOD_S = 2.0
 """How often it looks; Kubernetes does every 15 s."""

@@ -9,7 +9,7 @@ import pytest
 from integration.sequel import in_sequence as in_sequence
 from integration.sequel import sequel as sequel
 from integration.streaming.driver import Driver, driver
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 
 @pytest.fixture(scope="package")

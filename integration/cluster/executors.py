@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster, Worker
+from spark_elastic_lab.demo.cluster import Cluster, Worker
 
 
 @define

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from integration.cluster.application import Application
 from integration.cluster.queries import Places, Start
 from integration.streaming.waiting import eventually
-from spark_elastic.simulator.loads.load import Load
+from spark_elastic_lab.simulator.load import Load
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -13,12 +13,12 @@ from integration.cluster.lines import TRIGGER_S, LinesOfLoad, start_slow, writte
 from integration.streaming.waiting import eventually
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.runtime.entries import Entry, EventEntry, read_journal
-from spark_elastic.simulator.heard import Heard, HeardQuery
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.record import QueryNotes, Steps
-from spark_elastic.simulator.recorded import heard, scenario_of
-from spark_elastic.simulator.recorded_run import recorded_run
-from spark_elastic.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.heard import Heard, HeardQuery
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.record import QueryNotes, Steps
+from spark_elastic_lab.simulator.recorded import heard, scenario_of
+from spark_elastic_lab.simulator.recorded_run import recorded_run
+from spark_elastic_lab.simulator.scenario import Scenario
 
 _LATE_S = 120.0
 

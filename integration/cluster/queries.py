@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_elastic.demo.apps.lineitem_stream import arrived, enrich, totals
-from spark_elastic.demo.compare import closed, difference
+from spark_elastic_lab.demo.apps.lineitem_stream import arrived, enrich, totals
+from spark_elastic_lab.demo.compare import closed, difference
 
 TRIGGER = "500 milliseconds"
 # A topic is read in pieces after a stall, so that a query is behind for a while.

@@ -6,7 +6,7 @@ from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Action, Decision, Report, Rescale, StartQuery
 from spark_elastic.core.events import Event, ExecutorRemoved
-from spark_elastic.demo.chronicle import Batch, Chronicle, QueryChronicle
+from spark_elastic_lab.demo.chronicle import Batch, Chronicle, QueryChronicle
 
 
 @frozen

@@ -15,8 +15,8 @@ from integration.spark_minor import MOVES_STATE
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.rescale.situation import GROWTH
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 # On the default Spark there are tests of each of these things.
 pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(240)]

@@ -19,9 +19,9 @@ from integration.streaming.driver import Driver
 from integration.streaming.scrape import metric
 from integration.streaming.waiting import eventually
 from spark_elastic.core.events import ExecutorDecommissioning
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
-from spark_elastic.simulator.rivals.hpa_rule import Hpa
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
+from spark_elastic_lab.simulator.rivals.kubernetes import Hpa
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -14,8 +14,8 @@ import pytest
 from integration.cluster.application import Application, application, now
 from integration.cluster.queries import start_totals
 from integration.streaming.driver import Driver
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [
     pytest.mark.integration,
@@ -70,7 +70,7 @@ def test_bounds_that_make_no_sense_change_nothing_and_say_why(app: Application) 
 
 def test_the_command_finds_the_driver_through_the_master(app: Application) -> None:
     id_ = app.spark.sparkContext.applicationId
-    command = [sys.executable, "-m", "spark_elastic.cli", "status", "--json"]
+    command = [sys.executable, "-m", "spark_elastic_tools.cli", "status", "--json"]
     found = subprocess.run(
         [*command, "--app", id_, "--master-ui", app.cluster.master_ui],
         capture_output=True, text=True, timeout=60, check=False,

@@ -22,8 +22,8 @@ from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 

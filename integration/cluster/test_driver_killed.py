@@ -25,10 +25,10 @@ from integration.streaming.upserts import Values, last_values
 from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.core.actions import Rescale, StartQuery, TakeSavepoint
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.demo.cluster import SMALL_JVM, Cluster
-from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.runtime.entries import EventEntry, Header, parse_line, read_journal
 from spark_elastic.settings import load
+from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -12,8 +12,8 @@ from integration.cluster.lines import SETTLED_S, Lines, autoscaled, start_slow
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.core.actions import Decision, RequestExecutors
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -13,7 +13,7 @@ from integration.cluster.executors import Executors, with_executors
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

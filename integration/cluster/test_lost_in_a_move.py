@@ -15,7 +15,7 @@ from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 

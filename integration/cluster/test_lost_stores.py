@@ -13,7 +13,7 @@ from integration.cluster.executors import Executors, with_executors
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -15,8 +15,8 @@ from integration.cluster.application import Application, application, now
 from integration.cluster.lines import ONE_SLOT_EACH, ROW_MS, Lines, start_slow
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 

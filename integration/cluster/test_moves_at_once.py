@@ -13,8 +13,8 @@ from integration.cluster.queries import start_suppliers, start_totals
 from integration.streaming.driver import Driver
 from spark_elastic.core.actions import Rescale
 from spark_elastic.core.events import ActionOutcome
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 

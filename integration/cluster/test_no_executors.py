@@ -17,8 +17,8 @@ from integration.streaming.driver import Driver
 from integration.streaming.waiting import PATIENCE_S, eventually
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.rescale.situation import GROWTH
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -20,8 +20,8 @@ from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
-from spark_elastic.core.bounds.reading import BATCHES
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic.core.load.reading import BATCHES
+from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -11,8 +11,8 @@ from integration.cluster.queries import start_enrichment, start_totals
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.actions import RequestExecutors
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -15,8 +15,8 @@ from integration.cluster.lines import Lines, autoscaled, start_slow, wait_for_ex
 from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -16,12 +16,12 @@ from integration.cluster.application import Application, application
 from integration.cluster.lines import ROWS_PER_S, autoscaled
 from integration.cluster.loaded import heard_of, run_load
 from integration.streaming.driver import Driver
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.recorded import scenario_of
-from spark_elastic.simulator.recorded_run import recorded_run
-from spark_elastic.simulator.simulation import Result, simulate
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.recorded import scenario_of
+from spark_elastic_lab.simulator.recorded_run import recorded_run
+from spark_elastic_lab.simulator.simulation import Result, simulate
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1_800)]
 

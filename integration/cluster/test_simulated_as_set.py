@@ -16,13 +16,13 @@ from integration.cluster.loaded import just_met
 from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
 from spark_elastic.runtime.entries import read_journal
-from spark_elastic.simulator.heard import Heard
-from spark_elastic.simulator.recorded import heard
-from spark_elastic.simulator.recorded_run import recorded_run
-from spark_elastic.simulator.simulation import simulate
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
+from spark_elastic_lab.simulator.heard import Heard
+from spark_elastic_lab.simulator.recorded import heard
+from spark_elastic_lab.simulator.recorded_run import recorded_run
+from spark_elastic_lab.simulator.simulation import simulate
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -18,7 +18,7 @@ from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.cluster import Cluster
+from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

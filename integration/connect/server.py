@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN, launched
 from integration.streaming.waiting import PATIENCE_S
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

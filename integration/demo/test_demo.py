@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.plays import PLAYS, Mode
+from spark_elastic_lab.demo.steps import PLAYS, Mode
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -21,7 +21,7 @@ ENDS_S = 840.0
 def test_every_check_holds(mode: Mode, tmp_path: Path) -> None:
     told = tmp_path / "summary.json"
     options = ["--mode", mode.value, "--plain", "--json", str(told)]
-    command = [sys.executable, "-m", "spark_elastic.cli", "demo", *options]
+    command = [sys.executable, "-m", "spark_elastic_tools.cli", "demo", *options]
     result = subprocess.run(command, capture_output=True, text=True, timeout=ENDS_S, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     summary = json.loads(told.read_text())

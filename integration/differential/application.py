@@ -15,9 +15,9 @@ from integration.batch.plans import LEFT_ALONE
 from integration.differential.compare import ENDED, Results
 from integration.orders import connected
 from integration.streaming.launch import WITH_PLUGIN, run_by_python
-from spark_elastic.demo.cluster import SMALL_JVM, Cluster
-from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic.jar import jar_path
+from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster
+from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 
 _WORKER = Path(__file__).with_name("worker.py")
 _START_TIMEOUT_S = 120.0

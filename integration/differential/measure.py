@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_elastic.installation import installed_spark
-from spark_elastic.maven.artifacts import FetchError, fetch
+from spark_elastic_tools.maven import FetchError, fetch
 
 _VERSION = "0.28"
 _CLASS = "ch.cern.sparkmeasure.StageMetrics"

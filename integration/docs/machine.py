@@ -13,8 +13,8 @@ from attrs import frozen
 
 from integration.spark_minor import MOVES_STATE
 from integration.streaming.waiting import PATIENCE_S
-from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.cluster import SMALL_JVM, isolated_environment, spark_home
+from spark_elastic_lab.demo.processes import LoggedProcess
 from tests.unit.docs.pages import read
 
 PAGE = read("docs/getting-started.md")

@@ -12,7 +12,7 @@ import pytest
 from integration.docs.machine import FIRST, PAGE, PLAIN, SLOTS, Machine, shown, shown_python
 from integration.jdk_tools import JAR, compile_java, run_tool
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.ports import ReservedPorts
+from spark_elastic_lab.demo.broker import ReservedPorts
 from tests.unit.docs.pages import Block
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

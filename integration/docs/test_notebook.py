@@ -20,7 +20,7 @@ from integration.docs.machine import FIRST, Machine, shown, shown_python
 from integration.streaming import asleep
 from integration.streaming.driver import policies_of
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.processes import group_lives
+from spark_elastic_lab.demo.processes import group_lives
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from spark_elastic.maven.artifacts import fetch
+from spark_elastic_tools.maven import fetch
 
 FLINK = "1.20.0"
 _SHADED = "17.0"

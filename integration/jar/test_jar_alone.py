@@ -16,8 +16,8 @@ from integration.jar.alone import bare_python, repository
 from integration.spark_minor import MOVES_STATE
 from integration.streaming.stand_ins import program
 from integration.streaming.waiting import PATIENCE_S
-from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.cluster import SMALL_JVM, isolated_environment, spark_home
+from spark_elastic_lab.demo.processes import LoggedProcess
 from tests.unit.docs.pages import read
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

@@ -8,7 +8,7 @@ import pytest
 
 from integration.sequel import in_sequence as in_sequence
 from integration.sequel import sequel as sequel
-from spark_elastic.demo.broker import Broker
+from spark_elastic_lab.demo.broker import Broker
 
 
 @pytest.fixture(scope="module")

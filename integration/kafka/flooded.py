@@ -12,7 +12,7 @@ from integration.kafka.token_provider import kafka_jars
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.broker import Broker
+from spark_elastic_lab.demo.broker import Broker
 
 TOPIC = "lines"
 USUAL = 120

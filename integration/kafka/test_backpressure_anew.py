@@ -10,7 +10,7 @@ from integration.kafka.flooded import CONF, TOPIC, Flooded
 from integration.kafka.token_provider import kafka_jars
 from integration.streaming.driver import driver
 from integration.streaming.waiting import eventually
-from spark_elastic.demo.broker import Broker
+from spark_elastic_lab.demo.broker import Broker
 
 __all__ = ["TOPIC"]  # the module's, for the broker
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(400)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.broker import Broker
-from spark_elastic.demo.processes import ProcessFailure
+from spark_elastic_lab.demo.broker import Broker
+from spark_elastic_lab.demo.processes import ProcessFailure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

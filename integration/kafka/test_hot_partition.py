@@ -16,12 +16,12 @@ from integration.streaming.driver import driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.events import QueryProgress
-from spark_elastic.demo.broker import Broker, Producer
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import Tables
-from spark_elastic.demo.delivery import Steady
 from spark_elastic.runtime.entries import read_journal
-from spark_elastic.simulator.recorded import heard, scenario_of
+from spark_elastic_lab.demo.broker import Broker, Producer
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import Tables
+from spark_elastic_lab.demo.source import Steady
+from spark_elastic_lab.simulator.recorded import heard, scenario_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -23,8 +23,8 @@ from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.scrape import metric
 from integration.streaming.waiting import eventually
-from spark_elastic.core.bounds.reading import BATCHES
-from spark_elastic.demo.broker import Broker
+from spark_elastic.core.load.reading import BATCHES
+from spark_elastic_lab.demo.broker import Broker
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -18,11 +18,11 @@ from integration.kafka.token_provider import kafka_jars
 from integration.streaming.driver import driver
 from integration.streaming.waiting import eventually
 from spark_elastic.core.events import OffsetsBehind, QueryProgress
-from spark_elastic.demo.apps.lineitem_stream import arrived
-from spark_elastic.demo.broker import Broker
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.data import generate
-from spark_elastic.demo.topic_feed import TopicFeed
+from spark_elastic_lab.demo.apps.lineitem_stream import arrived
+from spark_elastic_lab.demo.broker import Broker
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.data import generate
+from spark_elastic_lab.demo.source import TopicFeed
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
 

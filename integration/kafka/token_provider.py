@@ -12,10 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from spark_elastic.demo.cluster import spark_home
-from spark_elastic.demo.kafka_jars import source_jars
-from spark_elastic.maven.artifacts import FetchError
-from spark_elastic.maven.jdk import NoJavaError, find_java
+from spark_elastic_lab.demo.broker import source_jars
+from spark_elastic_lab.demo.cluster import spark_home
+from spark_elastic_tools.maven import FetchError, NoJavaError, find_java
 
 _SOURCES = Path(__file__).parent / "token-provider"
 _TARGET = Path(__file__).parents[2] / "target" / "token-provider"

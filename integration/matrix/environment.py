@@ -9,8 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spark_elastic.maven.artifacts import fetch
-from spark_elastic.maven.downloads import cache_dir
+from spark_elastic_tools.maven import cache_dir, fetch
 from spark_versions import SparkVersion
 
 

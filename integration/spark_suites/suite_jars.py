@@ -7,8 +7,7 @@ from pathlib import Path
 
 from build_jar import NotListedError, installed_row
 from spark_elastic.installation import pyspark_home
-from spark_elastic.maven.artifacts import FetchError, NotPublishedError, fetch
-from spark_elastic.maven.jdk import NoJavaError
+from spark_elastic_tools.maven import FetchError, NoJavaError, NotPublishedError, fetch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import evolve
 
 from integration.class_files import TEXT, is_class, parse
-from spark_elastic.demo.cluster import spark_home
+from spark_elastic_lab.demo.cluster import spark_home
 
 _VERSION = "spark-version-info.properties"
 

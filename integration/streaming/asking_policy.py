@@ -17,7 +17,7 @@ from pathlib import Path
 from attrs import evolve
 
 from spark_elastic.gateway.client import Py4JGateway
-from spark_elastic.gateway.port import Exchange, JsonObject
+from spark_elastic.runtime.port import Exchange, JsonObject
 
 _FOLDER = Path(sys.argv[1])
 _NUMBERS = itertools.count(1)

@@ -12,8 +12,8 @@ from typing import Any
 from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from spark_elastic.demo.cluster import SMALL_JVM, spark_home
 from spark_elastic.jar import jar_path
+from spark_elastic_lab.demo.cluster import SMALL_JVM, spark_home
 
 
 @contextmanager

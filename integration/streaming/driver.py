@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from integration.class_archive import of_drivers
 from integration.jdk_tools import JCMD, tool_output
-from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic.jar import jar_path
+from spark_elastic_lab.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 
 PLUGIN = {
     "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",

@@ -14,7 +14,7 @@ NONSENSE = ['{"actions": [{"type": "MakeCoffee", "id": "a1"}], "wait_ms": 0}', "
 
 
 def talk_nonsense(text: str) -> None:
-    from spark_elastic.gateway.connection import connect
+    from spark_elastic.gateway.client import connect
     from spark_elastic.gateway.handshake import read_handshake
 
     handshake = read_handshake(0)

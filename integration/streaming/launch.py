@@ -10,9 +10,9 @@ from pathlib import Path
 
 from integration.class_archive import of_drivers
 from integration.streaming.driver import PLUGIN
-from spark_elastic.demo.cluster import SMALL_JVM, isolated_environment, spark_home
-from spark_elastic.demo.processes import LoggedProcess
 from spark_elastic.jar import jar_path
+from spark_elastic_lab.demo.cluster import SMALL_JVM, isolated_environment, spark_home
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 APPS = Path(__file__).parent / "apps"
 CHECKOUT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from spark_elastic.demo.cluster import Cluster
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 
 class Proxying(Cluster):

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from spark_elastic.gateway.connection import connect
+from spark_elastic.gateway.client import connect
 from spark_elastic.gateway.handshake import read_handshake, watch_for_end
 
 

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from spark_elastic.gateway.connection import connect
+from spark_elastic.gateway.client import connect
 from spark_elastic.gateway.handshake import read_handshake, watch_for_end
 
 FOLDER = Path(sys.argv[1])

@@ -18,7 +18,7 @@ from integration.streaming.driver import Driver
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
-from spark_elastic.runtime.journal_place import journal_name
+from spark_elastic.runtime.journal import journal_name
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -21,7 +21,7 @@ from integration.spark_minor import SPARK_MINOR
 from integration.streaming.driver import Driver
 from integration.streaming.launch import WITH_PLUGIN, launched, run_by_python, submitted
 from integration.streaming.waiting import PATIENCE_S, eventually
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -20,10 +20,9 @@ from integration.streaming.driver import LOG4J
 from integration.streaming.native_threads import LARGE_STACKS, no_thread_more
 from integration.streaming.waiting import eventually
 from spark_elastic import __version__
-from spark_elastic.gateway.client import Py4JGateway
-from spark_elastic.gateway.connection import connect
+from spark_elastic.gateway.client import Py4JGateway, connect
 from spark_elastic.gateway.handshake import Handshake
-from spark_elastic.gateway.port import GatewayError, Lost, Mismatch
+from spark_elastic.runtime.port import GatewayError, Lost, Mismatch
 from tests.unit.runtime.driver import mac
 
 pytestmark = pytest.mark.integration

@@ -16,7 +16,7 @@ from integration.streaming.test_resume import Application
 from integration.streaming.waiting import eventually
 from integration.streaming.world import totals
 from spark_elastic.core.events import QueryProgress
-from spark_elastic.runtime.journal_place import journal_name
+from spark_elastic.runtime.journal import journal_name
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -16,8 +16,8 @@ from integration.batch.plans import PATIENT
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import REPARTITIONABLE
-from spark_elastic.cli import checks
 from spark_elastic.installation import installed_spark
+from spark_elastic_tools.cli import checks
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

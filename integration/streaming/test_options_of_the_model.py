@@ -21,7 +21,7 @@ from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
 from integration.streaming.world import state_partitions, totals
 from spark_elastic.core.batch.questions import SplitOffsets
-from spark_elastic.demo.broker import Broker
+from spark_elastic_lab.demo.broker import Broker
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -22,7 +22,7 @@ from integration.streaming.stand_ins import our_script, program
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.upserts import Values, last_values, pairs
 from integration.streaming.waiting import PATIENCE_S
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

@@ -13,8 +13,8 @@ from integration.spark_minor import MOVES_STATE
 from integration.streaming.http import Client
 from integration.streaming.launch import WITH_PLUGIN, launched
 from integration.yarn.hadoop import Yarn
-from spark_elastic.demo.cluster import SMALL_JVM, spark_home
-from spark_elastic.demo.processes import LoggedProcess
+from spark_elastic_lab.demo.cluster import SMALL_JVM, spark_home
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 API = "/elastic/api/v1"
 _SUBMITTED_S = 120.0

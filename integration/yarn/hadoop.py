@@ -13,11 +13,10 @@ from xml.sax.saxutils import escape
 
 import psutil
 
-from spark_elastic.demo.cluster import CONSOLE_LOG4J, SMALL_JVM, isolated_environment, spark_home
-from spark_elastic.demo.ports import ReservedPorts
-from spark_elastic.demo.processes import LoggedProcess
-from spark_elastic.maven.artifacts import fetch
-from spark_elastic.maven.jdk import find_java
+from spark_elastic_lab.demo.broker import ReservedPorts
+from spark_elastic_lab.demo.cluster import CONSOLE_LOG4J, SMALL_JVM, isolated_environment, spark_home
+from spark_elastic_lab.demo.processes import LoggedProcess
+from spark_elastic_tools.maven import fetch, find_java
 
 if TYPE_CHECKING:
     from typing_extensions import Self

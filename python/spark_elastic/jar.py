@@ -6,8 +6,8 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from spark_elastic import __version__
 from spark_elastic.installation import Spark, installed_pyspark
+from spark_elastic.version import __version__
 
 _NAME = re.compile(r"spark-elastic_(?P<spark>\d+\.\d+)_(?P<scala>\d+\.\d+)-(?P<version>.+)\.jar")
 

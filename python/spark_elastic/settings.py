@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
-from spark_elastic import policy_options, query_bounds
+from spark_elastic import policy_options, query_settings
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.failures.strategy import POLICIES
@@ -112,8 +112,8 @@ class Settings:
             if (value is not None or key.default is not None) and self._is_chosen(key)
         )
         ours = {key.full_name: key.format(value) for key, value in there}
-        of_queries = query_bounds.QuerySettings(self.bounds, self.source_bounds, self.sharing, self.queries)
-        return {**ours, **query_bounds.write(of_queries), **policy_options.write(self.policy_options)}
+        of_queries = query_settings.QuerySettings(self.bounds, self.source_bounds, self.sharing, self.queries)
+        return {**ours, **query_settings.write(of_queries), **policy_options.write(self.policy_options)}
 
     def _is_chosen(self, key: Key[Any]) -> bool:
         return not key.by_mode or key in self.chosen
@@ -133,10 +133,10 @@ def load(conf: Mapping[str, str]) -> Settings:
     values: dict[Key[Any], Any] = {}
     typed: dict[Key[Any], str] = {}
     refused: set[Key[Any]] = set()
-    of_queries, wrong = query_bounds.read(conf)
+    of_queries, wrong = query_settings.read(conf)
     errors.extend(wrong)
     for name, text in sorted(conf.items()):
-        if not name.startswith(PREFIX) or query_bounds.is_one(name) or policy_options.is_one(name):
+        if not name.startswith(PREFIX) or query_settings.is_one(name) or policy_options.is_one(name):
             continue
         key = _key(name)
         if key is None:
@@ -210,13 +210,15 @@ def markdown_table() -> str:
         lines.append(_row(key.name, key.kind.name, default, own, key.doc + older))
     lines += [
         _row(policy_options.EXAMPLE, "text", "none", "", policy_options.DOC),
-        _row("`, `….".join(query_bounds.EXAMPLES), "int", "none", "yes", query_bounds.DOC),
+        _row("`, `….".join(query_settings.EXAMPLES), "int", "none", "yes", query_settings.DOC),
         *(
             _row(name, kind, default, "yes", doc)
-            for name, (kind, default, doc) in query_bounds.SHARING_DOCS.items()
+            for name, (kind, default, doc) in query_settings.SHARING_DOCS.items()
         ),
-        _row(query_bounds.SAVEPOINT_EXAMPLE, "folder", "none", "at its start", query_bounds.SAVEPOINT_DOC),
-        _row(query_bounds.KEYS_EXAMPLE, "as there", "as there", "yes", query_bounds.KEYS_DOC),
+        _row(
+            query_settings.SAVEPOINT_EXAMPLE, "folder", "none", "at its start", query_settings.SAVEPOINT_DOC
+        ),
+        _row(query_settings.KEYS_EXAMPLE, "as there", "as there", "yes", query_settings.KEYS_DOC),
     ]
     return "\n".join(lines) + "\n"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.client.step import stepped
+from spark_elastic_tools.cli.rescale import stepped
 from tests.contract.test_python_contract import read
 
 

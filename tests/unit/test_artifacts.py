@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.maven import artifacts
-from spark_elastic.maven.artifacts import FetchError, NotPublishedError
+from spark_elastic_tools import maven
+from spark_elastic_tools.maven import FetchError, NotPublishedError
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_it_is_said_once_and_not_where_a_program_may_read(
         return part / "jars"
 
     monkeypatch.setenv("SPARK_ELASTIC_CACHE", str(tmp_path))
-    monkeypatch.setattr(artifacts, "_retrieve", retrieve)
-    (jar,) = artifacts.fetch(*coordinates, transitive=transitive)
+    monkeypatch.setattr(maven, "_retrieve", retrieve)
+    (jar,) = maven.fetch(*coordinates, transitive=transitive)
     assert jar.name == "one.jar"
     first = capsys.readouterr()
     assert (first.out, said in first.err) == ("", True)
-    assert artifacts.fetch(*coordinates, transitive=transitive) == [jar]
+    assert maven.fetch(*coordinates, transitive=transitive) == [jar]
     assert capsys.readouterr().err == ""
 
 
@@ -59,8 +59,8 @@ def test_what_is_not_published_differs_from_what_cannot_be_reached(
 
     monkeypatch.setenv("SPARK_ELASTIC_CACHE", str(tmp_path))
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(artifacts, "find_java", lambda: "java")
+    monkeypatch.setattr(maven, "find_java", lambda: "java")
     with pytest.raises(FetchError, match=r"cannot fetch org\.a:one:1:tests .*\s+lost") as error:
-        artifacts.fetch("org.a:one:1:tests", transitive=False)
+        maven.fetch("org.a:one:1:tests", transitive=False)
     assert error.type is kind
     assert [*(tmp_path / "artifacts").iterdir()] == []

@@ -14,10 +14,10 @@ from integration.bench import autoscale
 from integration.bench.apart import Course, Span, apart, course, mean
 from integration.cluster.lines import LinesOfLoad
 from integration.cluster.loaded import as_written, heard_since
-from spark_elastic.simulator.driver import EPOCH_MS
-from spark_elastic.simulator.heard import Heard
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.record import Commit, Notes, QueryNotes, Rescaled, Steps
+from spark_elastic_lab.simulator.driver import EPOCH_MS
+from spark_elastic_lab.simulator.heard import Heard
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.record import Commit, Notes, QueryNotes, Rescaled, Steps
 from tests.unit.simulator.scenes import CLUSTER, PLAIN, query, scenario
 from tests.unit.simulator.written import recorded
 

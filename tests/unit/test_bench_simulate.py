@@ -9,10 +9,8 @@ from attrs import evolve
 
 from integration.bench import simulate
 from integration.bench.simulate_loads import HELD_BACK, LOADS
-from spark_elastic.simulator.elasticity import elasticity
-from spark_elastic.simulator.loads.shapes import SHAPES
-from spark_elastic.simulator.loads.text import load_of
-from spark_elastic.simulator.metrics import RunMetrics
+from spark_elastic_lab.simulator.load import SHAPES, load_of
+from spark_elastic_lab.simulator.metrics import RunMetrics, elasticity
 
 USUAL = RunMetrics(
     executor_hours=10, elasticity=elasticity([1], [1]), outside_percent=0.5, largest_lag_s=9,

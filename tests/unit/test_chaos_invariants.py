@@ -18,7 +18,7 @@ from integration.chaos.world import World
 from spark_elastic import wire
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.gateway.port import QueueName
+from spark_elastic.runtime.port import QueueName
 from tests.unit.core.builder import STATEFUL, STATELESS
 
 WINDOWS = [(100, 200)]

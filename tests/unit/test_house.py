@@ -13,7 +13,7 @@ import spark_elastic
 import spark_versions
 from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, find_jar
-from spark_elastic.maven import jdk
+from spark_elastic_tools import maven
 from tests.unit.shellcheck import complaints
 
 CHECKOUT = Path(__file__).parents[2]
@@ -127,14 +127,14 @@ def test_jar_of_another_version_does_not_fit(tmp_path: Path) -> None:
     ],
 )
 def test_java_version_is_read_from_its_banner(banner: str, major: int) -> None:
-    assert jdk.major_version(banner) == major
+    assert maven.major_version(banner) == major
 
 
 def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(jdk.NoJavaError, match="install a JDK 17 or later"):
-        jdk.find_java()
+    with pytest.raises(maven.NoJavaError, match="install a JDK 17 or later"):
+        maven.find_java()
 
 
 def test_a_changed_source_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

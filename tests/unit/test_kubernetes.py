@@ -17,7 +17,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from spark_elastic.rest.metrics import metrics
+from spark_elastic.http.metrics import metrics
 from tests.unit.rest.world import world
 
 FOLDER = Path(__file__).parents[2] / "conf" / "kubernetes"

@@ -10,9 +10,9 @@ import pytest
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
+from spark_elastic.gateway.stages import Stages
 from spark_elastic.redaction import RedactingFormatter, redacted
 from spark_elastic.runtime.journal import Journal
-from spark_elastic.runtime.stages import Stages
 from spark_elastic.settings import load
 from tests.unit.rest.world import ADAPTIVE, API, ID, world
 

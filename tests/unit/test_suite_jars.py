@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from integration.spark_suites import suite_jars
-from spark_elastic.maven.artifacts import FetchError, NotPublishedError
+from spark_elastic_tools.maven import FetchError, NotPublishedError
 from spark_versions import SparkVersion
 
 ROW = SparkVersion("4.1.3", "maven", "4.1.4", "2.13.17", 17, "0.10.9.9", ())

@@ -23,12 +23,12 @@ from attrs import define, field
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action
-from spark_elastic.core.bounds.declarations import Declarations, keep_again, keep_bounds, recall_bounds
 from spark_elastic.core.bounds.kept import Requested
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.shares import Share
+from spark_elastic.core.bounds.shares import Share
 from spark_elastic.core.cluster.slots import SlotPool, TaskSize
 from spark_elastic.core.cluster.supply import Supply
+from spark_elastic.core.declarations import Declarations, keep_again, keep_bounds, recall_bounds
 from spark_elastic.core.events import BatchStages, TaskEvent
 from spark_elastic.core.failures.strategy import STRATEGIES, Jitter, RestartStrategy, SeededJitter
 from spark_elastic.core.own_settings import may_restart, report_settings
@@ -39,11 +39,11 @@ from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query import machine as machines
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import QueryRecord
-from spark_elastic.core.query.view import Queries, QueryView
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Counters, Turn
+from spark_elastic.core.view import Queries, QueryView
 
 _FINISHED_KEPT = 100  # finished queries that can still be looked at
 

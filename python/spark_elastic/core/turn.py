@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, field, frozen
 
-from spark_elastic.core import reasons
 from spark_elastic.core.actions import Action, CancelTimer, Configure, Decision, Report, SetTimer
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.shares import Standing
+from spark_elastic.core.bounds.shares import Standing
 from spark_elastic.core.keys.policies import POLICY
+from spark_elastic.core.reasons import catalogue
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.settings import CoreSettings
 
@@ -146,7 +146,7 @@ class Turn:
             query=query,
             name=None if query is None else self.met.get(query, self.name_of(query)),
             at=self.now,
-            kind=reasons.REASONS[reason].kind,
+            kind=catalogue.REASONS[reason].kind,
             reason=reason,
             message=message,
             cause=self.cause,
@@ -170,7 +170,7 @@ class Turn:
     ) -> None:
         """Publish a decision in the words of its reason."""
         values = {**numbers, "slots": self.slots}
-        message = reasons.message(reason, **values, before=before, after=after)
+        message = catalogue.message(reason, **values, before=before, after=after)
         self.publish(reason, message, query=query, before=before, after=after, numbers=values)
 
 

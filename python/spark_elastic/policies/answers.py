@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from spark_elastic.core import reasons
 from spark_elastic.core.keys.policies import short
 from spark_elastic.core.policies.custom import SPOKEN, SPOKEN_OF_BATCH
 from spark_elastic.core.policies.policy import BatchWish, Policy, PolicyAnswered, QueryWish, Wish
-from spark_elastic.core.policies.reasons import POLICY_REASONS
 from spark_elastic.core.policies.view import ClusterView
+from spark_elastic.core.reasons import catalogue
+from spark_elastic.core.reasons.policies import POLICY_REASONS
 from spark_elastic.wire import WireError, decode_event, encode_event
 
 MOST_EXECUTORS = 1 << 15
@@ -118,7 +118,7 @@ def _check_words(whom: str, wanted: QueryWish | BatchWish, numbers: Mapping[str,
         )
     if wanted.reason in POLICY_REASONS:
         try:
-            reasons.message(wanted.reason, **{"slots": 1, **numbers}, before=1, after=1)
+            catalogue.message(wanted.reason, **{"slots": 1, **numbers}, before=1, after=1)
         except Exception as error:
             raise BadAnswer(
                 f"the numbers of its wish for {whom} do not fill the sentence of '{wanted.reason}' "

@@ -17,10 +17,187 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from random import Random
 
+from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE, Bounds, Requirements, Vertex
+from spark_elastic.core.events import BatchStage, OffsetsBehind, QueryFacts, SourceFacts
 from spark_elastic.core.policies.policy import Policy, Wish
-from spark_elastic.core.policies.view import ClusterView
+from spark_elastic.core.policies.view import (
+    Applied,
+    BatchMetrics,
+    ClusterView,
+    ExecutorMetrics,
+    QueryMetrics,
+    Sample,
+    Wanted,
+)
+from spark_elastic.core.settings import CoreSettings
 from spark_elastic.policies.answers import BadAnswer, ask
-from spark_elastic.policies.views import view as made_up
+
+# Views that are made up: what a policy could be shown, common and rare things alike.
+# All that is random comes from one `Random`, so a seed gives one view; hypothesis can take its place.
+
+
+_NOW = 1_767_571_200_000
+_DAY_MS = 86_400_000
+_GIB = 1 << 30
+
+
+def made_up(chance: Random) -> ClusterView:
+    """Make up a view: no executors or many, no queries or some, at any time of a year."""
+    at = _NOW + chance.randrange(365 * _DAY_MS)
+    cores = chance.choice((1, 2, 4, 16))
+    executors = tuple(
+        ExecutorMetrics(
+            executor=str(number), slots=cores, since=at - chance.randrange(_DAY_MS),
+            held_bytes=chance.choice((0, 0, _GIB)),
+        )
+        for number in range(chance.choice((0, 1, 2, 5, 20)))
+    )  # fmt: skip
+    slots = cores * len(executors)
+    ids = [f"query-{number}" for number in range(chance.choice((0, 1, 1, 2, 5)))]
+    return ClusterView(
+        at=at,
+        mode="adaptive",
+        settings=CoreSettings(mode="adaptive"),
+        slots=slots,
+        usual_slots=cores,
+        executors=executors,
+        requested=chance.choice((None, len(executors), len(executors) + 3)),
+        startups_ms=tuple(chance.randrange(1_000, 120_000) for _ in range(chance.choice((0, 1, 5)))),
+        queries={id: query(id, at, slots, chance) for id in ids},
+        batch=_batch(at, slots, chance),
+    )
+
+
+def query(id: str, at: int, slots: int, chance: Random) -> QueryMetrics:
+    """Make up a query as it could be at a time (epoch ms) in an application with so many slots."""
+    lower = chance.choice((1, 1, 1, 2, 8))
+    upper = chance.choice((lower, lower + 7, 64, MAX_PARALLELISM))
+    has = chance.randrange(min(slots, upper) + 1)
+    partitions = chance.choice((None, max(1, has), 200, 1))
+    facts = _facts(id, chance)
+    held = chance.random() < 0.1
+    samples = () if held else _samples(at, max(1, has), partitions or max(1, has), facts, chance)
+    granted = None if not samples and chance.random() < 0.5 else chance.randint(lower, min(upper, lower + 40))
+    applied = (Applied(at=at - chance.randrange(1, 3_600_000), slots=has, partitions=partitions),)
+    return QueryMetrics(
+        query=id,
+        facts=facts,
+        settings=CoreSettings(mode="adaptive", max_lag_ms=chance.choice((None, 10_000, 60_000))),
+        requirements=_requirements(id, lower, upper),
+        slots=has,
+        partitions=None if held else partitions,
+        held=held,
+        idle=not held and chance.random() < 0.1,
+        moving=not held and chance.random() < 0.1,
+        movable=chance.random() < 0.8,
+        samples=samples,
+        applied=() if held else applied,
+        wanted=_wanted(at, chance),
+        granted=granted,
+        granted_at=0 if granted is None else at - chance.randrange(3_600_000),
+        raised_at=None if granted is None or chance.random() < 0.5 else at - chance.randrange(3_600_000),
+        pauses_ms=tuple(chance.randrange(100, 60_000) for _ in range(chance.randrange(3))),
+        state_bytes=0 if not facts.stateful else chance.randrange(50 * _GIB),
+    )
+
+
+def _batch(at: int, slots: int, chance: Random) -> BatchMetrics | None:
+    """Make up batch stages: none as yet, none any more, or some of which tasks are over, run and wait."""
+    if chance.random() < 0.5:
+        return None
+    stages = tuple(_stage(number, at, slots, chance) for number in range(chance.choice((0, 1, 1, 4))))
+    task_ms = chance.choice((10, 1_000, 60_000))
+    executors = chance.choice((0, 0, 1, 10))
+    return BatchMetrics(
+        stages=stages,
+        work_ms=float(task_ms * sum(stage.left for stage in stages)),
+        crowded_ms=chance.choice((0, 0, 90_000)),
+        active=bool(stages) or chance.random() < 0.5,
+        executors=executors,
+        peak=executors + chance.choice((0, 0, 5)),
+    )
+
+
+def _stage(number: int, at: int, slots: int, chance: Random) -> BatchStage:
+    tasks = chance.choice((1, 200, 10_000))
+    done = chance.randrange(tasks)
+    running = min(slots, tasks - done)
+    began = None if done == running == 0 else at - chance.randrange(3_600_000)
+    return BatchStage(
+        stage=number,
+        tasks=tasks,
+        done=done,
+        running=running,
+        run_ms=done * chance.choice((10, 1_000, 60_000)),
+        launched=began,
+        bytes=chance.choice((None, tasks << 20)),
+    )
+
+
+def _facts(id: str, chance: Random) -> QueryFacts:
+    trigger_ms = chance.choice((0, 100, 1_000, 10_000, 60_000))
+    stateful = chance.random() < 0.5
+    return QueryFacts(
+        query=id,
+        name=chance.choice((None, id, "orders by customer")),
+        stateful=stateful,
+        trigger=chance.choice(("processing_time",) * 4 + ("available_now", "continuous")),
+        trigger_ms=trigger_ms,
+        session_partitions=200,
+        provider_chosen=False,
+        provider="rocksdb",
+        checkpoint_format=2,
+        in_place=not stateful,
+        sources=(SourceFacts(name="kafka", divisible=True),),
+    )
+
+
+def _requirements(id: str, lower: int, upper: int) -> Requirements:
+    vertex = Vertex(id=SHUFFLE, group=id, bounds=Bounds(lower=lower, upper=upper))
+    return Requirements(vertices=(vertex,), bound_by="the declared upper bound")
+
+
+def _samples(at: int, slots: int, partitions: int, facts: QueryFacts, chance: Random) -> tuple[Sample, ...]:
+    """Make up micro-batches that take a fixed part and one that their rows take, the newest last."""
+    count = chance.choice((0, 1, 2, 5, 20))
+    fixed_ms, row_us = chance.choice((0, 50, 2_000)), chance.choice((0.0, 1.0, 500.0))
+    rate = chance.choice((0, 10, 1_000, 200_000))
+    says_behind, behind = chance.random() < 0.5, chance.choice((0, 0, 10_000_000))
+    interval = max(facts.trigger_ms, fixed_ms, 10)
+    found: list[Sample] = []
+    ends = at
+    for number in reversed(range(count)):
+        rows = round(rate * interval / 1_000 * chance.uniform(0.5, 1.5))
+        took = round(fixed_ms + row_us * rows / slots / 1_000) + chance.randrange(20)
+        started = ends = ends - max(interval, took)
+        found.append(
+            Sample(
+                duration_ms=took,
+                gap_ms=None if number == 0 else max(interval, took),
+                input_rows=rows,
+                partitions=partitions,
+                slots=slots,
+                batches=chance.choice((1, 1, 1, 4)),
+                at=started + took,
+                started=started,
+                behind=behind if says_behind else None,
+                offsets_behind=OffsetsBehind(avg=behind / 4, max=behind, min=0) if says_behind else None,
+                source_tasks=chance.choice((None, 1, slots, 200)),
+                steady=chance.random() < 0.8,
+                total=chance.choice((0, slots, 2 * slots)),
+            )
+        )
+    return tuple(reversed(found))
+
+
+def _wanted(at: int, chance: Random) -> tuple[Wanted, ...]:
+    slots, found, last = 40, [], at - 600_000
+    for _ in range(chance.choice((0, 0, 1, 3))):
+        began, last = last, last + chance.randrange(1_000, 200_000)
+        found.append(Wanted(at=began, last=last, slots=slots, rows_per_ms=chance.choice((None, 2.5))))
+        slots -= chance.randrange(1, 13)
+    return tuple(found)
+
 
 __all__ = ["NotConforming", "check", "check_view", "made_up"]
 

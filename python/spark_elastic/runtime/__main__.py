@@ -24,16 +24,16 @@ from functools import partial
 
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake, watch_for_end
-from spark_elastic.gateway.port import GatewayError, Mismatch
+from spark_elastic.gateway.stages import Stages
+from spark_elastic.http.server import Server
 from spark_elastic.redaction import RedactingFormatter
-from spark_elastic.rest.server import Server
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.clock import SteadyClock
-from spark_elastic.runtime.custom.host import Host
+from spark_elastic.runtime.custom.worker import Host
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
+from spark_elastic.runtime.port import GatewayError, Mismatch
 from spark_elastic.runtime.resume import resume
-from spark_elastic.runtime.stages import Stages
 
 _STDIN = 0
 # Planning waits for the thread that answers it: it must not wait for the loop's, Python's 5 ms, too.

@@ -6,22 +6,212 @@ the loop has written it into the journal and handled it, or has refused it.
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import accumulate, count
+from statistics import median_low
 from typing import Any
 
+from attrs import define, field, frozen
+
 from spark_elastic.core.actions import Action, Report
-from spark_elastic.core.events import BatchStages, Event, ExecutorUsage, Snapshot, StageCompleted
-from spark_elastic.core.query.view import QueryView
+from spark_elastic.core.batch.questions import Ranges
+from spark_elastic.core.events import (
+    BatchStages,
+    Event,
+    ExecutorAdded,
+    ExecutorRemoved,
+    ExecutorUsage,
+    QueryProgress,
+    Snapshot,
+    StageCompleted,
+)
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.gateway.port import JsonObject
-from spark_elastic.runtime.decided_stages import DecidedStage, DecidedStages
-from spark_elastic.runtime.timeline import Timeline
+from spark_elastic.core.view import QueryView
+from spark_elastic.runtime.port import JsonObject
 from spark_elastic.runtime.view import Decisions, QueryViews, Totals, View
 from spark_elastic.settings import Settings
+from spark_elastic.wire import decode_question
+
+# What has happened lately as series for a chart: micro-batches of each query, slots, lost executors.
+# Everything is bounded: a thousand queries take about 25 MB.
+
+
+BATCHES_KEPT = 240
+"""Micro-batches of one query."""
+
+SLOTS_KEPT = 500
+"""Changes of the number of slots."""
+
+LOST_KEPT = 200
+"""Executors that have gone."""
+
+# Kept packed: as objects they would take four times the room.
+_BATCH = struct.Struct("<qqqd")
+
+
+@frozen(kw_only=True)
+class Batch:
+    """One micro-batch: when it began (epoch ms), how long it took, with how many partitions."""
+
+    at: int
+    duration_ms: int
+    partitions: int
+    input_rows_per_second: float
+
+
+@define
+class Timeline:
+    """The series; they are written by one thread, and may be read by others meanwhile."""
+
+    _batches: dict[str, deque[bytes]] = field(factory=dict)
+    _slots: deque[tuple[int, int]] = field(factory=lambda: deque(maxlen=SLOTS_KEPT))
+    _lost: deque[tuple[int, str, str]] = field(factory=lambda: deque(maxlen=LOST_KEPT))
+    # Spark says it again and again of one that is lost, and of those that never came.
+    _here: set[str] = field(factory=set)
+
+    def note(self, event: Event, slots: int) -> None:
+        """Take in an event, and how many slots there are after it."""
+        if isinstance(event, QueryProgress):
+            kept = self._batches.setdefault(event.query, deque(maxlen=BATCHES_KEPT))
+            rate = event.input_rows_per_second
+            kept.append(_BATCH.pack(event.started, event.duration_ms, event.partitions, rate))
+        elif isinstance(event, Snapshot):
+            self._here = {executor.executor for executor in event.executors}
+        elif isinstance(event, ExecutorAdded):
+            self._here.add(event.executor)
+        elif isinstance(event, ExecutorRemoved) and event.executor in self._here:
+            self._here.remove(event.executor)
+            self._lost.append((event.at, event.executor, event.reason))
+        if not self._slots or self._slots[-1][1] != slots:
+            self._slots.append((event.at, slots))
+
+    def keep_only(self, queries: Container[str]) -> None:
+        """Forget the batches of all other queries."""
+        for query in [query for query in self._batches if query not in queries]:
+            del self._batches[query]
+
+    def batches(self, query: str, after: int = 0) -> Sequence[Batch]:
+        """Return the micro-batches of a query that began after a time, the newest last."""
+        kept = self._batches.get(query)
+        found = (_BATCH.unpack(packed) for packed in (() if kept is None else kept.copy()))
+        return [
+            Batch(at=at, duration_ms=took, partitions=partitions, input_rows_per_second=rate)
+            for at, took, partitions, rate in found
+            if at > after
+        ]
+
+    def slots(self, after: int = 0) -> Sequence[tuple[int, int]]:
+        """Return when the slots changed after a time, and how many there were then, the newest last."""
+        return [(at, slots) for at, slots in self._slots.copy() if at > after]
+
+    def lost(self, after: int = 0) -> Sequence[tuple[int, str, str]]:
+        """Return when an executor went after a time, which, and why, the newest last."""
+        return [(at, executor, reason) for at, executor, reason in self._lost.copy() if at > after]
+
+
+# The last decisions about batch stages, as they can be looked at, and how large the tasks became by them.
+
+
+STAGES_KEPT = 1_000
+HISTOGRAM_BUCKETS = 12
+_LISTS = ("exchanges", "specs")
+
+
+@frozen(kw_only=True)
+class Sizes:
+    """Bytes of tasks, or of partitions where Spark was left to make its own tasks of them.
+
+    `buckets` counts them in equal steps from 0 to the largest.
+    """
+
+    of_tasks: bool
+    count: int
+    total: int
+    smallest: int
+    median: int
+    largest: int
+    buckets: tuple[int, ...]
+
+
+@define
+class DecidedStage:
+    """A decision with its number, and the question and answer as they are in the journal.
+
+    Once it is `measured` its lists are gone: of a thousand stages with some thousand tasks each they would
+    take hundreds of megabytes.
+    """
+
+    number: int
+    stage: JsonObject
+    _known: tuple[Sizes | None] | None = None
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """Return what there is to read by how many; None where that was not asked, or nobody knows."""
+        stage = self.stage  # looked at first: what has no lists any more is known
+        return _measure(stage) if self._known is None else self._known[0]
+
+    def measured(self) -> None:
+        """Keep the sizes in place of the lists that they come from."""
+        self._known = (_measure(self.stage),)
+        stage = {**self.stage}
+        for part in ("question", "answer"):
+            stage[part] = {name: value for name, value in stage[part].items() if name not in _LISTS}
+        self.stage = stage
+
+
+def _measure(stage: JsonObject) -> Sizes | None:
+    question = decode_question(stage["question"])
+    if not isinstance(question, Ranges):
+        return None
+    partitions = [sum(sizes) for sizes in zip(*(e.bytes for e in question.exchanges), strict=True)]
+    specs = stage["answer"].get("specs")
+    if specs is None:
+        return _sizes(False, partitions)
+    sums = [0, *accumulate(partitions)]
+    return _sizes(True, [sums[spec["end"]] - sums[spec["start"]] for spec in specs])
+
+
+def _sizes(of_tasks: bool, found: list[int]) -> Sizes | None:
+    if not found:
+        return None
+    largest = max(found)
+    buckets = [0] * HISTOGRAM_BUCKETS
+    for size in found:
+        buckets[min(size * HISTOGRAM_BUCKETS // (largest + 1), HISTOGRAM_BUCKETS - 1)] += 1
+    return Sizes(
+        of_tasks=of_tasks,
+        count=len(found),
+        total=sum(found),
+        smallest=min(found),
+        median=median_low(found),
+        largest=largest,
+        buckets=tuple(buckets),
+    )
+
+
+@define
+class DecidedStages:
+    """The last ones, numbered from 1; they are added by one thread, and may be read by others meanwhile."""
+
+    _kept: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
+    _numbers: count[int] = field(factory=lambda: count(1))
+
+    def add(self, stage: JsonObject) -> DecidedStage:
+        """Add the newest one, and return it."""
+        decided = DecidedStage(next(self._numbers), stage)
+        self._kept.append(decided)
+        return decided
+
+    def newest_first(self) -> Sequence[DecidedStage]:
+        """Return them."""
+        return tuple(reversed(self._kept.copy()))
+
 
 MakeEvent = Callable[[str, int], Event]
 """Makes an event of its id and its time (epoch ms)."""

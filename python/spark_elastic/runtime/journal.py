@@ -10,26 +10,226 @@ these may be, and who may read them, says `journal_file.py`.
 
 from __future__ import annotations
 
+import fcntl
+import getpass
 import json
 import logging
 import os
+import re
+import stat
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote, urlsplit
 
 import attrs
+from attrs import frozen
 
 from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.keys import application
-from spark_elastic.gateway.port import JsonObject
+from spark_elastic.core.keys.key import is_on
 from spark_elastic.runtime.clock import Reading
 from spark_elastic.runtime.entries import FORMAT, StateEntry
-from spark_elastic.runtime.journal_file import NotOurs, make_own_folder, open_to_append, remove_old
-from spark_elastic.runtime.journal_place import journal_place
+from spark_elastic.runtime.port import JsonObject
 from spark_elastic.settings import Settings
+
+# The files of a journal: for the driver's user alone, and no other files than his.
+# The usual place for event logs is a folder that everybody may write to. So nobody else may read what an
+# application has been doing, and nothing that somebody else has put there is followed, written to, or taken
+# for the state of the policy.
+
+
+__all__ = ["NotOurs", "make_own_folder", "open_to_append", "read", "remove_old"]
+
+# A symbolic link is no journal, and opening a pipe must not wait for its other end.
+_CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FILE = 0o600
+_FOLDER = 0o700
+_MOUNTS = Path("/proc/self/mounts")
+# File systems of one host, where a lock is seen by all who could hold one.
+_LOCAL = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"})
+
+
+class NotOurs(OSError):
+    """There is something at the place of the journal that is not to be touched; the text says what."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.strerror = why
+
+
+def open_to_append(path: Path) -> IO[bytes]:
+    """Open a journal, made where it is not there, with the folders above it. Raises OSError, NotOurs.
+
+    While it is open it is locked: that says that somebody writes it, however long ago the last line was.
+    """
+    _make_folder(path.parent)
+    file = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    os.fchmod(file, _FILE)
+    with suppress(OSError):  # a file system without locks: nobody removes anything there
+        fcntl.flock(file, fcntl.LOCK_SH)
+    return os.fdopen(file, "ab")
+
+
+def read(path: Path) -> bytes:
+    """Return all of a journal. Raises OSError, NotOurs."""
+    with os.fdopen(_open(path, os.O_RDONLY), "rb") as file:
+        return file.read()
+
+
+def make_own_folder(folder: Path) -> None:
+    """Make a folder among those that everybody can make, for us alone. Raises OSError, NotOurs."""
+    _make_folder(folder)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotOurs("it is a symbolic link: remove it")
+    if found.st_uid != os.geteuid():
+        raise NotOurs(f"it belongs to another user ({found.st_uid}): set spark.elastic.journal.dir")
+    folder.chmod(_FOLDER)
+
+
+def remove_old(folder: Path, before: float) -> None:
+    """Remove the journals that nobody writes, last written to before a time (s since the epoch).
+
+    Where other hosts may have a journal whose lock is not seen here, none is removed. Raises OSError.
+    """
+    if not _is_local(folder):
+        return
+    for file in folder.glob("spark-elastic-*.jsonl*"):
+        with suppress(FileNotFoundError):  # another application has been faster
+            if file.lstat().st_mtime < before and not _is_written(file):
+                file.unlink()
+
+
+def _is_written(part: Path) -> bool:
+    """Say whether somebody has the journal open that a part belongs to, or nobody can tell."""
+    newest = part.with_name(part.name.removesuffix(".1"))
+    try:
+        with os.fdopen(_open(newest, os.O_RDONLY), "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _is_local(folder: Path) -> bool:
+    """Say whether a folder is on a file system of this host; where the system does not tell, it counts so."""
+    try:
+        mounts = [line.split(" ")[1:3] for line in _MOUNTS.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return True
+    real = folder.resolve()
+    at = [(len(point), kind) for point, kind in mounts if real.is_relative_to(point)]
+    # Of several mounts at one place the last one counts.
+    _, kind = max(enumerate(at), key=lambda found: (found[1][0], found[0]), default=(0, (0, "")))[1]
+    return kind in _LOCAL
+
+
+def _open(path: Path, flags: int) -> int:
+    if path.is_symlink():  # said better here than by the error of the opening, which is what it relies on
+        raise NotOurs("it is a symbolic link: remove it")
+    file = os.open(path, flags | _CAREFULLY, _FILE)
+    found = os.fstat(file)
+    why = None
+    if not stat.S_ISREG(found.st_mode):
+        why = "it is no plain file: remove it"
+    elif found.st_uid != os.geteuid():
+        why = f"it belongs to another user ({found.st_uid}): remove it, or set spark.elastic.journal.dir"
+    if why is not None:
+        os.close(file)
+        raise NotOurs(why)
+    return file
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, for us alone; those that are there stay as they are."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(_FOLDER, exist_ok=True)
+
+
+# Where the journal of an application is.
+# Where somebody has said so; else beside local event logs, as they are kept for the same reason; else among
+# the temporary files, from where old ones are removed. Nobody has asked for these two: what cannot be written
+# there is no error, and they are in a folder of our own, for the driver's user alone. There is one for each
+# user, since event logs of several users often share a folder.
+
+
+# Spark's own default for spark.eventLog.dir.
+_SPARK_EVENT_LOGS = "/tmp/spark-events"
+
+
+@frozen(kw_only=True)
+class Place:
+    """The file of a journal: `own` says that its folder is ours, `kept` that nothing leaves it."""
+
+    path: Path
+    own: bool
+    kept: bool = True
+
+
+def journal_place(settings: Settings, snapshot: Snapshot) -> Place | None:
+    """Return where the journal of an application is, None if it has none."""
+    wanted = settings[application.JOURNAL_DIR]
+    name = journal_name(snapshot.application)
+    if wanted is None:
+        return None
+    if wanted != application.JOURNAL_DIR.default:
+        folder = _local(wanted)
+        return None if folder is None else Place(path=folder / name, own=False)
+    if is_on(snapshot.conf, "spark.eventLog.enabled"):
+        logs = _local(snapshot.conf.get("spark.eventLog.dir", _SPARK_EVENT_LOGS))
+        if logs is not None:
+            # Not beside them: Spark's history server takes each file there for one of them.
+            return Place(path=logs / _own_folder() / name, own=True)
+    temporary = _temporary_folder(snapshot)
+    if temporary is None:
+        return None
+    return Place(path=temporary / _own_folder() / name, own=True, kept=False)
+
+
+def journal_name(application: str) -> str:
+    """Return the file name of the journal of an application (its id)."""
+    return f"spark-elastic-{_file_name(application)}.jsonl"
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", text)
+
+
+def _own_folder() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user without a name
+        user = str(os.geteuid())
+    return f"spark-elastic-{_file_name(user)}"
+
+
+def _temporary_folder(snapshot: Snapshot) -> Path | None:
+    """Return where Spark keeps its own temporary files, as far as they are on this machine's disks."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or snapshot.conf.get("spark.local.dir", "")
+    first = _local(folders.split(",")[0].strip())
+    if first is not None and first.is_absolute():
+        return first
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:  # none of the usual folders can be written to
+        return None
+
+
+def _local(place: str) -> Path | None:
+    """Return the path of a plain path or a file: URI, None for any other file system."""
+    uri = urlsplit(place)
+    if not uri.scheme:
+        return Path(place)
+    return Path(unquote(uri.path)) if uri.scheme == "file" and uri.netloc in ("", "localhost") else None
+
 
 _log = logging.getLogger(__name__)
 

@@ -17,10 +17,9 @@ from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import Entry, Header, Unreadable, parse_line
-from spark_elastic.runtime.journal_file import read
-from spark_elastic.runtime.journal_place import journal_place
+from spark_elastic.runtime.journal import journal_place, read
 from spark_elastic.runtime.loop import Decider, Resumed
-from spark_elastic.runtime.player import Failed, Handled, Player, StateRefused, StateRestored
+from spark_elastic.runtime.replay import Failed, Handled, Player, StateRefused, StateRestored
 from spark_elastic.settings import Settings
 
 # The driver waits for an answer to its snapshot; a query that is started meanwhile waits, too.

@@ -11,9 +11,8 @@ from typing import Any
 from attrs import field, frozen
 from click.testing import CliRunner, Result
 
-from spark_elastic.cli.main import cli
-from spark_elastic.rest.messages import HttpRequest
-from spark_elastic.rest.wsgi import call
+from spark_elastic.http.writes import HttpRequest, call
+from spark_elastic_tools.cli.main import cli
 from tests.unit.rest.world import World, world
 
 

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_elastic import __version__
-from spark_elastic.cli import checks
-from spark_elastic.cli import conf as conf_command
-from spark_elastic.cli import jar as jar_command
-from spark_elastic.cli.main import cli
 from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS
+from spark_elastic_tools.cli import checks
+from spark_elastic_tools.cli import conf as conf_command
+from spark_elastic_tools.cli import jar as jar_command
+from spark_elastic_tools.cli.main import cli
 from tests.unit.runtime.short_run import short_run
 
 NAME = f"spark-elastic_4.2_2.13-{__version__}.jar"
@@ -343,7 +343,7 @@ def test_replay_ends_with_2_when_there_is_no_journal(tmp_path: Path) -> None:
 
 
 def test_without_click_one_line_says_what_to_install(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['click'] = None; import spark_elastic.cli.main"
+    code = "import sys; sys.modules['click'] = None; import spark_elastic_tools.cli.main"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert run.returncode == 1
     assert run.stderr == "spark-elastic: click is not installed: type `pip install 'spark-elastic[cli]'`\n"

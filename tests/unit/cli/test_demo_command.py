@@ -6,8 +6,8 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from spark_elastic.cli import demo
-from spark_elastic.cli.main import cli
+from spark_elastic_tools.cli import demo
+from spark_elastic_tools.cli.main import cli
 
 
 def test_another_mode_is_refused_with_those_that_there_are() -> None:

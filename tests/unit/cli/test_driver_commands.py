@@ -10,7 +10,7 @@ from attrs import evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.events import SourceRead
-from spark_elastic.live.look import Look
+from spark_elastic_tools.live import Look
 from tests.unit.cli.conftest import OTHER, SPREAD
 from tests.unit.cli.served import Canned, Served, run, served
 from tests.unit.rest.test_plans import AUTOSCALE, EACH_SECOND, batch
@@ -247,7 +247,7 @@ def test_names_complete_if_the_driver_answers(
     driver: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Who types is not kept waiting; a busy machine may be slower than that.
-    monkeypatch.setattr("spark_elastic.cli.driver._COMPLETION_S", 30.0)
+    monkeypatch.setattr("spark_elastic_tools.cli.driver._COMPLETION_S", 30.0)
 
     def complete(line: str, **environment: str) -> list[str]:
         words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
@@ -293,7 +293,7 @@ def test_watch_tells_what_changes_until_the_driver_is_gone(
         return take(look)
 
     monkeypatch.setattr(Look, "take", change)
-    monkeypatch.setattr("spark_elastic.cli.watch._DRIVER_TICK_S", 0.01)
+    monkeypatch.setattr("spark_elastic_tools.cli.watch._DRIVER_TICK_S", 0.01)
     result = driver.run("watch")
     assert result.exit_code == 3
     told = [line.split(" s  ", 1)[1] for line in result.stdout.splitlines() if line]

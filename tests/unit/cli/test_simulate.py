@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_elastic import __version__
-from spark_elastic.cli.main import cli
 from spark_elastic.core import events as ev
 from spark_elastic.wire import encode_event
+from spark_elastic_tools.cli.main import cli
 from tests.unit.core.builder import STATELESS
 
 SCENARIO = """

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.client.driver import tidy_url
+from spark_elastic_tools.client import tidy_url
 
 
 @pytest.mark.parametrize(

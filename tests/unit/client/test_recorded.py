@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.client.failures import Busy, Refused, UnknownQuery
-from spark_elastic.client.recorded import Recorded, recorded
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import EventEntry, StageEntry, StateEntry, Unreadable, parse_line
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.settings import load
+from spark_elastic_tools.client import Busy, Refused, UnknownQuery
+from spark_elastic_tools.recorded import Recorded, recorded
 from tests.unit.live.recorded import header, progress, read, snapshot, started, submitted
 from tests.unit.rest.world import ADAPTIVE, API, ID, REQUIREMENTS, body, world
 

@@ -9,17 +9,17 @@ from string import Formatter
 import pytest
 
 import spark_elastic.core
-from spark_elastic.core import reasons
-from spark_elastic.core.batch.reasons import STAGE_REASONS
-from spark_elastic.core.reasons import message
-from spark_elastic.core.sentences import fill
+from spark_elastic.core.reasons import catalogue
+from spark_elastic.core.reasons.batch import STAGE_REASONS
+from spark_elastic.core.reasons.catalogue import message
+from spark_elastic.core.reasons.reason import fill
 
 CORE = Path(spark_elastic.core.__file__).parent
-REASONS = {**reasons.REASONS, **STAGE_REASONS}
+REASONS = {**catalogue.REASONS, **STAGE_REASONS}
 
 
 def test_every_reason_is_used_and_every_used_one_is_in_the_catalogue() -> None:
-    source = "".join(path.read_text() for path in CORE.rglob("*.py") if path.name != "reasons.py")
+    source = "".join(path.read_text() for path in CORE.rglob("*.py") if path.parent.name != "reasons")
     assert [code for code in REASONS if f'"{code}"' not in source] == []
     named = set(re.findall(r'(?:report|reason=|_nothing\(now, |hold\()\(?\s*"([a-z_]+)"', source))
     assert named <= REASONS.keys()

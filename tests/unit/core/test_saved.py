@@ -11,9 +11,9 @@ import pytest
 from attrs import define, field, frozen
 
 from spark_elastic.core.failures.strategy import STRATEGIES, RestartPolicy, new_strategy
-from spark_elastic.core.query.transitions import TRANSITIONS
 from spark_elastic.core.saved import Codec, NotRestorable
 from spark_elastic.core.scheduler import Scheduler, codec
+from spark_elastic.core.transitions import TRANSITIONS
 from tests.unit.core.builder import Scene
 
 

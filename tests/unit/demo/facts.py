@@ -14,7 +14,7 @@ from spark_elastic.core.events import (
     QueryTerminated,
     Snapshot,
 )
-from spark_elastic.core.reasons import REASONS
+from spark_elastic.core.reasons.catalogue import REASONS
 
 
 def snapshot(at: int = 0) -> Snapshot:

@@ -9,19 +9,18 @@ import pytest
 from spark_elastic.core.actions import Action
 from spark_elastic.core.events import Event
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.demo import plugin
-from spark_elastic.demo.check import check_steps
-from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.orders import check_orders
-from spark_elastic.demo.plays import PLAYS, Mode
-from spark_elastic.demo.scenario import Scenario
 from spark_elastic.settings import load
-from spark_elastic.simulator.batch_cost import BatchCost
-from spark_elastic.simulator.cluster import ClusterSpec
-from spark_elastic.simulator.driver import Driver
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.query import QuerySpec
-from spark_elastic.simulator.scenario import Scenario as Simulated
+from spark_elastic_lab.demo import plugin
+from spark_elastic_lab.demo.check import check_steps
+from spark_elastic_lab.demo.chronicle import Chronicle
+from spark_elastic_lab.demo.scenario import Scenario, check_orders
+from spark_elastic_lab.demo.steps import PLAYS, Mode
+from spark_elastic_lab.simulator.batches import BatchCost
+from spark_elastic_lab.simulator.cluster import ClusterSpec
+from spark_elastic_lab.simulator.driver import Driver
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.query import QuerySpec
+from spark_elastic_lab.simulator.scenario import Scenario as Simulated
 
 PLAY = PLAYS[Mode.AUTOSCALE]
 ROWS_IN_A_PART = 6_000_000 * PLAY.scale / PLAY.parts

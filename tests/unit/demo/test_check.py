@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.events import OffsetsBehind
-from spark_elastic.demo import check
-from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.steps import Deed, Outcome, Step, Trend
+from spark_elastic_lab.demo import check
+from spark_elastic_lab.demo.chronicle import Chronicle
+from spark_elastic_lab.demo.steps import Deed, Outcome, Step, Trend
 from tests.unit.demo.facts import progress, report, submitted, terminated
 
 STEP = Step(title="add", deed=Deed.ADD, at_s=0, slots=2)

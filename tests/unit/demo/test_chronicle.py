@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from spark_elastic.demo.chronicle import Chronicle
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry
+from spark_elastic_lab.demo.chronicle import Chronicle
 from tests.unit.demo.facts import (
     added,
     decommissioning,

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.data import in_order
-from spark_elastic.demo.delivery import Steady
-from spark_elastic.demo.feed import Feed
+from spark_elastic_lab.demo.data import in_order
+from spark_elastic_lab.demo.source import Feed, Steady
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.following import STEADY_MS, executors_at, follow
-from spark_elastic.demo.steps import Deed, Outcome, Step, Trend
+from spark_elastic_lab.demo.chronicle import Chronicle
+from spark_elastic_lab.demo.steps import Deed, Outcome, Step, Trend
+from spark_elastic_lab.demo.task_log import STEADY_MS, executors_at, follow
 from tests.unit.demo.facts import Ran, added, decommissioning, progress, removed, submitted
 
 ACTED = 10_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.cluster import isolated_environment, spark_home
+from spark_elastic_lab.demo.cluster import isolated_environment, spark_home
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.maven.jdk import NoJavaError, check_compiler
+from spark_elastic_tools.maven import NoJavaError, check_compiler
 
 
 def java(folder: Path, modules: str) -> str:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo import kafka_jars
-from spark_elastic.maven.artifacts import FetchError
+from spark_elastic_lab.demo import broker
+from spark_elastic_tools.maven import FetchError
 
 PROVIDER = "spark-token-provider-kafka-0-10"
 
@@ -19,7 +19,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         coordinates.extend(wanted)
         return []
 
-    monkeypatch.setattr(kafka_jars, "fetch", fetch)
+    monkeypatch.setattr(broker, "fetch", fetch)
     return coordinates
 
 
@@ -31,14 +31,14 @@ def test_the_source_is_that_of_the_installed_spark_and_of_its_scala(
 ) -> None:
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / f"spark-core_{scala}-{spark}.jar").touch()
-    monkeypatch.setattr(kafka_jars, "spark_home", lambda: tmp_path)
-    kafka_jars.source_jars()
+    monkeypatch.setattr(broker, "spark_home", lambda: tmp_path)
+    broker.source_jars()
     assert asked[0] == f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
     assert asked[1] == f"org.apache.kafka:kafka-clients:{clients}"
     assert asked[-1] == f"org.apache.spark:{PROVIDER}_{scala}:{spark}"
 
 
 def test_a_spark_without_jars_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_jars, "spark_home", lambda: tmp_path)
+    monkeypatch.setattr(broker, "spark_home", lambda: tmp_path)
     with pytest.raises(FetchError, match=f"{tmp_path} has no jars/spark-core"):
-        kafka_jars.source_jars()
+        broker.source_jars()

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, RequestExecutors
-from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.orders import check_orders
+from spark_elastic_lab.demo.chronicle import Chronicle
+from spark_elastic_lab.demo.scenario import check_orders
 from tests.unit.demo.facts import added, decommissioning, removed, report, submitted
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from spark_elastic.demo.output import commits, longest_gap
+from spark_elastic_lab.demo.summary import commits, longest_gap
 
 
 def test_commits_are_the_times_of_the_sinks_log_compacted_or_not(tmp_path: Path) -> None:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo import plugin
-from spark_elastic.demo.plays import PLAYS, Mode
-from spark_elastic.demo.steps import Deed, Trend
 from spark_elastic.settings import load
+from spark_elastic_lab.demo import plugin
+from spark_elastic_lab.demo.steps import PLAYS, Deed, Mode, Trend
 
 
 @pytest.fixture(autouse=True)

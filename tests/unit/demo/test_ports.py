@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from spark_elastic.demo.ports import ReservedPorts
+from spark_elastic_lab.demo.broker import ReservedPorts
 
 
 def bind(port: int, *, reuse: bool) -> None:

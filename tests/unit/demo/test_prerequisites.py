@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.prerequisites import fetch_problem, java_problem, java_version, oldest_java, problems
-from spark_elastic.maven.artifacts import FetchError
+from spark_elastic_lab.demo.prerequisites import (
+    fetch_problem,
+    java_problem,
+    java_version,
+    oldest_java,
+    problems,
+)
+from spark_elastic_tools.maven import FetchError
 
 
 @pytest.mark.parametrize(

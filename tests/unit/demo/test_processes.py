@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.processes import LoggedProcess, ProcessFailure, group_lives
+from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure, group_lives
 
 # Starts a child of its own that ignores SIGTERM, says its number, and sleeps.
 PARENT = """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.replayed import check_replay
+from spark_elastic_lab.demo.run import check_replay
 from tests.unit.runtime.short_run import short_run
 
 

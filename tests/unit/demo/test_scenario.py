@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.scenario import Scenario
-from spark_elastic.demo.steps import Deed, Step
+from spark_elastic_lab.demo.chronicle import Chronicle
+from spark_elastic_lab.demo.scenario import Scenario
+from spark_elastic_lab.demo.steps import Deed, Step
 from tests.unit.demo.facts import Ran, added, progress, removed, submitted
 
 STEPS = (

@@ -4,11 +4,10 @@ import json
 
 from rich.console import Console
 
-from spark_elastic.demo.check import Check
-from spark_elastic.demo.chronicle import Chronicle
-from spark_elastic.demo.report import draw_summary
-from spark_elastic.demo.steps import Deed, Outcome, Step, Trend
-from spark_elastic.demo.summary import Summary, summarize
+from spark_elastic_lab.demo.check import Check
+from spark_elastic_lab.demo.chronicle import Chronicle
+from spark_elastic_lab.demo.steps import Deed, Outcome, Step, Trend
+from spark_elastic_lab.demo.summary import Summary, draw_summary, summarize
 from tests.unit.demo.facts import added, progress, report, snapshot, submitted
 
 

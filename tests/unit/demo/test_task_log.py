@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from spark_elastic.demo.task_log import TaskLog
+from spark_elastic_lab.demo.task_log import TaskLog
 
 
 def _write(path: Path, *events: dict[str, object]) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.demo.broker import Producer
-from spark_elastic.demo.processes import LoggedProcess, ProcessFailure
-from spark_elastic.demo.topic_feed import TopicFeed
+from spark_elastic_lab.demo.broker import Producer
+from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic_lab.demo.source import TopicFeed
 
 Start = Callable[[str], tuple[Producer, LoggedProcess]]
 

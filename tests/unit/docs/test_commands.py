@@ -7,7 +7,7 @@ import re
 import click
 import pytest
 
-from spark_elastic.cli.main import cli
+from spark_elastic_tools.cli.main import cli
 from tests.unit.docs.known import KNOWN, RunBy
 from tests.unit.docs.pages import CHECKOUT, GUIDE, Block
 from tests.unit.docs.shell import Command, commands, parsed

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from mypy import api as mypy
 
-from spark_elastic.cli.main import cli
 from spark_elastic.policies.conformance import check
 from spark_elastic.policies.loading import make
 from spark_elastic.settings import load
+from spark_elastic_tools.cli.main import cli
 from tests.unit.docs.pages import CHECKOUT, read
 from tests.unit.docs.shell import commands
 

@@ -11,11 +11,11 @@ import yaml
 from click.testing import CliRunner
 
 from spark_elastic import __version__
-from spark_elastic.cli.main import cli
 from spark_elastic.policy_file import load_policy
 from spark_elastic.settings import load
-from spark_elastic.simulator.scenario_file import read_scenario
 from spark_elastic.spark_conf import PLUGIN, PLUGINS, read_properties
+from spark_elastic_lab.simulator.scenario_file import read_scenario
+from spark_elastic_tools.cli.main import cli
 from tests.unit.docs.known import KNOWN
 from tests.unit.docs.pages import CHECKOUT, GUIDE, Block
 from tests.unit.docs.shell import commands

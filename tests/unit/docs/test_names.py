@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_elastic.core.batch.reasons import STAGE_REASONS
 from spark_elastic.core.keys import NAMES, PER_QUERY, called
 from spark_elastic.core.keys.flink import OPTIONS
 from spark_elastic.core.keys.key import PREFIX
-from spark_elastic.core.reasons import REASONS
-from spark_elastic.rest.openapi import document
+from spark_elastic.core.reasons.batch import STAGE_REASONS
+from spark_elastic.core.reasons.catalogue import REASONS
+from spark_elastic.http.openapi import document
 from tests.unit.docs.pages import GUIDE, Page, read
 
 _SETTING = re.compile(r"(?<!apache\.)spark\.elastic\.[A-Za-z0-9.*?…-]*[A-Za-z0-9*…]")

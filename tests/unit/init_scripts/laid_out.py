@@ -15,9 +15,7 @@ from pathlib import Path
 from attrs import define, field
 
 from spark_elastic import __version__
-from spark_elastic.init_scripts.files import from_index, read_files
-from spark_elastic.init_scripts.platforms import PLATFORMS
-from spark_elastic.init_scripts.script import Order, script
+from spark_elastic_tools.init_scripts.script import PLATFORMS, Order, from_index, read_files, script
 
 JARS = ("3.5_2.12", "3.5_2.13", "4.0_2.13", "4.1_2.13", "4.2_2.13")
 HOME = f"opt/spark-elastic/{__version__}"

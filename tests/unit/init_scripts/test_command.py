@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_elastic import __version__
-from spark_elastic.cli.main import cli
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.settings import load
+from spark_elastic_tools.cli.main import cli
 from tests.unit.init_scripts.laid_out import WHEEL, jar_name, write_wheel
 from tests.unit.shellcheck import complaints
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_elastic import __version__
-from spark_elastic.client.recorded import Recorded
 from spark_elastic.core import events as ev
 from spark_elastic.runtime.entries import Entry, EventEntry, Header
+from spark_elastic_tools.recorded import Recorded
 from tests.unit.demo.facts import submitted as _submitted
 
 __all__ = ["event", "header", "progress", "read", "snapshot", "started", "submitted"]

@@ -5,13 +5,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from spark_elastic.client.recorded import Recorded
 from spark_elastic.core import events as ev
 from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import lacks_of
-from spark_elastic.live.draw import draw_snapshot
-from spark_elastic.live.look import Look, Snapshot
+from spark_elastic_tools.live import Look, Snapshot, draw_snapshot
+from spark_elastic_tools.recorded import Recorded
 from tests.unit.live.recorded import event, header, progress, read, snapshot, started, submitted
 
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from spark_elastic.core import events as ev
-from spark_elastic.live.look import Look
-from spark_elastic.live.narrate import Narrator, brief
+from spark_elastic_tools.live import Look, Narrator, brief
 from tests.unit.live.recorded import event, header, progress, read, snapshot, started, submitted
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.live.plan import in_a_line, in_full
+from spark_elastic_tools.live import in_a_line, in_full
 
 MODEL = {"fixedMs": 100.0, "rowUs": 1_250.4, "confidence": 0.82, "points": None}
 OBJECTIVE = {"load": 0.8, "loadBand": 0.1, "intervalMs": 5_000, "maxLagMs": 30_000, "catchUpMs": 600_000}

@@ -8,8 +8,7 @@ import pytest
 
 from spark_elastic.core.policies.planner import POLICIES
 from spark_elastic.policies import Policy, QueryWish, Wish, conformance
-from spark_elastic.policies.conformance import NotConforming, check, check_view
-from spark_elastic.policies.views import view
+from spark_elastic.policies.conformance import NotConforming, check, check_view, made_up
 from tests.unit.policies import examples
 from tests.unit.policies.seen import QUERY, VIEW
 
@@ -56,7 +55,7 @@ def test_one_view_can_be_checked_by_itself() -> None:
 
 
 def test_views_that_are_made_up_are_of_many_kinds() -> None:
-    views = [view(Random(seed)) for seed in range(300)]
+    views = [made_up(Random(seed)) for seed in range(300)]
     queries = [query for one in views for query in one.queries.values()]
     assert {len(one.executors) for one in views} >= {0, 1, 20}
     assert {len(one.queries) for one in views} >= {0, 1, 5}

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spark_elastic.cli import checks
+from spark_elastic_tools.cli import checks
 
 EXAMPLES = "tests.unit.policies.examples"
 FILE = Path("spark-defaults.conf")

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from spark_elastic.rest.openapi import document
+from spark_elastic.http.openapi import document
 
 
 def check(method: str, path: str, status: int, headers: Mapping[str, str], text: str) -> None:

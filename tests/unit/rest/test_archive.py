@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.rest.app import make_application
-from spark_elastic.rest.messages import HttpRequest
-from spark_elastic.rest.resources.archive import MOST_CHARACTERS
-from spark_elastic.rest.wsgi import call
+from spark_elastic.http.app import make_application
+from spark_elastic.http.resources import MOST_CHARACTERS
+from spark_elastic.http.writes import HttpRequest, call
 from tests.unit.core.builder import STATELESS
 from tests.unit.rest.contract import validator
 from tests.unit.rest.world import API, COUNTS, ID, World, world

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.rescale.history import Cause
-from spark_elastic.rest.flink_rescales import _CAUSES, _stats
+from spark_elastic.http.flink_rescales import _CAUSES, _stats
 from tests.unit.rest.world import API, ID, World, body, world
 
 JOBS = f"{API}/jobs/{ID.replace('-', '')}/rescales"

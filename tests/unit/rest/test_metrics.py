@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Rescale
-from spark_elastic.core.query.transitions import TRANSITIONS
-from spark_elastic.rest.metrics import flat
+from spark_elastic.core.transitions import TRANSITIONS
+from spark_elastic.http.metrics import flat
 from tests.unit.core.builder import STATEFUL, STATELESS
 from tests.unit.rest.world import COUNTS, ID, NOW, World, world
 

@@ -14,9 +14,8 @@ from schemathesis.checks import load_all_checks
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from spark_elastic.core import events as ev
-from spark_elastic.rest.messages import HttpRequest
-from spark_elastic.rest.openapi import document
-from spark_elastic.rest.wsgi import call
+from spark_elastic.http.openapi import document
+from spark_elastic.http.writes import HttpRequest, call
 from tests.unit.rest.world import API, COUNTS, ID, World, world
 
 load_all_checks()

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.runtime.stages import Stages
+from spark_elastic.gateway.stages import Stages
 from tests.unit.core.builder import STATELESS
 from tests.unit.rest.world import API, COUNTS, ID, NOW, REQUIREMENTS, World, body, world
 

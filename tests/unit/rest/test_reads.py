@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core import events as ev
-from spark_elastic.rest.metrics import flat
+from spark_elastic.http.metrics import flat
 from tests.unit.core.builder import STATELESS
 from tests.unit.rest.world import API, COUNTS, ID, NOW, World, world
 

@@ -6,8 +6,8 @@ import pytest
 
 from spark_elastic.core.actions import TakeSavepoint
 from spark_elastic.core.keys.key import Place
-from spark_elastic.rest.errors import Refusal
-from spark_elastic.rest.targets import permitted
+from spark_elastic.http.errors import Refusal
+from spark_elastic.http.resources import permitted
 from spark_elastic.settings import Settings, SettingsError, load
 from tests.unit.rest.world import ADAPTIVE, API, ID, world
 

@@ -14,14 +14,13 @@ from attrs import evolve, field, frozen
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.gateway.port import Exchange, JsonObject
-from spark_elastic.rest.app import make_application
-from spark_elastic.rest.messages import HttpRequest
-from spark_elastic.rest.wsgi import call
+from spark_elastic.http.app import make_application
+from spark_elastic.http.writes import HttpRequest, call
 from spark_elastic.runtime.board import Board
-from spark_elastic.runtime.custom.host import Host
+from spark_elastic.runtime.custom.worker import Host
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
+from spark_elastic.runtime.port import Exchange, JsonObject
 from spark_elastic.wire import decode_action, encode_event
 from tests.unit.core.builder import STATEFUL, snapshot
 from tests.unit.rest.contract import check

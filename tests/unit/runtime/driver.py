@@ -16,7 +16,7 @@ from attrs import evolve
 
 from spark_elastic import __version__
 from spark_elastic.gateway.handshake import Handshake
-from spark_elastic.gateway.port import CONTRACT
+from spark_elastic.runtime.port import CONTRACT
 
 TOKEN = "0123456789abcdef-the-secret"
 Answer = dict[str, Any] | str | Exception | None

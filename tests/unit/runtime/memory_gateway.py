@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from spark_elastic.core.actions import Action
 from spark_elastic.core.events import Event
-from spark_elastic.gateway.port import Exchange, JsonObject
+from spark_elastic.runtime.port import Exchange, JsonObject
 from spark_elastic.wire import decode_action, encode_event
 
 World = Callable[[Action, int], Iterable[Event]]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from spark_elastic.core.events import CancelRequested, Event
-from spark_elastic.core.query.view import QueryView
+from spark_elastic.core.view import QueryView
 from spark_elastic.runtime.board import Board, Late, MakeEvent, NotJournaled
 
 

@@ -12,7 +12,7 @@ from py4j import java_gateway, protocol
 
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake
-from spark_elastic.gateway.port import Exchange, Lost, Mismatch, Served, Unanswered
+from spark_elastic.runtime.port import Exchange, Lost, Mismatch, Served, Unanswered
 from tests.unit.runtime.driver import Driver
 
 

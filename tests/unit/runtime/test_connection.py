@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from spark_elastic import __version__
-from spark_elastic.gateway import connection
+from spark_elastic.gateway import client
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import Handshake
-from spark_elastic.gateway.port import Exchange, Lost, Mismatch
+from spark_elastic.runtime.port import Exchange, Lost, Mismatch
 from tests.unit.runtime.driver import TOKEN, Driver, mac, prove
 
 Address = tuple[str, int]
@@ -65,7 +65,7 @@ class Peer:
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> float:
     """Let the other end have half a second for its proof."""
-    monkeypatch.setattr(connection, "_PROOF_S", 0.5)
+    monkeypatch.setattr(client, "_PROOF_S", 0.5)
     return 0.5
 
 

@@ -11,8 +11,8 @@ from spark_elastic.runtime.entries import (
     EventEntry,
     Header,
     StateEntry,
+    follow,
 )
-from spark_elastic.runtime.follow import follow
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.settings import Settings
 from spark_elastic.wire import encode_event

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.runtime import journal_file
+from spark_elastic.runtime import journal
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.settings import Settings
 from tests.unit.runtime.support import START
@@ -136,7 +136,7 @@ def test_nothing_is_resumed_from_the_journal_of_another_user_or_from_a_link(
 
 WRITER = (
     "import sys, pathlib\n"
-    "from spark_elastic.runtime.journal_file import open_to_append\n"
+    "from spark_elastic.runtime.journal import open_to_append\n"
     "file = open_to_append(pathlib.Path(sys.argv[1]))\n"
     "print('open', flush=True)\n"
     "sys.stdin.read()\n"
@@ -158,12 +158,12 @@ def test_a_journal_that_is_written_is_not_removed_however_old_it_is(tmp_path: Pa
         assert writer.stdout.readline() == b"open\n"
         old(live)
         old(dead)
-        journal_file.remove_old(tmp_path, before=1_000)
+        journal.remove_old(tmp_path, before=1_000)
         assert live.exists()
         assert older.exists()
         assert not dead.exists()
         writer.kill()  # whose lock goes with it
-    journal_file.remove_old(tmp_path, before=1_000)
+    journal.remove_old(tmp_path, before=1_000)
     assert not live.exists()
     assert not older.exists()
 
@@ -176,9 +176,9 @@ def test_where_locks_of_other_hosts_are_not_seen_nothing_is_removed(
     mounts.write_text(
         f"/dev/a / ext4 rw 0 0\nhost:/b {tmp_path} xfs rw 0 0\nhost:/c {tmp_path} {kind} rw 0 0\n"
     )
-    monkeypatch.setattr(journal_file, "_MOUNTS", mounts)
+    monkeypatch.setattr(journal, "_MOUNTS", mounts)
     file = old(tmp_path / "spark-elastic-app-1.jsonl")
-    journal_file.remove_old(tmp_path, before=1_000)
+    journal.remove_old(tmp_path, before=1_000)
     assert file.exists() == left
 
 
@@ -190,6 +190,6 @@ def test_a_journal_whose_lock_cannot_be_had_is_left_alone(
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     file = old(tmp_path / "spark-elastic-app-1.jsonl")
-    journal_file.remove_old(tmp_path, before=1_000)
+    journal.remove_old(tmp_path, before=1_000)
     assert file.exists()
     assert not opened(file).failed

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.runtime.journal import open_journal
-from spark_elastic.runtime.journal_place import Place, journal_name, journal_place
+from spark_elastic.runtime.journal import Place, journal_name, journal_place, open_journal
 from spark_elastic.settings import load
 from tests.unit.runtime.support import snapshot
 

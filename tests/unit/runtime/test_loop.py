@@ -18,11 +18,11 @@ from spark_elastic.core.events import (
     TimerFired,
 )
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.gateway.port import Exchange
 from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.entries import EventEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
+from spark_elastic.runtime.port import Exchange
 from spark_elastic.settings import Settings
 from spark_elastic.wire import encode_event
 from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock

@@ -17,7 +17,7 @@ from spark_elastic.runtime.entries import (
     StateEntry,
     Unreadable,
 )
-from spark_elastic.runtime.player import (
+from spark_elastic.runtime.replay import (
     Failed,
     Handled,
     LeftOut,

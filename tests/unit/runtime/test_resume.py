@@ -18,8 +18,7 @@ from spark_elastic.runtime import journal as journal_module
 from spark_elastic.runtime import resume as resume_module
 from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, StateEntry, read_journal
-from spark_elastic.runtime.journal import open_journal
-from spark_elastic.runtime.journal_place import Place
+from spark_elastic.runtime.journal import Place, open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
 from spark_elastic.runtime.resume import resume

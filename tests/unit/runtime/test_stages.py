@@ -12,11 +12,11 @@ import pytest
 
 from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.gateway.stages import Stages
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.entries import Header, StageEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.replay import replay
-from spark_elastic.runtime.stages import Stages
 from spark_elastic.settings import load
 from tests.unit.rest.world import API, world
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core.actions import SetTimer
-from spark_elastic.runtime.timers import Timers
+from spark_elastic.runtime.loop import Timers
 
 
 def due(timers: Timers, now: int) -> list[str]:

@@ -8,7 +8,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.rest.metrics import metrics
+from spark_elastic.http.metrics import metrics
 from spark_elastic.runtime.view import DECISION_BUCKETS, DECISIONS_KEPT, Decisions
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene
 from tests.unit.core.shim import settle

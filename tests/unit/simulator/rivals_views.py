@@ -9,7 +9,7 @@ from attrs import evolve
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, Vertex
 from spark_elastic.core.policies.view import ExecutorMetrics, QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.simulator.rivals.rival import TaskView
+from spark_elastic_lab.simulator.rivals.rival import TaskView
 from tests.unit.core.builder import STATEFUL
 
 FACTS = evolve(STATEFUL, query="q", trigger_ms=10_000)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.simulator.batch_cost import BatchCost
-from spark_elastic.simulator.cluster import ClusterSpec
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.query import QuerySpec
-from spark_elastic.simulator.scenario import Scenario
-from spark_elastic.simulator.simulation import Result, simulate
-from spark_elastic.simulator.source import SourceSpec
+from spark_elastic_lab.simulator.batches import BatchCost
+from spark_elastic_lab.simulator.cluster import ClusterSpec
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.query import QuerySpec
+from spark_elastic_lab.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.simulation import Result, simulate
+from spark_elastic_lab.simulator.source import SourceSpec
 
 PLAIN = BatchCost(fixed_ms=0, task_ms=0, read_us=0, work_us=1_000, jitter=0)
 """A row takes a slot for a millisecond, and nothing else takes anything."""

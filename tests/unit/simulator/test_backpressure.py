@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_elastic.simulator.source import SourceSpec
+from spark_elastic_lab.simulator.source import SourceSpec
 from tests.unit.simulator.scenes import CLUSTER, only, query, scenario
 
 SETTINGS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.simulator.batch_cost import BatchCost
+from spark_elastic_lab.simulator.batches import BatchCost
 
 TIME = BatchCost(fixed_ms=100, task_ms=10, read_us=0, work_us=1_000, jitter=0)
 

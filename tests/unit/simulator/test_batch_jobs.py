@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from spark_elastic.simulator.batch_jobs import BatchSpec
-from spark_elastic.simulator.record import BatchRun
-from spark_elastic.simulator.scenario import Scenario
-from spark_elastic.simulator.simulation import simulate
-from spark_elastic.simulator.table import as_data, table
+from spark_elastic_lab.simulator.batches import BatchSpec
+from spark_elastic_lab.simulator.record import BatchRun
+from spark_elastic_lab.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.simulation import simulate
+from spark_elastic_lab.simulator.table import as_data, table
 from tests.unit.simulator.scenes import CLUSTER, only, query, scenario
 
 REPORT = BatchSpec(name="report", at_s=600, every_s=1_800, stages=2, tasks=200, task_s=12)

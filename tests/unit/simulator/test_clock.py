@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from spark_elastic.simulator.clock import Clock
+from spark_elastic_lab.simulator.cluster import Clock
 
 
 def test_moments_come_in_order() -> None:

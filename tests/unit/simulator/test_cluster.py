@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field
 
-from spark_elastic.simulator.clock import Clock
-from spark_elastic.simulator.cluster import Cluster, ClusterSpec, Notices
+from spark_elastic_lab.simulator.cluster import Clock, Cluster, ClusterSpec, Notices
 
 SPEC = ClusterSpec(initial=1, quota=4, startup_s=10, startup_spread=0)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from spark_elastic.simulator.contenders import OWN, RIVALS, contender, parameters
-from spark_elastic.simulator.demand import demand
-from spark_elastic.simulator.rivals.flink import Flink
-from spark_elastic.simulator.rivals.keda import Keda
-from spark_elastic.simulator.scenario import Scenario
-from spark_elastic.simulator.simulation import simulate
+from spark_elastic_lab.simulator.contenders import OWN, RIVALS, contender, parameters
+from spark_elastic_lab.simulator.demand import demand
+from spark_elastic_lab.simulator.rivals.flink import Flink
+from spark_elastic_lab.simulator.rivals.kubernetes import Keda
+from spark_elastic_lab.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.simulation import simulate
 from tests.unit.simulator.scenes import query, scenario
 
 SCENE = scenario(query(load="constant:rate=3000"), hours=0.5)

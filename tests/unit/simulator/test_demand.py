@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from spark_elastic.simulator.demand import Demand, deadline_ms, demand, fewest_slots
-from spark_elastic.simulator.source import SourceSpec
+from spark_elastic_lab.simulator.demand import Demand, deadline_ms, demand, fewest_slots
+from spark_elastic_lab.simulator.source import SourceSpec
 from tests.unit.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
 
 

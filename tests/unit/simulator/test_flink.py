@@ -6,8 +6,7 @@ import pytest
 from attrs import define, field
 
 from spark_elastic.core.policies.view import Sample
-from spark_elastic.simulator.rivals.flink import DelayedDown, Flink, rates_of
-from spark_elastic.simulator.rivals.flink_rule import FlinkOptions, capacity
+from spark_elastic_lab.simulator.rivals.flink import DelayedDown, Flink, FlinkOptions, capacity, rates_of
 from tests.unit.simulator.rivals_views import sample, seen, view
 
 

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from spark_elastic.simulator.rivals.flink_alignment import Alignment, align
-from spark_elastic.simulator.rivals.flink_rule import FlinkOptions, Rates, capacity, evaluate, scalability
+from spark_elastic_lab.simulator.rivals.flink import (
+    Alignment,
+    FlinkOptions,
+    Rates,
+    align,
+    capacity,
+    evaluate,
+    scalability,
+)
 
 NO_CATCH_UP: dict[str, Any] = {"catch_up_s": 0.0}
 KEYS = ("capacity", "up", "down", "factor", "parallelism", "outside")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_elastic.simulator.rivals.hpa_rule import Hpa
+from spark_elastic_lab.simulator.rivals.kubernetes import Hpa
 
 
 def hpa(up_s: float = 0, down_s: float = 0) -> Hpa:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.simulator.loads.load import Load
+from spark_elastic_lab.simulator.load import Load
 
 RATES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 7.0, 1000.0]), min_size=1, max_size=20)
 

@@ -6,11 +6,9 @@ import math
 
 import pytest
 
-from spark_elastic.simulator.demand import Demand
-from spark_elastic.simulator.elasticity import elasticity
-from spark_elastic.simulator.lag import joined, lag
-from spark_elastic.simulator.metrics import oscillations
-from spark_elastic.simulator.record import Commit, Steps
+from spark_elastic_lab.simulator.demand import Demand
+from spark_elastic_lab.simulator.metrics import elasticity, joined, lag, oscillations
+from spark_elastic_lab.simulator.record import Commit, Steps
 
 MINUTE = 60_000
 

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from attrs import evolve
 
-from spark_elastic.simulator.picture import _round_up, picture
-from spark_elastic.simulator.simulation import simulate
-from spark_elastic.simulator.table import _duration, as_data, table
+from spark_elastic_lab.simulator.picture import _round_up, picture
+from spark_elastic_lab.simulator.simulation import simulate
+from spark_elastic_lab.simulator.table import _duration, as_data, table
 from tests.unit.simulator.scenes import CLUSTER, only, query, scenario
 
 SCENE = scenario(

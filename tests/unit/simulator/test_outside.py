@@ -12,10 +12,10 @@ from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.settings import load
-from spark_elastic.simulator.driver import EPOCH_MS, Driver
-from spark_elastic.simulator.outside import Outside
-from spark_elastic.simulator.rivals.rival import ADAPTIVE, REACTIVE, TaskView
-from spark_elastic.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.driver import EPOCH_MS, Driver
+from spark_elastic_lab.simulator.outside import Outside
+from spark_elastic_lab.simulator.rivals.rival import ADAPTIVE, REACTIVE, TaskView
+from spark_elastic_lab.simulator.scenario import Scenario
 from tests.unit.simulator.scenes import CLUSTER, PLAIN, query, scenario
 
 

@@ -14,12 +14,12 @@ from spark_elastic.core.events import (
     SourceFacts,
 )
 from spark_elastic.runtime.entries import Entry
-from spark_elastic.simulator.as_recorded import AsRecorded, RecordedQuery
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
-from spark_elastic.simulator.recorded_run import recorded_run
-from spark_elastic.simulator.simulation import simulate
-from spark_elastic.simulator.source import SourceSpec
+from spark_elastic_lab.simulator.heard import AsRecorded, RecordedQuery
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.recorded import NothingRecordedError, heard, load_of_samples, scenario_of
+from spark_elastic_lab.simulator.recorded_run import recorded_run
+from spark_elastic_lab.simulator.simulation import simulate
+from spark_elastic_lab.simulator.source import SourceSpec
 from tests.unit.simulator.rivals_views import sample
 from tests.unit.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
 from tests.unit.simulator.written import recorded

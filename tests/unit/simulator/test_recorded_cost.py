@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from spark_elastic.core.policies.view import Sample
-from spark_elastic.simulator.batch_cost import BatchCost
-from spark_elastic.simulator.recorded_cost import measured_cost
+from spark_elastic_lab.simulator.batches import BatchCost
+from spark_elastic_lab.simulator.recorded import measured_cost
 from tests.unit.simulator.rivals_views import sample
 
 COST = BatchCost(fixed_ms=800, task_ms=0, read_us=0, work_us=6_000)

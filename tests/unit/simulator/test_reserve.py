@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from spark_elastic.simulator.query import QuerySpec
+from spark_elastic_lab.simulator.query import QuerySpec
 from tests.unit.simulator.scenes import only, scenario
 
 

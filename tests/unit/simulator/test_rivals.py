@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.policies.policy import Wish
-from spark_elastic.simulator.demand import Demand
-from spark_elastic.simulator.rivals.ds2 import Ds2, instances
-from spark_elastic.simulator.rivals.dynamic_allocation import DynamicAllocation, Ramp, needed_executors
-from spark_elastic.simulator.rivals.fixed import Fixed
-from spark_elastic.simulator.rivals.keda import Keda
-from spark_elastic.simulator.rivals.load_hpa import LoadHpa
-from spark_elastic.simulator.rivals.oracle import Oracle
-from spark_elastic.simulator.rivals.rival import RunningBatch, window
-from spark_elastic.simulator.rivals.streaming_allocation import StreamingAllocation
+from spark_elastic_lab.simulator.demand import Demand
+from spark_elastic_lab.simulator.rivals.ds2 import Ds2, instances
+from spark_elastic_lab.simulator.rivals.fixed import Fixed, Oracle
+from spark_elastic_lab.simulator.rivals.kubernetes import Keda, LoadHpa
+from spark_elastic_lab.simulator.rivals.rival import RunningBatch, window
+from spark_elastic_lab.simulator.rivals.spark import (
+    DynamicAllocation,
+    Ramp,
+    StreamingAllocation,
+    needed_executors,
+)
 from tests.unit.simulator.rivals_views import sample, seen, view
 
 

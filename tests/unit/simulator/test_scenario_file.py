@@ -6,14 +6,13 @@ import re
 
 import pytest
 
-from spark_elastic.simulator import scenario_file
-from spark_elastic.simulator.batch_cost import BatchCost
-from spark_elastic.simulator.batch_jobs import BatchSpec
-from spark_elastic.simulator.cluster import ClusterSpec
-from spark_elastic.simulator.query import QuerySpec
-from spark_elastic.simulator.scenario import Scenario
-from spark_elastic.simulator.scenario_file import ScenarioError, read_scenario
-from spark_elastic.simulator.source import SourceSpec
+from spark_elastic_lab.simulator import scenario_file
+from spark_elastic_lab.simulator.batches import BatchCost, BatchSpec
+from spark_elastic_lab.simulator.cluster import ClusterSpec
+from spark_elastic_lab.simulator.query import QuerySpec
+from spark_elastic_lab.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.scenario_file import ScenarioError, read_scenario
+from spark_elastic_lab.simulator.source import SourceSpec
 
 QUERIES = "queries: {counts: {}}\n"
 

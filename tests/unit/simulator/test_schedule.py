@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from spark_elastic.simulator.cluster import ClusterSpec
-from spark_elastic.simulator.contenders import contender
-from spark_elastic.simulator.demand import demand
-from spark_elastic.simulator.scenario import Scenario
-from spark_elastic.simulator.simulation import Result, simulate
+from spark_elastic_lab.simulator.cluster import ClusterSpec
+from spark_elastic_lab.simulator.contenders import contender
+from spark_elastic_lab.simulator.demand import demand
+from spark_elastic_lab.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.simulation import Result, simulate
 from tests.unit.simulator.scenes import only, query, scenario
 
 WINDOWS = "15 1 * * * for 1h name=first lowerBound=24; 15 4 * * * for 1h name=second lowerBound=16"

@@ -8,9 +8,7 @@ from random import Random
 
 import pytest
 
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.loads.shapes import MINUTE, SHAPES, parameters
-from spark_elastic.simulator.loads.text import load_of
+from spark_elastic_lab.simulator.load import MINUTE, SHAPES, Load, load_of, parameters
 
 RUN = 140 * MINUTE
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.simulator.sharing import SharedSlots, fair_shares
+from spark_elastic_lab.simulator.sharing import SharedSlots, fair_shares
 
 
 def work(slots: float, shared: bool) -> float:

@@ -6,11 +6,11 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.settings import SettingsError
-from spark_elastic.simulator.cluster import ClusterSpec
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.simulation import simulate
-from spark_elastic.simulator.source import SourceSpec
-from spark_elastic.simulator.table import as_data
+from spark_elastic_lab.simulator.cluster import ClusterSpec
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.simulation import simulate
+from spark_elastic_lab.simulator.source import SourceSpec
+from spark_elastic_lab.simulator.table import as_data
 from tests.unit.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
 
 REACTIVE = {"spark.elastic.schedulerMode": "reactive"}

@@ -9,8 +9,8 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.events import FullestPartition, OffsetsBehind
-from spark_elastic.simulator.loads.load import Load
-from spark_elastic.simulator.source import Source, SourceSpec
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.source import Source, SourceSpec
 
 SPEC = SourceSpec(partitions=4)
 

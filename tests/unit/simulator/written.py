@@ -10,8 +10,8 @@ from spark_elastic.core.actions import Action
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
 from spark_elastic.settings import load
-from spark_elastic.simulator.driver import Driver
-from spark_elastic.simulator.scenario import Scenario
+from spark_elastic_lab.simulator.driver import Driver
+from spark_elastic_lab.simulator.scenario import Scenario
 
 HEADER = Header(version=__version__, application="app-1", part=0, settings={})
 

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.requirements import Bounds, Vertex, slot_groups
-from spark_elastic.core.cluster.shares import allocate
+from spark_elastic.core.bounds.shares import allocate
 from spark_elastic.core.failures.judge import judge
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import FixedDelay, new_strategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spark_elastic.core.bounds.requirements import Bounds, Vertex, slot_groups
-from spark_elastic.core.cluster.shares import allocate
+from spark_elastic.core.bounds.shares import allocate
 from spark_elastic.core.rescale.parallelism import is_increase_enough
 from tests.vectors.adapters.fields import Fields
 

@@ -11,10 +11,10 @@ from spark_elastic.core.actions import CancelQuery, FailQuery, Rescale, StartQue
 from spark_elastic.core.failures.strategy import FixedDelay, NoRestart
 from spark_elastic.core.query.machine import STATES
 from spark_elastic.core.query.step import Step
-from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.turn import Counters, Turn
 from tests.unit.core.builder import Scene
 from tests.unit.core.shim import carry_out, settle

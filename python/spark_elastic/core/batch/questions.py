@@ -17,8 +17,8 @@ from typing import Literal
 from attrs import field, frozen
 
 from spark_elastic.core.actions import DecisionKind
-from spark_elastic.core.batch.reasons import STAGE_REASONS
-from spark_elastic.core.sentences import fill
+from spark_elastic.core.reasons.batch import STAGE_REASONS
+from spark_elastic.core.reasons.reason import fill
 
 # Why a stage gets what it gets: the record that comes with each answer.
 

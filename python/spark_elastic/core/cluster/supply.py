@@ -8,6 +8,7 @@ from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.actions import Action, DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, Requirements
+from spark_elastic.core.bounds.shares import Claim, Share, share_out
 from spark_elastic.core.cluster.executors import (
     EVERY,
     BatchDemand,
@@ -16,7 +17,6 @@ from spark_elastic.core.cluster.executors import (
     ExecutorOrder,
     executor_memory,
 )
-from spark_elastic.core.cluster.shares import Claim, Share, share_out
 from spark_elastic.core.cluster.slots import SlotPool, TaskSize
 from spark_elastic.core.events import ActionFailed, ActionOutcome, ExecutorEvent, ExecutorUsage
 from spark_elastic.core.keys.key import is_on

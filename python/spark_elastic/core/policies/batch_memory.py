@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from attrs import define, frozen
 
-from spark_elastic.core import reasons
 from spark_elastic.core.cluster.executors import BatchDemand
 from spark_elastic.core.events import BatchStage, BatchStages
 from spark_elastic.core.policies.custom import SPOKEN_OF_BATCH
 from spark_elastic.core.policies.policy import BatchWish
 from spark_elastic.core.policies.view import BatchMetrics
+from spark_elastic.core.reasons import catalogue
 from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number, Turn
 
@@ -196,8 +196,8 @@ class BatchMemory:
             return
         self.told, self.told_at = told, turn.now
         numbers: dict[str, Number] = {**wish.numbers, "slots": turn.slots}
-        said = reasons.message(wish.reason, **numbers, before=before, after=wish.executors)
-        said = reasons.advised(said, only=turn.settings.advise_only)
+        said = catalogue.message(wish.reason, **numbers, before=before, after=wish.executors)
+        said = catalogue.advised(said, only=turn.settings.advise_only)
         turn.publish(wish.reason, said, query=None, before=before, after=wish.executors, numbers=numbers)
 
     def _patience_ms(self, reason: str) -> int:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from attrs import define, field, frozen
 
 from spark_elastic.core import events as ev
-from spark_elastic.core import reasons
 from spark_elastic.core.bounds.requirements import Requirements, needed_slots
 from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.cluster.supply import PolicyWants, Supply
@@ -38,6 +37,7 @@ from spark_elastic.core.policies.view import (
 )
 from spark_elastic.core.query.internal_events import BoundsChanged, SettingsChanged
 from spark_elastic.core.query.record import QueryRecord
+from spark_elastic.core.reasons import catalogue
 from spark_elastic.core.rescale.situation import is_movable
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Alarm, Number, Turn
@@ -48,11 +48,11 @@ from spark_elastic.core.turn import Alarm, Number, Turn
 def sentence(granted: Granted, before: int, numbers: Mapping[str, Number], *, advise_only: bool) -> str:
     """Say what is wanted for a query that had so many slots `before`, and why it is not granted all of it."""
     wish = granted.wish
-    said = reasons.message(wish.reason, **numbers, before=before, after=wish.slots)
+    said = catalogue.message(wish.reason, **numbers, before=before, after=wish.slots)
     if granted.reason is not None:
         trimmed: dict[str, Number] = {**numbers, "by": granted.by}
-        said += " " + reasons.message(granted.reason, **trimmed, before=before, after=granted.slots)
-    return reasons.advised(said, only=advise_only)
+        said += " " + catalogue.message(granted.reason, **trimmed, before=before, after=granted.slots)
+    return catalogue.advised(said, only=advise_only)
 
 
 @frozen(kw_only=True)
@@ -475,7 +475,7 @@ class Planner:
         if shown or shown_limits(query.lower, query.upper, before):
             numbers: dict[str, Number] = {"limits": shown, "slots": turn.slots}
             reason = "slots_limited" if shown else "slots_not_limited"
-            said = reasons.advised(reasons.message(reason, **numbers), only=self.settings.advise_only)
+            said = catalogue.advised(catalogue.message(reason, **numbers), only=self.settings.advise_only)
             turn.publish(reason, said, query=query.query, before=None, after=None, numbers=numbers)
         return not self.settings.advise_only
 

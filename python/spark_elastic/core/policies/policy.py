@@ -67,12 +67,13 @@ class Outlook:
 class QueryWish:
     """So many `slots` (1 or more) for one query.
 
-    `reason` is a key of ``core/reasons.py`` whose sentence the `numbers` fill, with those of the `outlook`:
-    what the policy goes by, None if it does not say. `until` is when the policy is to be asked again at the
-    latest (epoch ms), None: when something has happened. `unsmoothed` are the slots for which the metrics of
-    now alone call, None: as many; the view shows them later as `wanted`, with the `rows_per_ms` that they
-    were for, None: not for a rate. `most_rows` are those that one of its micro-batches should read at most,
-    None: all that there are. Raises ValueError for fewer than 1 slot or row.
+    `reason` is a key of ``core/reasons/catalogue.py`` whose sentence the `numbers` fill, with those of the
+    `outlook`: what the policy goes by, None if it does not say. `until` is when the policy is to be asked
+    again at the latest (epoch ms), None: when something has happened. `unsmoothed` are the slots for which
+    the metrics of now alone call, None: as many; the view shows them later as `wanted`, with the
+    `rows_per_ms` that they were for, None: not for a rate. `most_rows` are those that one of its
+    micro-batches should read at most, None: all that there are. Raises ValueError for fewer than 1 slot or
+    row.
     """
 
     slots: int = field(validator=ge(1))
@@ -94,8 +95,9 @@ class QueryWish:
 class BatchWish:
     """So many `executors` for batch stages, beside those of the queries (0 or more).
 
-    `reason` is a key of ``core/reasons.py`` whose sentence the `numbers` fill. `unsmoothed` are those for
-    which the metrics of now alone call, None: as many. Raises ValueError for fewer than 0 executors.
+    `reason` is a key of ``core/reasons/catalogue.py`` whose sentence the `numbers` fill. `unsmoothed` are
+    those for which the metrics of now alone call, None: as many. Raises ValueError for fewer than 0
+    executors.
     """
 
     executors: int = field(validator=ge(0))

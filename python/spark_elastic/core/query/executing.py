@@ -17,11 +17,11 @@ from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.record import QueryRecord, Reactions
 from spark_elastic.core.query.states import QueryState
 from spark_elastic.core.query.step import Step
-from spark_elastic.core.query.transitions import EXECUTING
 from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.history import Cause
 from spark_elastic.core.rescale.situation import UNTOUCHED_TRIGGERS, Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
+from spark_elastic.core.transitions import EXECUTING
 from spark_elastic.core.turn import Turn
 
 

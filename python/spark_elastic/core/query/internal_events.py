@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.shares import Share
+from spark_elastic.core.bounds.shares import Share
 from spark_elastic.core.events import Event, QueryInfo
 from spark_elastic.core.settings import CoreSettings
 

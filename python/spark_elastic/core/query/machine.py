@@ -13,14 +13,14 @@ from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.bounds.sources import bound_sources, repeat_bounds
-from spark_elastic.core.cluster.shares import Claim
+from spark_elastic.core.bounds.shares import Claim
 from spark_elastic.core.events import ExecutorsUsed, StageCompleted
 from spark_elastic.core.failures.strategy import NoRestart
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.executing import Executing
 from spark_elastic.core.query.record import PendingOrder, QueryRecord, State
 from spark_elastic.core.query.restarting import Restarting
+from spark_elastic.core.query.sources import bound_sources, repeat_bounds
 from spark_elastic.core.query.states import Canceling, Created, CreatingExecutionGraph, Failing, Finished
 from spark_elastic.core.query.step import Step, strategy_of
 from spark_elastic.core.query.stop_with_savepoint import StopWithSavepoint

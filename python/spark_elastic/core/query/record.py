@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal
 from attrs import define, field, frozen
 
 from spark_elastic.core.actions import Decision, KeepText
-from spark_elastic.core.bounds.reading import Reading, ShuffleWatch
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.shares import Share, Standing
+from spark_elastic.core.bounds.shares import Share, Standing
 from spark_elastic.core.events import Event, Failure, Provider, QueryFacts, QueryProgress, RunState
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 from spark_elastic.core.load.pace import Pace
+from spark_elastic.core.load.reading import Reading, ShuffleWatch
 from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.failed import FailedBatches, FailedMove
 from spark_elastic.core.rescale.gain import Measurements

@@ -16,7 +16,7 @@ from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.record import QueryRecord, Reactions
 from spark_elastic.core.query.states import Moving, QueryState
 from spark_elastic.core.query.step import Step
-from spark_elastic.core.query.transitions import RESTARTING
+from spark_elastic.core.transitions import RESTARTING
 
 
 @define(kw_only=True)

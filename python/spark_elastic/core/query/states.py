@@ -12,14 +12,14 @@ from spark_elastic.core.failures.judge import summary
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.record import QueryRecord, Reactions, State
 from spark_elastic.core.query.step import Step
-from spark_elastic.core.query.transitions import (
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS
+from spark_elastic.core.transitions import (
     CANCELING,
     CREATED,
     CREATING_EXECUTION_GRAPH,
     FAILING,
     FINISHED,
 )
-from spark_elastic.core.rescale.concurrency import PATIENCE_MS
 
 
 @define(kw_only=True)

@@ -12,7 +12,6 @@ from typing import Any
 from attrs import define, evolve, field
 
 from spark_elastic.core import events as ev
-from spark_elastic.core import reasons
 from spark_elastic.core.actions import (
     Action,
     CancelQuery,
@@ -22,8 +21,7 @@ from spark_elastic.core.actions import (
     StartQuery,
     TakeSavepoint,
 )
-from spark_elastic.core.bounds.sources import order_bounds
-from spark_elastic.core.cluster.shares import Share
+from spark_elastic.core.bounds.shares import Share
 from spark_elastic.core.events import Failure, QueryFacts
 from spark_elastic.core.failures.judge import Judgement, StoreOf, judge, summary
 from spark_elastic.core.failures.strategy import RestartStrategy, new_strategy
@@ -40,18 +38,9 @@ from spark_elastic.core.query.record import (
     State,
     keep_text,
 )
-from spark_elastic.core.query.transitions import (
-    CANCELING,
-    CREATING_EXECUTION_GRAPH,
-    EXECUTING,
-    FAILING,
-    FINISHED,
-    RESTARTING,
-    STOP_WITH_SAVEPOINT,
-    TRANSITIONS,
-    WAITING_FOR_RESOURCES,
-    IllegalTransitionError,
-)
+from spark_elastic.core.query.sources import order_bounds
+from spark_elastic.core.reasons import catalogue
+from spark_elastic.core.reasons.reason import fill
 from spark_elastic.core.rescale.concurrency import PATIENCE_MS, Candidate
 from spark_elastic.core.rescale.failed import FailedMove
 from spark_elastic.core.rescale.gain import fit
@@ -66,8 +55,19 @@ from spark_elastic.core.rescale.situation import (
     repartition_obstacle,
 )
 from spark_elastic.core.rescale.transition_manager import Resources, TransitionManager
-from spark_elastic.core.sentences import fill
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.transitions import (
+    CANCELING,
+    CREATING_EXECUTION_GRAPH,
+    EXECUTING,
+    FAILING,
+    FINISHED,
+    RESTARTING,
+    STOP_WITH_SAVEPOINT,
+    TRANSITIONS,
+    WAITING_FOR_RESOURCES,
+    IllegalTransitionError,
+)
 from spark_elastic.core.turn import Number, Turn
 
 _MOST_STEPS = 20
@@ -160,7 +160,7 @@ class Step:
         """Go to Restarting with a backoff, or to Failing with an exception that names the `savepoint`."""
         judgement = self.judge(failure)
         if judgement.backoff_ms is None:
-            message = None if savepoint is None else fill(reasons.SAVED_BEFORE, path=savepoint)
+            message = None if savepoint is None else fill(catalogue.SAVED_BEFORE, path=savepoint)
             self.fail(message)
         else:
             self.record.restarted += 1
@@ -180,7 +180,7 @@ class Step:
             **shortage.numbers(),
             "waited_ms": waited_ms,
             "wait_ms": self.settings.resource_wait_ms,
-            "advice": reasons.FEWER if self.settings.mode == "adaptive" else reasons.MORE,
+            "advice": catalogue.FEWER if self.settings.mode == "adaptive" else catalogue.MORE,
         }
         self.report(reason, before=self.record.partitions, numbers=numbers)
         said = self.record.last_decision
@@ -268,7 +268,7 @@ class Step:
     def report_choice(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
         """Publish a choice as a decision; `reason` replaces its own where it cannot be acted on yet."""
         record, reason = self.record, reason or choice.reason
-        entry = reasons.REASONS[reason]
+        entry = catalogue.REASONS[reason]
         if entry.once:
             if reason in record.said:
                 return
@@ -281,13 +281,13 @@ class Step:
             "stabilization_ms": self.settings.executing_stabilization_ms,
             "most": self.settings.max_concurrent_rescales,
         }
-        message = reasons.message(
+        message = catalogue.message(
             reason, **{**waits, **numbers, "before": choice.before, "after": choice.after}
         )
         if entry.kind == "held" and choice.reason == "rescale_pays":
-            message = reasons.expected(message, **numbers)
+            message = catalogue.expected(message, **numbers)
         changes = entry.kind in ("start", "rescale_in_place", "rescale_state")
-        message = reasons.advised(message, only=changes and self.turn.settings.advise_only)
+        message = catalogue.advised(message, only=changes and self.turn.settings.advise_only)
         record.last_decision = self.turn.publish(
             reason,
             message,
@@ -296,7 +296,7 @@ class Step:
             after=choice.after,
             numbers=numbers,
             alternatives=tuple(
-                fill(reasons.ALTERNATIVE, partitions=count, batch_ms=batch_ms)
+                fill(catalogue.ALTERNATIVE, partitions=count, batch_ms=batch_ms)
                 for count, batch_ms in choice.alternatives
             ),
             until=until,
@@ -327,7 +327,7 @@ class Step:
             "weights": _plain(share.weights),
         }
         # Beside what the query does, which stays what was last said of it.
-        message = reasons.message("slots_shared", **values)
+        message = catalogue.message("slots_shared", **values)
         self.turn.publish(
             "slots_shared",
             message,

@@ -15,7 +15,7 @@ from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.record import Reactions
 from spark_elastic.core.query.states import QueryState
 from spark_elastic.core.query.step import Step
-from spark_elastic.core.query.transitions import STOP_WITH_SAVEPOINT
+from spark_elastic.core.transitions import STOP_WITH_SAVEPOINT
 
 
 @define(kw_only=True)

@@ -11,10 +11,10 @@ from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.record import QueryRecord, Reactions
 from spark_elastic.core.query.states import QueryState
 from spark_elastic.core.query.step import Step
-from spark_elastic.core.query.transitions import WAITING_FOR_RESOURCES
-from spark_elastic.core.reasons import LIMIT, NO_LIMIT
+from spark_elastic.core.reasons.catalogue import LIMIT, NO_LIMIT
+from spark_elastic.core.reasons.reason import fill
 from spark_elastic.core.rescale.transition_manager import TransitionManager
-from spark_elastic.core.sentences import fill
+from spark_elastic.core.transitions import WAITING_FOR_RESOURCES
 
 
 @define(kw_only=True)

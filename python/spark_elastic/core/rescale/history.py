@@ -13,7 +13,7 @@ from typing import Literal
 from attrs import define, evolve, field, frozen
 
 from spark_elastic.core.events import NewExecutor
-from spark_elastic.core.query.transitions import EXECUTING, STOP_WITH_SAVEPOINT
+from spark_elastic.core.transitions import EXECUTING, STOP_WITH_SAVEPOINT
 
 Cause = Literal[
     "initial_schedule",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_elastic.core.bounds.reading import Reading
+from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.rescale.gain import OVERHEAD_MS, waves
 from spark_elastic.core.rescale.situation import (
     ENDING_TRIGGERS,

@@ -11,10 +11,10 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.bounds.requirements import Requirements
-from spark_elastic.core.cluster.shares import Shortage
+from spark_elastic.core.bounds.shares import Shortage
 from spark_elastic.core.events import Provider, QueryFacts
+from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.rescale.gain import BatchModel
 from spark_elastic.core.settings import CoreSettings
 

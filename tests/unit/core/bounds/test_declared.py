@@ -9,7 +9,6 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.bounds.declarations import adaptive_requirements, max_parallelism, wanted_by_file
 from spark_elastic.core.bounds.declared import (
     Accepted,
     Refused,
@@ -18,6 +17,7 @@ from spark_elastic.core.bounds.declared import (
     declare_some,
 )
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds
+from spark_elastic.core.declarations import adaptive_requirements, max_parallelism, wanted_by_file
 from spark_elastic.core.events import PolicyFileChanged, QueryFacts
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.bounds.asked import codes, message, pair, problems

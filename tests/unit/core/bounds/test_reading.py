@@ -10,9 +10,9 @@ from attrs import evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, BoundSources, Rescale, SourceBounds
-from spark_elastic.core.bounds.reading import BATCHES, ShuffleWatch
 from spark_elastic.core.events import SourceRead, StageCompleted
-from spark_elastic.core.load.demand import desired_slots
+from spark_elastic.core.load.reading import BATCHES, ShuffleWatch
+from spark_elastic.core.query.demand import desired_slots
 from tests.unit.core.builder import STATELESS, Scene, decisions, only, reasons
 
 FILES = ev.SourceFacts(name="FileSource[/in]", divisible=True)

@@ -10,9 +10,9 @@ from attrs import evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import BoundSources, KeepText, RequestExecutors, SourceBounds, StartQuery
-from spark_elastic.core.bounds.declarations import adaptive_requirements
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import Bounds, SlotGroup
+from spark_elastic.core.declarations import adaptive_requirements
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, Scene, decisions, matches, only, orders, reasons
 

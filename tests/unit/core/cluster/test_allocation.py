@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core.bounds.requirements import Bounds, SlotGroup, Vertex, slot_groups
-from spark_elastic.core.cluster.shares import allocate
+from spark_elastic.core.bounds.shares import allocate
 
 WEIGHTS = st.sampled_from([0.1, 0.5, 1.0, 1.0, 2.0, 3.5])
 

@@ -12,8 +12,8 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.bounds.requirements import Bounds, Requirements, Vertex
+from spark_elastic.core.bounds.shares import Claim, Share, Standing, share_out
 from spark_elastic.core.cluster import supply
-from spark_elastic.core.cluster.shares import Claim, Share, Standing, share_out
 from spark_elastic.core.failures.strategy import FixedDelay
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, decisions, only, reasons
 

@@ -14,7 +14,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.bounds.requirements import Bounds, SlotGroup, Vertex, needed_slots, slot_groups
-from spark_elastic.core.cluster.shares import allocate
+from spark_elastic.core.bounds.shares import allocate
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, only
 
 Stage = Callable[..., Scene]

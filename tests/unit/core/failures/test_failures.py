@@ -8,7 +8,8 @@ from attrs import evolve
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.failures.strategy import FixedDelay, NoRestart, RestartPolicy
-from spark_elastic.core.query.transitions import (
+from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.transitions import (
     CANCELING,
     CREATING_EXECUTION_GRAPH,
     EXECUTING,
@@ -17,7 +18,6 @@ from spark_elastic.core.query.transitions import (
     RESTARTING,
     WAITING_FOR_RESOURCES,
 )
-from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene, matches, only, orders, reasons
 
 TWICE = FixedDelay(attempts=2, delay_ms=5_000)

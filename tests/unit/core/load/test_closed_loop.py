@@ -8,10 +8,10 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.events import QueryProgress
-from spark_elastic.core.load.demand import Workload, desired_slots, load
 from spark_elastic.core.load.pace import Pace
+from spark_elastic.core.query.demand import Workload, desired_slots, load
 from spark_elastic.core.rescale.gain import Measurements, fit
-from spark_elastic.simulator.rivals.hpa_rule import Hpa
+from spark_elastic_lab.simulator.rivals.kubernetes import Hpa
 from tests.unit.core.builder import STATELESS
 
 TARGET = 0.75

@@ -9,9 +9,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.bounds.reading import Reading
 from spark_elastic.core.events import SourceFacts, Trigger
-from spark_elastic.core.load.demand import (
+from spark_elastic.core.load.pace import Batch, Pace
+from spark_elastic.core.load.reading import Reading
+from spark_elastic.core.query.demand import (
     Workload,
     busy,
     desired_slots,
@@ -19,7 +20,6 @@ from spark_elastic.core.load.demand import (
     load,
     together,
 )
-from spark_elastic.core.load.pace import Batch, Pace
 from spark_elastic.core.rescale.gain import BatchModel
 from tests.unit.core.builder import STATEFUL
 

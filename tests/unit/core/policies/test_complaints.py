@@ -13,7 +13,7 @@ from spark_elastic.core.events import ExecutorUsage, FullestPartition, OffsetsBe
 from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import QueryMetrics, Wanted
-from spark_elastic.core.reasons import message
+from spark_elastic.core.reasons.catalogue import message
 from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import NOW, batches, query, sample, view, work
 from tests.unit.core.policies.test_planner import keeps, wants

@@ -13,9 +13,9 @@ from spark_elastic.core.events import BatchStage, BatchStages, ExecutorsUsed, Ne
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.policies.policy import PolicyAnswered
 from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.query.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.core.rescale.history import History
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.transitions import TRANSITIONS, IllegalTransitionError
 from spark_elastic.wire import EVENT_TYPES
 from tests.unit.core.builder import STATEFUL, Scene, reasons, snapshot
 from tests.unit.core.query.reached import creating, executing, restarting, waiting

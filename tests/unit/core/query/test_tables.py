@@ -15,7 +15,7 @@ from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.machine import INTAKE, STATES, at_once
 from spark_elastic.core.query.record import State
 from spark_elastic.core.query.states import Created
-from spark_elastic.core.query.transitions import CREATED, TRANSITIONS
+from spark_elastic.core.transitions import CREATED, TRANSITIONS
 from spark_elastic.wire import EVENT_TYPES
 
 ABOUT_QUERIES = {

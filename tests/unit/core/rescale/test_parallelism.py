@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.bounds.declarations import adaptive_requirements, reactive_requirements
 from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.declarations import adaptive_requirements, reactive_requirements
 from spark_elastic.core.events import SourceFacts
 from spark_elastic.core.rescale.gain import Measurements, fit
 from spark_elastic.core.rescale.parallelism import choose_running, choose_start

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.bounds.declarations import adaptive_requirements
 from spark_elastic.core.bounds.requirements import Bounds
+from spark_elastic.core.declarations import adaptive_requirements
 from spark_elastic.core.rescale.gain import Measurements, fit
 from spark_elastic.core.rescale.parallelism import choose_running, choose_start
 from spark_elastic.core.rescale.situation import Choice, Situation

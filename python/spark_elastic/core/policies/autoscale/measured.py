@@ -14,7 +14,7 @@ from statistics import median, median_low
 
 from attrs import field, frozen
 
-from spark_elastic.core.bounds.reading import Reading
+from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.policies.autoscale.model import (
     Backlog,
     BatchTime,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spark_elastic.core.policies.autoscale.policy import Autoscale
 from spark_elastic.core.policies.policy import QueryWish
 from spark_elastic.core.policies.view import QueryMetrics, Sample, Wanted
-from spark_elastic.core.reasons import message
+from spark_elastic.core.reasons.catalogue import message
 from tests.unit.core.builder import STATEFUL
 from tests.unit.core.policies.seen import NOW, batches, query, sample, view
 

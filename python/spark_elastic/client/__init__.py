@@ -1,1 +1,0 @@
-"""Clients of the REST API: where a driver is, how it is asked, and the same answers from a journal."""

@@ -1,0 +1,135 @@
+"""What is shown of the queries of a scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import define, frozen
+
+from spark_elastic.core.actions import Decision
+from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.bounds.shares import Share
+from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
+from spark_elastic.core.load.pace import Pace
+from spark_elastic.core.load.reading import Reading
+from spark_elastic.core.own_settings import own_texts
+from spark_elastic.core.policies.planner import Plan, Planner
+from spark_elastic.core.query.demand import Workload
+from spark_elastic.core.query.machine import QueryMachine
+from spark_elastic.core.query.record import RunFailure, Savepoint
+from spark_elastic.core.rescale.gain import Measurements, Point, fit
+from spark_elastic.core.rescale.history import RescaleRecord
+from spark_elastic.core.settings import CoreSettings
+
+
+@frozen(kw_only=True)
+class QueryView:
+    """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
+
+    `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
+    `requirements_number` is by which number the history knows the requirements in force.
+    `entered` is when it came to its state (epoch ms), `stayed_ms` how long it was in those that it has left.
+    `declared` are the requirements that were declared for it, `requirements` those in force, which a policy
+    may have narrowed. `settings` are those that count for it, beside those of the `application`.
+    `pace` and `points` are what was measured of its micro-batches; one that is `held` waits to be started.
+    `plan` is what a policy has said of it, None where its declared bounds alone count. `reading` is how its
+    sources are read, None where its micro-batches may have a shuffle.
+    """
+
+    facts: QueryFacts
+    run: str
+    state: str
+    entered: int
+    stayed_ms: Mapping[str, int]
+    partitions: int | None
+    target: int | None
+    requirements: Requirements
+    declared: Requirements
+    share: Share
+    last_progress: QueryProgress | None
+    pace: Pace
+    points: tuple[Point, ...]
+    provider: Provider
+    held: bool
+    last_decision: Decision | None
+    restarted: int
+    rescaled: int
+    history: tuple[RescaleRecord, ...]
+    requirements_number: int
+    exceptions: tuple[RunFailure, ...]
+    savepoints: tuple[Savepoint, ...]
+    saving: bool
+    settings: CoreSettings
+    application: CoreSettings
+    plan: Plan | None = None
+    reading: Reading | None = None
+
+    @property
+    def own_settings(self) -> dict[str, str]:
+        """What differs from the application's settings, as text by the name of the setting."""
+        return {} if self.settings is self.application else own_texts(self.settings, self.application)
+
+    @property
+    def granted_slots(self) -> int | None:
+        """The slots that a policy lets it have, None if its declared bounds count alone."""
+        return self.requirements.shuffle.granted
+
+    def workload(self) -> Workload:
+        """Return what its load depends on; it is not looked at with each event, and costs a fit."""
+        return Workload(
+            facts=self.facts,
+            pace=self.pace,
+            model=fit(Measurements(points=list(self.points)), self.provider),
+            needed=self.declared.needed,
+            most=sum(group.upper for group in self.declared.groups.values()),
+            held=self.held,
+            reading=self.reading,
+        )
+
+
+@define
+class Queries(Mapping[str, QueryView]):
+    """Views of all queries, made when they are asked for."""
+
+    _machines: Mapping[str, QueryMachine]
+    _settings: CoreSettings
+    _planner: Planner
+
+    def __getitem__(self, query: str) -> QueryView:
+        machine = self._machines[query]
+        record = machine.record
+        return QueryView(
+            facts=record.facts,
+            run=record.run,
+            state=record.state.name,
+            entered=record.state.entered,
+            stayed_ms=dict(record.stayed_ms),
+            partitions=record.partitions,
+            target=record.target,
+            requirements=record.requirements,
+            declared=record.declared,
+            share=record.share,
+            last_progress=record.last_progress,
+            pace=record.pace,
+            points=tuple(record.measurements.points),
+            provider=record.provider,
+            held=record.run_state == "held",
+            last_decision=record.last_decision,
+            restarted=record.restarted,
+            rescaled=record.rescaled,
+            history=tuple(record.history.records),
+            requirements_number=record.history.requirements,
+            exceptions=record.exceptions,
+            savepoints=record.savepoints,
+            saving=any(order.kind == "savepoint" for order in record.orders.values()),
+            settings=record.settings or self._settings,
+            application=self._settings,
+            plan=self._planner.plan(query),
+            reading=record.reading(record.settings or self._settings),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._machines)
+
+    def __len__(self) -> int:
+        return len(self._machines)

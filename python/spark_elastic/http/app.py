@@ -1,0 +1,86 @@
+"""The WSGI application: which path leads to which resource, and what holds for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import falcon
+
+from spark_elastic.http.errors import Refusal, serialize, unexpected
+from spark_elastic.http.flink_rescales import PARTS, JobRescales, RescaleDetails
+from spark_elastic.http.requirements import ResourceRequirements
+from spark_elastic.http.resources import (
+    MOST_CHARACTERS,
+    Archive,
+    Decision,
+    Decisions,
+    Document,
+    Exceptions,
+    Metrics,
+    Overview,
+    Queries,
+    Query,
+    Rescales,
+    Savepoints,
+    Stage,
+    Stages,
+    Stop,
+    Timeline,
+)
+from spark_elastic.runtime.board import Board
+
+API = "/api/v1"
+
+
+class _Methods:
+    """HEAD is GET without a body, which the servlet container leaves out; unknown methods are not allowed."""
+
+    def process_request(self, request: falcon.Request, _: falcon.Response) -> None:
+        if request.method == "HEAD":
+            request.method = "GET"
+
+    def process_resource(
+        self, request: falcon.Request, _: falcon.Response, resource: Any, __: dict[str, Any]
+    ) -> None:
+        if request.method not in falcon.HTTP_METHODS:
+            allowed = [m for m in falcon.HTTP_METHODS if hasattr(resource, f"on_{m.lower()}")]
+            raise falcon.HTTPMethodNotAllowed(allowed)
+
+
+def make_application(
+    board: Board, archived: int = MOST_CHARACTERS
+) -> falcon.App[falcon.Request, falcon.Response]:
+    """Build the application for what is on `board`; of that, so many characters go into an event log."""
+    app = falcon.App(middleware=[_Methods()])
+    app.req_options.strip_url_path_trailing_slash = True
+    app.set_error_serializer(serialize)
+    app.add_error_handler(Exception, unexpected)
+    for path, resource in (
+        ("/overview", Overview(board)),
+        ("/queries", Queries(board)),
+        ("/queries/{query}", Query(board)),
+        ("/queries/{query}/resource-requirements", ResourceRequirements(board)),
+        ("/queries/{query}/savepoints", Savepoints(board)),
+        ("/queries/{query}/stop", Stop(board)),
+        ("/queries/{query}/rescales", Rescales(board)),
+        ("/queries/{query}/exceptions", Exceptions(board)),
+        ("/queries/{query}/timeline", Timeline(board)),
+        ("/jobs/{query}/resource-requirements", ResourceRequirements(board, for_flink=True)),
+        ("/jobs/{query}/rescales/details/{rescale}", RescaleDetails(board)),
+        ("/decisions", Decisions(board)),
+        ("/decisions/{number}", Decision(board)),
+        ("/stages", Stages(board)),
+        ("/stages/{number}", Stage(board)),
+        ("/openapi.json", Document()),
+    ):
+        app.add_route(API + path, resource)
+    for part in PARTS:
+        app.add_route(f"{API}/jobs/{{query}}/rescales/{part}", JobRescales(board, part))
+    app.add_route("/metrics", Metrics(board))
+    app.add_route("/archive", Archive(board, archived))
+    app.add_sink(_nothing_here)
+    return app
+
+
+def _nothing_here(req: falcon.Request, resp: falcon.Response, **_: str) -> None:
+    raise Refusal(404, "nothing is at this path: GET …/elastic/api/v1/openapi.json says what there is")

@@ -1,0 +1,122 @@
+"""Every answer that is no success has one form: sentences as Flink gives them, and what they are about.
+
+{"errors": ["lowerBound of vertex shuffle is 0, allowed is …"],
+"problems": [{"code": "not_positive", "where": "shuffle", "message": "lowerBound of …"}]}
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import falcon
+
+from spark_elastic.core.bounds.declared import Problem
+from spark_elastic.core.view import QueryView
+from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.view import View
+
+_log = logging.getLogger(__name__)
+
+
+class Refusal(falcon.HTTPError):
+    """A request that cannot be served; the problems say what is wrong with it, each in one sentence."""
+
+    def __init__(
+        self, status: int, problems: Iterable[Problem] | str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, headers=dict(headers or {}))
+        self.problems = () if isinstance(problems, str) else tuple(problems)
+        self.errors = [problems] if isinstance(problems, str) else [p.message for p in self.problems]
+
+
+def as_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
+    """Write a body."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def serialize(_: falcon.Request, response: falcon.Response, error: falcon.HTTPError) -> None:
+    """Write an error, ours or the framework's."""
+    body: dict[str, Any]
+    if isinstance(error, Refusal):
+        body = {"errors": error.errors}
+        if error.problems:
+            body["problems"] = [
+                {"code": problem.code, "where": problem.where, "message": problem.message}
+                for problem in error.problems
+            ]
+    else:
+        body = {"errors": [str(error.description or error.title)]}
+    response.content_type = falcon.MEDIA_JSON
+    response.text = as_json(body)
+
+
+def unexpected(_: falcon.Request, __: falcon.Response, error: Exception, ___: Any) -> None:
+    """Hide what went wrong from the client, and say it in the log."""
+    _log.error("an HTTP request failed", exc_info=error)
+    raise Refusal(500, f"the policy failed at this request: {type(error).__name__}: see the driver's log")
+
+
+def unavailable(why: str) -> Refusal:
+    """Build the refusal for a policy that is not ready."""
+    return Refusal(503, why, {"Retry-After": "1"})
+
+
+# What every resource needs to find first: the view, and in it a query.
+
+
+__all__ = ["as_json", "current", "find"]
+
+
+def current(board: Board) -> View:
+    """Return what is to be seen now. Raises Refusal (503) before the driver has told the policy anything."""
+    view = board.view
+    if view is None:
+        raise unavailable("the policy has just started and knows nothing yet: try again")
+    return view
+
+
+def find(queries: Mapping[str, QueryView], query: str) -> QueryView:
+    """Return a query by its id; as in Flink's job ids, the dashes may be left out. Raises Refusal (404)."""
+    dashed = query
+    if "-" not in query and len(query) == 32:
+        dashed = "-".join((query[:8], query[8:12], query[12:16], query[16:20], query[20:]))
+    for name in (query, dashed.lower()):
+        if name in queries:
+            return queries[name]
+    raise Refusal(404, f"no query has the id '{query[:60]}': GET …/elastic/api/v1/queries lists them")
+
+
+# Parameters of a request that choose a part of a list.
+
+
+LARGEST = 2**31 - 1
+"""The largest number of anything that is counted."""
+
+LATEST = 2**53 - 1
+"""The latest time (epoch ms) that every client can write down."""
+
+
+def whole(request: falcon.Request, name: str, default: int, least: int, most: int) -> int:
+    """Return a parameter that is a whole number. Raises Refusal (400)."""
+    text = request.get_param(name)
+    if text is None:
+        return default
+    if text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most:
+        return int(text)
+    raise Refusal(
+        400,
+        f"{name} is '{text[:60]}', allowed is a whole number from {least} to {most}: write {name}={default}",
+    )
+
+
+def limit(request: falcon.Request, default: int, most: int) -> int:
+    """Return how many there are to be at most. Raises Refusal (400)."""
+    return whole(request, "limit", default, 1, most)
+
+
+def before(request: falcon.Request) -> int:
+    """Return the number below which those are that are wanted. Raises Refusal (400)."""
+    return whole(request, "before", LARGEST, 0, LARGEST)

@@ -1,0 +1,156 @@
+"""GET, PUT and DELETE /queries/{id}/resource-requirements, and the same at Flink's path, /jobs/{id}/….
+
+GET returns what PUT takes, and its ETag; a PUT with `If-Match` is refused if the bounds are others by then.
+A PUT may call vertices by their names or by their ids. GET gives the names, and at Flink's path the ids,
+since Flink's own clients read no other keys; nor do they read refusals with more than `errors` in them.
+DELETE, which Flink has not, takes back what was set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import falcon
+from attrs import evolve, frozen
+
+from spark_elastic.core.bounds.declared import Refused, WantedBounds, declare
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds
+from spark_elastic.core.declarations import max_parallelism
+from spark_elastic.core.events import RequirementsDropped, RequirementsRequested
+from spark_elastic.core.keys.rescaling import MODE
+from spark_elastic.core.transitions import CANCELING, FAILING, FINISHED
+from spark_elastic.core.view import QueryView
+from spark_elastic.http import present
+from spark_elastic.http.errors import Refusal, as_json, current, find
+from spark_elastic.http.present import by_name, read_body, vertex_id, vertex_ids
+from spark_elastic.http.writes import asker, carry_out, guard, read_json, refused
+from spark_elastic.runtime.board import Board, MakeEvent
+from spark_elastic.runtime.view import View
+
+
+@frozen
+class ResourceRequirements:
+    """The bounds of a query; `for_flink`: in the form that Flink's own clients read."""
+
+    board: Board
+    for_flink: bool = False
+
+    def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Show the declared bounds, whatever a policy makes of them."""
+        view = find(current(self.board).queries, query)
+        response.set_header("ETag", present.etag(view.declared))
+        shown = present.requirements(view.declared)
+        if self.for_flink:
+            shown = _as_flink_has_it(view.facts.query, shown)
+        response.text = as_json(shown)
+
+    def on_put(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Set other bounds; they are in the journal and in force when the answer comes."""
+        try:
+            self._change(request, query, has_body=True)
+        except Refusal as refusal:
+            if self.for_flink:
+                refusal.problems = ()
+            raise
+        response.text = "{}"
+
+    def on_delete(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Take back what was asked for: what is configured counts when the answer comes."""
+        self._change(request, query, has_body=False)
+        response.text = "{}"
+
+    def _change(self, request: falcon.Request, query: str, *, has_body: bool) -> None:
+        view = current(self.board)
+        guard(request, view, has_body=has_body)
+        _can_be_changed(find(view.queries, query), view)
+        wanted = read_body(read_json(request)) if has_body else None
+        if isinstance(wanted, Refused):
+            raise refused(*wanted.problems)
+        change = _Change(query, wanted, request.get_header("If-Match"), asker(request), view)
+        carry_out(self.board, request, view, change)
+
+
+@frozen
+class _Change:
+    """Checks a change of bounds against the queries as they are; `wanted` None takes back what was set."""
+
+    query: str
+    wanted: Mapping[str, WantedBounds] | None
+    if_match: str | None
+    by: str
+    view: View
+
+    def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
+        query = find(queries, self.query)
+        _can_be_changed(query, self.view)
+        bounds = None if self.wanted is None else _declared(query, self.wanted)
+        _match(self.if_match, present.etag(query.declared))
+        id_ = query.facts.query
+        if bounds is None:
+            return lambda id, at: RequirementsDropped(id=id, at=at, query=id_, by=self.by)
+        both = {vertex: (bound.lower, bound.upper) for vertex, bound in bounds.items()}
+        targets = {vertex: bound.target for vertex, bound in bounds.items() if bound.target is not None}
+        return lambda id, at: RequirementsRequested(
+            id=id, at=at, query=id_, bounds=both, targets=targets, by=self.by
+        )
+
+
+def _as_flink_has_it(query: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return bounds by the ids of the vertices, without targets: Flink's clients read no other fields."""
+    return {
+        vertex_id(query, vertex): {
+            "parallelism": {end: bound for end, bound in entry["parallelism"].items() if end != "target"}
+        }
+        for vertex, entry in shown.items()
+    }
+
+
+def _declared(query: QueryView, wanted: Mapping[str, WantedBounds]) -> Mapping[str, Bounds]:
+    """Return the bounds of all vertices that a body means. Raises Refusal with all that is wrong."""
+    known = max_parallelism(query.facts, query.settings)
+    named = by_name(vertex_ids(query.facts.query, known), wanted)
+    declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
+    if isinstance(declared, Refused):
+        raise refused(*declared.problems)
+    # Who says nothing of the target, as Flink's clients, leaves it as it is where the new bounds let it.
+    kept = query.declared.shuffle.bounds.target
+    bounds = declared.vertices[SHUFFLE]
+    if not isinstance(named, Refused) and named[SHUFFLE].target is None and bounds.holds(kept):
+        bounds = evolve(bounds, target=kept)
+    return {**declared.vertices, SHUFFLE: bounds}
+
+
+def _sources(query: QueryView) -> Mapping[str, WantedBounds]:
+    """Return what the sources keep that a body leaves out."""
+    return {
+        vertex.id: WantedBounds(lower=vertex.bounds.lower, upper=vertex.bounds.upper)
+        for vertex in query.declared.vertices
+        if vertex.id != SHUFFLE
+    }
+
+
+def _can_be_changed(query: QueryView, view: View) -> None:
+    mode = query.settings.mode
+    if mode == "reactive" and view.settings[MODE] == mode:
+        raise Refusal(
+            409,
+            "reactive mode uses all slots that are there, bounds are not declared: "
+            "set spark.elastic.schedulerMode=adaptive",
+        )
+    if mode != "adaptive":
+        why = "it is left to Spark" if mode == "off" else "it uses all slots that are there"
+        name = query.facts.name or "NAME"
+        raise Refusal(
+            409,
+            f"the {MODE.name} of this query is {mode}: {why}, bounds are not declared: "
+            f"set spark.elastic.query.{name}.{MODE.name}=adaptive and start it again",
+        )
+    if query.state in (CANCELING, FAILING, FINISHED):
+        raise Refusal(409, f"the query is {query.state}, its bounds cannot be changed any more")
+
+
+def _match(wanted: str | None, etag: str) -> None:
+    if wanted is None or wanted.strip() == "*" or etag in (tag.strip() for tag in wanted.split(",")):
+        return
+    raise Refusal(412, f"the bounds have been changed, their ETag is {etag}: GET them and decide again")

@@ -1,0 +1,454 @@
+"""GET /queries and all that is below a query but can only be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Any, get_args
+
+import falcon
+from attrs import frozen
+
+from spark_elastic.core.actions import DecisionKind
+from spark_elastic.core.events import CancelRequested, SavepointRequested
+from spark_elastic.core.keys.application import SAVEPOINT_DIR, SAVEPOINT_PREFIXES
+from spark_elastic.core.keys.key import Place
+from spark_elastic.core.transitions import EXECUTING, FINISHED, RESTARTING
+from spark_elastic.core.view import QueryView
+from spark_elastic.http import present
+from spark_elastic.http.errors import LARGEST, LATEST, Refusal, as_json, before, current, find, limit, whole
+from spark_elastic.http.metrics import metrics
+from spark_elastic.http.openapi import document
+from spark_elastic.http.writes import asker, carry_out, guard, may_write, read_json
+from spark_elastic.runtime.board import STAGES_KEPT, Board, MakeEvent
+from spark_elastic.runtime.view import DECISIONS_KEPT, View
+from spark_elastic.settings import Settings
+
+
+@frozen
+class Queries:
+    """All queries, the latest finished ones among them."""
+
+    board: Board
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """List those that have `search` in name or id, ended ones last: `limit` of them from `offset` on."""
+        queries = current(self.board).queries
+        search = request.get_param("search") or ""
+        offset, most = whole(request, "offset", 0, 0, LARGEST), limit(request, LARGEST, LARGEST)
+        found = [query for query in queries.values() if _matches(query, search.lower())]
+        found.sort(key=lambda query: query.state == FINISHED)
+        shown = found[offset : offset + most]
+        response.text = as_json({"queries": [present.query(query) for query in shown], "total": len(found)})
+
+
+def _matches(query: QueryView, search: str) -> bool:
+    return search in (query.facts.name or "").lower() or search in query.facts.query
+
+
+@frozen
+class Query:
+    """One query."""
+
+    board: Board
+
+    def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Show it."""
+        response.text = as_json(present.query(find(current(self.board).queries, query), points=True))
+
+
+@frozen
+class Rescales:
+    """What became of each rescale of a query."""
+
+    board: Board
+
+    def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """List them, the newest first; at most `limit`, `before` a number."""
+        history = find(current(self.board).queries, query).history
+        last, most = before(request), limit(request, LARGEST, LARGEST)
+        shown = islice((record for record in history if record.number < last), most)
+        response.text = as_json({"rescales": [present.rescale(record) for record in shown]})
+
+
+@frozen
+class Timeline:
+    """What has happened to a query lately, in series for a chart."""
+
+    board: Board
+
+    def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Show its micro-batches, the slots and the lost executors, all `after` a time (epoch ms)."""
+        id = find(current(self.board).queries, query).facts.query
+        after = whole(request, "after", 0, 0, LATEST)
+        response.text = as_json(present.timeline(self.board.timeline, id, after))
+
+
+@frozen
+class Exceptions:
+    """The failures of a query's runs."""
+
+    board: Board
+
+    def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
+        """List them, the newest first."""
+        failures = find(current(self.board).queries, query).exceptions
+        response.text = as_json({"exceptions": [present.exception(failure) for failure in failures]})
+
+
+# GET /overview.
+
+
+@frozen
+class Overview:
+    """The application at a glance."""
+
+    board: Board
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """Show mode, slots, executors, states of queries, and whether who asks may change something."""
+        view = current(self.board)
+        response.text = as_json({**present.overview(view), "mayWrite": may_write(request, view)})
+
+
+# GET /stages and /stages/{number}.
+
+
+_USUAL_STAGES = 100
+
+
+@frozen
+class Stages:
+    """The last decisions about batch stages."""
+
+    board: Board
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """List them, the newest first; `unanswered` counts the questions that Spark's own rules decided."""
+        current(self.board)
+        last, most = before(request), limit(request, _USUAL_STAGES, STAGES_KEPT)
+        response.text = as_json(present.stages(self.board.stages, last, most))
+
+
+@frozen
+class Stage:
+    """One decision about a batch stage."""
+
+    board: Board
+
+    def on_get(self, _: falcon.Request, response: falcon.Response, number: str) -> None:
+        """Show it with all that led to it."""
+        current(self.board)
+        stages = self.board.stages
+        found = next((stage for stage in stages if str(stage.number) == number), None)
+        if found is None:
+            kept = f"{stages[-1].number} to {stages[0].number}" if stages else "none"
+            raise Refusal(404, f"no decision about a stage has the number '{number[:60]}', kept are {kept}")
+        response.text = as_json(present.stage(found))
+
+
+# POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy passes no POST on.
+
+
+@frozen
+class Stop:
+    """The end of a query, as its application would bring it about."""
+
+    board: Board
+
+    def on_post(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Stop the query for good; the order is in the journal when the answer comes, the end follows."""
+        view = current(self.board)
+        guard(request, view)
+        find(view.queries, query)
+        if request.content_length and read_json(request) != {}:
+            raise Refusal(400, "the body says something, allowed is nothing or {}: send {}")
+        carry_out(self.board, request, view, _Stop(query, asker(request)))
+        response.status = falcon.HTTP_202
+        response.text = "{}"
+
+    on_put = on_post
+
+
+@frozen
+class _Stop:
+    """Checks that there is something to stop."""
+
+    query: str
+    by: str
+
+    def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
+        query = find(queries, self.query)
+        if query.state == FINISHED:
+            raise Refusal(409, "the query has ended already")
+        id_ = query.facts.query
+        return lambda id, at: CancelRequested(id=id, at=at, query=id_, by=self.by)
+
+
+# GET /elastic/metrics: metrics in Prometheus' text format.
+
+
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@frozen
+class Metrics:
+    """What a monitoring system collects."""
+
+    board: Board
+
+    def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
+        """Show all metrics."""
+        response.content_type = _TEXT
+        response.text = "".join(_lines(current(self.board)))
+
+
+def _lines(view: View) -> Iterator[str]:
+    for metric in metrics(view):
+        name = metric.name
+        yield f"# HELP spark_elastic_{name} {metric.doc}\n# TYPE spark_elastic_{name} {metric.kind}\n"
+        histogram = metric.kind == "histogram"
+        for labels, value in metric.samples:
+            yield _sample(f"{name}_bucket" if histogram else name, labels, value)
+        if histogram:
+            yield _sample(f"{name}_sum", {}, metric.total)
+            yield _sample(f"{name}_count", {}, metric.samples[-1][1])
+
+
+def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"spark_elastic_{name}{{{pairs}}} {value}\n" if pairs else f"spark_elastic_{name} {value}\n"
+
+
+def _escaped(text: str) -> str:
+    # A lone half of a surrogate pair, which Java allows in a name, is no text outside of Java.
+    whole = text.encode("utf-8", "replace").decode()
+    return whole.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+# GET /openapi.json.
+
+
+class Document:
+    """The description of this API."""
+
+    def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
+        """Show it."""
+        response.text = as_json(document())
+
+
+# GET /decisions and /decisions/{number}.
+
+
+_USUAL_DECISIONS = 100
+
+
+@frozen
+class Decisions:
+    """The last decisions."""
+
+    board: Board
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """List them, the newest first: those of a `query`, of a `kind`, `after` or `before` a number."""
+        decisions = current(self.board).decisions
+        query, kind = request.get_param("query"), request.get_param("kind")
+        if kind is not None and kind not in get_args(DecisionKind):
+            allowed = ", ".join(get_args(DecisionKind))
+            raise Refusal(400, f"kind is '{kind[:60]}', allowed is {allowed}: write kind=held")
+        after, last = whole(request, "after", 0, 0, LARGEST), before(request)
+        most = limit(request, _USUAL_DECISIONS, DECISIONS_KEPT)
+        found = (
+            present.decision(decision)
+            for decision in reversed(decisions)
+            if after < decision.number < last
+            and (query is None or decision.query == query)
+            and (kind is None or decision.kind == kind)
+        )
+        response.text = as_json({"decisions": list(islice(found, most))})
+
+
+@frozen
+class Decision:
+    """One decision."""
+
+    board: Board
+
+    def on_get(self, _: falcon.Request, response: falcon.Response, number: str) -> None:
+        """Show it with all that led to it."""
+        decisions = current(self.board).decisions
+        found = next((d for d in decisions if str(d.number) == number), None)
+        if found is None:
+            kept = f"{decisions[0].number} to {decisions[-1].number}" if decisions else "none"
+            raise Refusal(404, f"no decision has the number '{number[:60]}', kept are {kept}")
+        response.text = as_json(present.decision(found))
+
+
+# GET /archive, which only the shim can ask for: what the History Server shows of an application.
+
+
+# It becomes one line of the event log.
+MOST_CHARACTERS = 8 << 20
+# The journal has the older ones.
+_STAGES = 200
+
+
+@frozen
+class Archive:
+    """Answers of the API by their path, whole lists each."""
+
+    board: Board
+    most: int
+
+    def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
+        """Show them; details of queries for which there is no room are left out, the last queries first."""
+        answers, room = {}, self.most
+        for path, answer in self._answers(current(self.board)):
+            text = as_json(answer)
+            room -= len(text)
+            if room < 0:
+                break
+            answers[path] = text
+        response.text = as_json({"answers": answers})
+
+    def _answers(self, view: View) -> Iterator[tuple[str, present.Json]]:
+        yield "overview", {**present.overview(view), "mayWrite": False, "ended": True}
+        queries = [present.query(query) for query in view.queries.values()]
+        yield "queries", {"queries": queries, "total": len(queries)}
+        yield "decisions", {"decisions": [present.decision(one) for one in reversed(view.decisions)]}
+        yield "stages", present.stages(self.board.stages, most=_STAGES)
+        for id, query in view.queries.items():
+            yield f"queries/{id}", present.query(query, points=True)
+            yield f"queries/{id}/rescales", {"rescales": [present.rescale(one) for one in query.history]}
+            yield (
+                f"queries/{id}/exceptions",
+                {"exceptions": [present.exception(one) for one in query.exceptions]},
+            )
+            yield f"queries/{id}/timeline", present.timeline(self.board.timeline, id, 0)
+
+
+# Where a savepoint may be written to: it becomes a write with the driver's credentials.
+# The settings name the folders, and who asks may choose below them. A refusal says which those are, and
+# nothing of what is at the place that was asked for.
+
+
+__all__ = ["permitted"]
+
+
+def permitted(target: str, settings: Settings) -> tuple[str, str]:
+    """Return the folder that was asked for, and the one that allows it. Raises Refusal (400)."""
+    folder, allowed = settings[SAVEPOINT_DIR], tuple(_allowed(settings))
+    if folder is not None and target == folder:
+        return folder, folder  # whatever its name has in it: nobody but the settings has chosen it
+    try:
+        place = Place.parse(target)
+    except ValueError as error:
+        raise Refusal(400, f"target is no folder that can be written to, {error}: {_say(allowed)}") from None
+    if folder is not None and [place] == list(_places([folder])):
+        return folder, folder  # as the settings spell it: there older ones may be removed
+    for prefix in allowed:
+        if place.is_within(prefix):
+            return str(place), str(prefix)
+    raise Refusal(400, f"target is not below a folder that savepoints may be written to: {_say(allowed)}")
+
+
+def _allowed(settings: Settings) -> Iterator[Place]:
+    return _places((settings[SAVEPOINT_DIR] or "", *settings[SAVEPOINT_PREFIXES]))
+
+
+def _places(texts: Iterable[str]) -> Iterator[Place]:
+    for text in texts:
+        # The folder of the settings may be one that is relative, and so none to compare with.
+        with suppress(ValueError):
+            yield Place.parse(text)
+
+
+def _say(allowed: tuple[Place, ...]) -> str:
+    places = " and ".join(map(str, allowed)) or "nothing, since no such folder is set"
+    return f"allowed is what is below {places} ({SAVEPOINT_DIR.full_name}, {SAVEPOINT_PREFIXES.full_name})"
+
+
+# GET and POST /queries/{id}/savepoints; PUT does what POST does, since YARN's proxy passes no POST on.
+
+
+_LONGEST_TARGET = 4096
+_EXAMPLE = '{"target": "hdfs://namenode/savepoints", "stop": false}'
+
+
+@frozen
+class Savepoints:
+    """The savepoints of a query, and the wish for another one."""
+
+    board: Board
+
+    def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """List the last savepoints that were completed, the newest first.
+
+        What has become of them since is not looked at: one may have been removed.
+        """
+        found = find(current(self.board).queries, query)
+        response.text = as_json({"savepoints": [present.savepoint(taken) for taken in found.savepoints]})
+
+    def on_post(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
+        """Ask for one; the order is in the journal when the answer comes, the savepoint follows."""
+        view = current(self.board)
+        guard(request, view)
+        find(view.queries, query)
+        target, stop = _read(read_json(request) if request.content_length else {})
+        within = None
+        if target is not None:
+            target, within = permitted(target, view.settings)
+        elif view.settings[SAVEPOINT_DIR] is None:
+            raise Refusal(
+                400,
+                "there is no target, and spark.elastic.savepointDir is not set: "
+                f"name the folder under which the savepoint is to stand, as in {_EXAMPLE}",
+            )
+        wish = _Savepoint(query, asker(request), target, within, stop)
+        carry_out(self.board, request, view, wish)
+        response.status = falcon.HTTP_202
+        response.text = "{}"
+
+    on_put = on_post
+
+
+def _read(body: Any) -> tuple[str | None, bool]:
+    if not isinstance(body, dict):
+        raise Refusal(400, f"the body is no object: send {_EXAMPLE}")
+    wrong = [
+        f"'{name[:60]}' is no field, allowed are target and stop" for name in body.keys() - {"target", "stop"}
+    ]
+    target, stop = body.get("target"), body.get("stop", False)
+    if target is not None and not (isinstance(target, str) and 0 < len(target.strip()) <= _LONGEST_TARGET):
+        wrong.append("target is no folder, allowed is a path or a URI of a Hadoop file system")
+    if not isinstance(stop, bool):
+        wrong.append("stop is neither true nor false")
+    if wrong:
+        raise Refusal(400, f"{'; '.join(sorted(wrong))}: send {_EXAMPLE}")
+    return target, stop
+
+
+@frozen
+class _Savepoint:
+    """Checks that there is something to copy, and that it is not being copied."""
+
+    query: str
+    by: str
+    target: str | None
+    within: str | None
+    stop: bool
+
+    def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
+        query = find(queries, self.query)
+        allowed = (EXECUTING,) if self.stop else (EXECUTING, RESTARTING)
+        if query.state not in allowed:
+            what = "stopped with a savepoint" if self.stop else "saved"
+            states = " or ".join(allowed)
+            raise Refusal(409, f"the query is {query.state}, it can be {what} while it is {states}")
+        if query.saving:
+            raise Refusal(409, "a savepoint of the query is being taken: ask again when it is complete")
+        id_ = query.facts.query
+        return lambda id, at: SavepointRequested(
+            id=id, at=at, query=id_, by=self.by, target=self.target, within=self.within, stop=self.stop
+        )

@@ -1,0 +1,303 @@
+"""What holds for every request that changes something: who may, in which form, and how it is carried out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import ipaddress
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import falcon
+from attrs import field, frozen
+from cattrs.preconf.json import make_converter
+
+from spark_elastic.core.bounds.declared import Problem
+from spark_elastic.core.keys.application import REST_ALLOWED_HOSTS, REST_READ_ONLY
+from spark_elastic.http.errors import Refusal, unavailable
+from spark_elastic.runtime.board import Board, Check, Late, NotJournaled
+from spark_elastic.runtime.view import View
+
+# HTTP requests and answers as they cross to the driver and back: the twin of the shim's Contract.scala.
+
+
+__all__ = ["HttpAnswer", "HttpRequest", "NoRequest", "decode_request", "encode_answer"]
+
+
+@frozen(kw_only=True)
+class HttpRequest:
+    """One request: `may_modify` is what Spark's ACLs say, `left_ms` how long the client is kept waiting.
+
+    `path` is decoded and without tricks, which the servlet container refuses; `user` is None where the UI
+    asks nobody for a name. `hosts` are the names that the driver's UI has itself. `proxies` are the
+    application's URLs behind YARN's proxy, which itself does not say which host it was asked for.
+    """
+
+    id: str
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(factory=dict)
+    body: bytes = b""
+    user: str | None = None
+    address: str = ""
+    may_modify: bool
+    hosts: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+    left_ms: int
+
+
+@frozen(kw_only=True)
+class HttpAnswer:
+    """What the client is to get; `id` is that of the request."""
+
+    id: str
+    status: int
+    headers: Mapping[str, str] = field(factory=dict)
+    body: str = ""
+
+
+class NoRequest(ValueError):
+    """An object is no request; the text says why."""
+
+
+_converter = make_converter()
+_converter.register_structure_hook(bytes, lambda value, _: base64.b64decode(value, validate=True))
+
+
+def decode_request(value: Mapping[str, Any]) -> HttpRequest:
+    """Read a request as the driver sends it. Raises NoRequest."""
+    try:
+        return _converter.structure(value, HttpRequest)
+    except (Exception, binascii.Error) as error:
+        raise NoRequest(f"{type(error).__name__}: {error}") from error
+
+
+def encode_answer(answer: HttpAnswer) -> dict[str, Any]:
+    """Write an answer as a JSON-ready object."""
+    value: dict[str, Any] = _converter.unstructure(answer)
+    return value
+
+
+# Call a WSGI application with a request that did not come through a socket.
+
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+REQUEST = "spark_elastic.request"
+"""The key under which the application finds the HttpRequest in its environment."""
+
+# Where the servlet stands under Spark's UI.
+SCRIPT_NAME = "/elastic"
+
+
+def call(application: Application, request: HttpRequest) -> HttpAnswer:
+    """Return the answer of `application`; raises what it raises."""
+    began: list[Any] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+        began[:] = [int(status.split(" ", 1)[0]), dict(headers)]
+
+    parts = application(environment(request), start_response)
+    body = b"".join(parts)
+    status, headers = began
+    # The servlet container counts for itself.
+    headers.pop("content-length", None)
+    return HttpAnswer(id=request.id, status=status, headers=headers, body=body.decode())
+
+
+def environment(request: HttpRequest) -> dict[str, Any]:
+    """Return what WSGI says an application is to be given."""
+    path = request.path.removeprefix(SCRIPT_NAME)
+    host, _, port = request.headers.get("Host", "localhost").rpartition(":")
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": SCRIPT_NAME,
+        # WSGI wants bytes in the shape of text.
+        "PATH_INFO": path.encode("utf-8", "replace").decode("latin-1"),
+        "QUERY_STRING": request.query,
+        "CONTENT_LENGTH": str(len(request.body)),
+        "REMOTE_ADDR": request.address,
+        "SERVER_NAME": host or "localhost",
+        "SERVER_PORT": port if port.isdigit() else "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(request.body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+        REQUEST: request,
+    }
+    for name, value in request.headers.items():
+        key = name.upper().replace("-", "_")
+        environ[key if key == "CONTENT_TYPE" else f"HTTP_{key}"] = value
+    if request.user is not None:
+        environ["REMOTE_USER"] = request.user
+    return environ
+
+
+# The loop answers within milliseconds unless it hangs; the client is told before its own time is over.
+_LOOP_S = 5.0
+_MARGIN_S = 0.5
+
+
+def may_write(request: falcon.Request, view: View) -> bool:
+    """Return whether the one who asks would be let through with a write."""
+    ours: HttpRequest = request.env[REQUEST]
+    return ours.may_modify and not view.settings[REST_READ_ONLY]
+
+
+def guard(request: falcon.Request, view: View, *, has_body: bool = True) -> None:
+    """Let a write pass only if it is allowed, comes from a page of ours or a program, and is JSON.
+
+    One that has no body has no type; no page of another site can send it unasked, as it is no plain request.
+    """
+    ours: HttpRequest = request.env[REQUEST]
+    if view.settings[REST_READ_ONLY]:
+        raise Refusal(403, f"this API only reads: {REST_READ_ONLY.full_name} is true")
+    if not ours.may_modify:
+        raise Refusal(
+            403,
+            f"{_user(ours)} may not change this application: that takes spark.ui.killEnabled and a place "
+            "in spark.modify.acls",
+        )
+    _known_host(request, view)
+    _same_origin(request)
+    if not has_body:
+        return
+    content_type, _, _ = (request.content_type or "").partition(";")
+    if content_type.strip().lower() != "application/json":
+        raise Refusal(
+            415,
+            f"the Content-Type is '{content_type.strip()[:60]}', allowed is application/json: "
+            "send Content-Type: application/json",
+        )
+
+
+def _known_host(request: falcon.Request, view: View) -> None:
+    """Refuse what is asked for under a name that is not the UI's.
+
+    A page may let its own name lead to the driver's address (DNS rebinding), and then is of the same origin
+    to its browser. An address is nobody's to lead elsewhere.
+    """
+    ours: HttpRequest = request.env[REQUEST]
+    known = {"localhost", *(_name(host) for host in ours.hosts), *view.settings[REST_ALLOWED_HOSTS]}
+    for host in _asked_for(request):
+        name = _name(host)
+        if (not name or name not in known) and not _is_address(name):
+            raise Refusal(
+                403,
+                f"'{host[:60]}' is no name of this driver's UI: take one of {', '.join(sorted(known))}, or "
+                f"if it is that of a proxy of yours, set {REST_ALLOWED_HOSTS.full_name}",
+            )
+
+
+def _asked_for(request: falcon.Request) -> set[str]:
+    """Return which host the driver was asked for, and each proxy before it that says so."""
+    hosts = {request.get_header("Host")}
+    # A proxy says which host it was asked for: Jetty's, which Spark's master has, in Forwarded.
+    hosts |= {hop.host for hop in request.forwarded or ()}
+    hosts |= {host.strip() for host in (request.get_header("X-Forwarded-Host") or "").split(",")}
+    return {host.lower() for host in hosts if host}
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host header or URL's authority, "" if there is none."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _same_origin(request: falcon.Request) -> None:
+    """Refuse what a page of another site makes a browser send."""
+    ours: HttpRequest = request.env[REQUEST]
+    site = request.get_header("Sec-Fetch-Site")
+    if site is not None:
+        if site in ("same-origin", "none"):
+            return
+        raise Refusal(403, f"a page of another origin may not change anything (Sec-Fetch-Site: {site[:60]})")
+    origin = request.get_header("Origin")
+    if origin is None:
+        return  # no browser
+    hosts = _asked_for(request)
+    # YARN's leaves out who it is, and so does it with Sec-Fetch-Site; its filter before the UI knows it.
+    hosts |= {_host(proxy) for proxy in ours.proxies}
+    if _host(origin) not in hosts:
+        pages = " or ".join(f"{proxy}/elastic/" for proxy in ours.proxies)
+        why = f"a page of another origin may not change anything (Origin: {origin[:60]})"
+        raise Refusal(403, f"{why}: open the page at {pages}" if pages else why)
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def read_json(request: falcon.Request) -> Any:
+    """Parse the body; an object that names a member twice is none."""
+    text = request.bounded_stream.read()
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+    except RecursionError:
+        raise Refusal(400, "the body is nested too deep: send an object of vertices") from None
+    except ValueError as error:
+        # Python's words for what is wrong with a body in another encoding help nobody.
+        why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise Refusal(400, f"the body is no JSON, {why}: send an object") from None
+
+
+def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in members:
+        if name in found:
+            raise ValueError(f"'{name[:60]}' is there twice")
+        found[name] = value
+    return found
+
+
+def carry_out(board: Board, request: falcon.Request, view: View, check: Check) -> None:
+    """Let the event of `check` happen; return when it is in the journal and the policy has taken it in."""
+    ours: HttpRequest = request.env[REQUEST]
+    # Most mistakes are found here already, and never cost the loop anything.
+    check(view.queries)
+    try:
+        board.ask(check, min(_LOOP_S, ours.left_ms / 1_000 - _MARGIN_S))
+    except Late:
+        raise unavailable("the policy is busy, and nothing was changed: try again") from None
+    except NotJournaled:
+        raise Refusal(
+            500,
+            "nothing was changed: the decision journal cannot be written, the driver's log says why: "
+            "repair that and try again",
+        ) from None
+
+
+def asker(request: falcon.Request) -> str:
+    """Name the one who asks, for the audit record."""
+    return _user(request.env[REQUEST])
+
+
+def _user(request: HttpRequest) -> str:
+    return request.user or f"somebody at {request.address}"
+
+
+def refused(*problems: Problem) -> Refusal:
+    """Build the refusal for a body with problems."""
+    return Refusal(400, problems)

@@ -1,1 +1,0 @@
-"""The live view in a terminal: one snapshot, from the API of a driver or from a journal."""

@@ -1,1 +1,0 @@
-"""The resources of the API, one file each."""

@@ -1,1 +1,0 @@
-"""Loads: how many rows come in, second by second."""

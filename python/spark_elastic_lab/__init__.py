@@ -1,0 +1,1 @@
+"""Where the engine is tried: the simulator with its rivals, and the demonstration on a real cluster."""

@@ -1,0 +1,134 @@
+"""What a step of the scenario does, what it is to lead to, and what became of it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from attrs import define, field, frozen
+
+
+class Deed(enum.Enum):
+    """What a step does; START is done before the scenario begins."""
+
+    START = "start"
+    ADD = "add"
+    KILL = "kill"
+    DECOMMISSION = "decommission"
+    BOUND = "bound"
+    LOAD = "load"
+
+
+class Trend(enum.Enum):
+    """What becomes of the number of executors, where nobody says how many there are to be."""
+
+    MORE = "more"
+    FEWER = "fewer"
+
+
+@frozen(kw_only=True)
+class Step:
+    """One event: begins `at_s` after the start at the earliest, and leads to so many `slots` or to a trend.
+
+    In adaptive mode `slots` is what the policy file says from then on, as the upper bound of the queries.
+    From a step with `interval_s` on, a part of the input arrives each so many seconds.
+    """
+
+    title: str
+    deed: Deed
+    at_s: float
+    slots: int | Trend
+    interval_s: float | None = None
+
+
+@define
+class Outcome:
+    """What became of a step; times in epoch ms, None if it did not come about.
+
+    `before` and `after` are the executors that there were where the step leads to a trend.
+    """
+
+    step: Step
+    acted: int
+    executor: str | None = None
+    executor_at: int | None = None
+    before: int | None = None
+    after: int | None = None
+    in_force: dict[str, int] = field(factory=dict)
+    settled: int | None = None
+    timed_out: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has settled or was given up."""
+        return self.timed_out or self.settled is not None
+
+
+# What the demonstration plays in each mode: the cluster, the input, the application's options, the steps.
+
+
+class Mode(enum.Enum):
+    """Who changes something: workers come and go, bounds change, or the load does."""
+
+    REACTIVE = "reactive"
+    ADAPTIVE = "adaptive"
+    AUTOSCALE = "autoscale"
+
+
+@frozen(kw_only=True)
+class Play:
+    """What one mode shows, until `end_s` after the first step at the earliest.
+
+    `workers` are there from the start, each with so many cores. lineitem at `scale` (1 = 6 million rows)
+    comes in so many `parts`, each `interval_s` seconds one; None: as fast as suits the source. The
+    application gets `options` besides its places. A step is given up after `timeout_s`.
+    """
+
+    steps: Sequence[Step]
+    end_s: float
+    workers: Sequence[int] = (1,)
+    scale: float = 0.05
+    parts: int = 200
+    interval_s: float | None = None
+    options: Sequence[str] = ()
+    timeout_s: float = 120.0
+
+
+_REACTIVE = Play(
+    steps=(
+        Step(title="start with one worker", deed=Deed.START, at_s=0, slots=1),
+        Step(title="add a worker", deed=Deed.ADD, at_s=15, slots=2),
+        Step(title="add another worker", deed=Deed.ADD, at_s=32, slots=3),
+        Step(title="kill -9 a worker", deed=Deed.KILL, at_s=49, slots=2),
+        Step(title="decommission a worker", deed=Deed.DECOMMISSION, at_s=64, slots=1),
+    ),
+    end_s=78.0,
+)
+_ADAPTIVE = Play(
+    steps=(
+        Step(title="start with an upper bound of 1", deed=Deed.START, at_s=0, slots=1),
+        Step(title="raise the upper bound to 3", deed=Deed.BOUND, at_s=15, slots=3),
+        Step(title="lower it to 2", deed=Deed.BOUND, at_s=36, slots=2),
+        Step(title="lower it to 1", deed=Deed.BOUND, at_s=54, slots=1),
+    ),
+    end_s=78.0,
+    workers=(1, 1, 1),
+)
+# Each line waits for 10 ms in its task and needs next to no processor: so more slots are faster on any
+# machine. 100 lines come each second and are 1 s of work, with a trigger interval that is long against
+# what a micro-batch takes without a line: that is two slots, twice the lines are three to five.
+_AUTOSCALE = Play(
+    steps=(
+        Step(title="start with all executors", deed=Deed.START, at_s=0, slots=Trend.FEWER),
+        Step(title="double the load", deed=Deed.LOAD, at_s=75, slots=Trend.MORE, interval_s=0.5),
+        Step(title="let it fall to a quarter", deed=Deed.LOAD, at_s=125, slots=Trend.FEWER, interval_s=2.0),
+    ),
+    end_s=190.0,
+    workers=(3, 3),
+    scale=0.01,
+    parts=600,
+    interval_s=1.0,
+    options=("4 seconds", "10"),
+    timeout_s=180.0,
+)
+PLAYS = {Mode.REACTIVE: _REACTIVE, Mode.ADAPTIVE: _ADAPTIVE, Mode.AUTOSCALE: _AUTOSCALE}

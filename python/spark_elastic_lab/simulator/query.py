@@ -1,0 +1,286 @@
+"""A simulated streaming query: its trigger, its micro-batches, and the boundary between two of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+from typing import Any, Literal
+
+from attrs import define, evolve, field, frozen
+from attrs.validators import ge, min_len
+
+from spark_elastic.core import events as ev
+from spark_elastic.core.actions import Action, Rescale
+from spark_elastic.core.events import SourceRead, StageCompleted
+from spark_elastic_lab.simulator.batches import BatchCost
+from spark_elastic_lab.simulator.cluster import Clock
+from spark_elastic_lab.simulator.heard import RecordedQuery
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.record import Commit, QueryNotes, Rescaled
+from spark_elastic_lab.simulator.sharing import SharedSlots
+from spark_elastic_lab.simulator.source import Source, SourceSpec
+
+IDLE_MS = 10_000
+"""How often Spark says of a query that it has nothing to read (``noDataProgressEventInterval``)."""
+
+Tell = Callable[..., None]
+"""Sends an event of a kind, with its fields; its id and its time are added."""
+
+
+@frozen(kw_only=True)
+class QuerySpec:
+    """A query and what comes in for it.
+
+    `load` is its load, or a text that describes it (`loads/text.py`). `trigger_s` is its trigger interval
+    (s), 0: as fast as it can. It begins with `partitions` unless the policy says otherwise. Where it is
+    `stateful`, another count costs a pause of `move_s` (s), and `state_mb` is what its state store shows.
+    Raises ValueError for what cannot be.
+    """
+
+    name: str = field(validator=min_len(1))
+    load: str | Load = "constant"
+    trigger_s: float = field(default=10.0, validator=ge(0))
+    stateful: bool = True
+    partitions: int = field(default=200, validator=ge(1))
+    move_s: float = field(default=2.0, validator=ge(0))
+    state_mb: float = field(default=100.0, validator=ge(0))
+    source: SourceSpec = field(factory=SourceSpec)
+    cost: BatchCost = field(factory=BatchCost)
+
+    @property
+    def trigger_ms(self) -> int:
+        """The trigger interval in ms."""
+        return round(self.trigger_s * 1_000)
+
+    @property
+    def facts(self) -> ev.QueryFacts:
+        """What the shim says of it when it is submitted."""
+        return ev.QueryFacts(
+            query=self.name,
+            name=self.name,
+            stateful=self.stateful,
+            trigger="processing_time",
+            trigger_ms=self.trigger_ms,
+            session_partitions=self.partitions,
+            provider_chosen=False,
+            provider="rocksdb" if self.stateful else "hdfs",
+            checkpoint_format=2 if self.stateful else 1,
+            in_place=not self.stateful,
+            sources=(ev.SourceFacts(name="kafka", limitable=self.source.most_rows is None),),
+        )
+
+    def tasks(self, partitions: int) -> int:
+        """Count the slots that one micro-batch can use at most."""
+        return max(self.source.partitions, partitions if self.cost.has_shuffle else 1)
+
+    def batch_ms(self, rows: int, partitions: int, slots: float, shared: bool = False) -> float:
+        """Estimate a micro-batch without chance, on slots that are its own or `shared`."""
+        source = self.source
+        return self.cost.batch_ms(rows, source.partitions, source.largest, partitions, slots, shared)
+
+
+@define(kw_only=True)
+class SimulatedQuery:
+    """One run of a query; times are ms since the begin.
+
+    What was `recorded` of it, None: nothing, is so again; it has `left` when it ended as it did then. The
+    micro-batch that runs, number `batch`, was `planned` with so many partitions when it `began`.
+    """
+
+    spec: QuerySpec
+    source: Source
+    clock: Clock
+    slots: SharedSlots
+    tell: Tell
+    notes: QueryNotes
+    chance: Random
+    recorded: RecordedQuery | None = None
+    left: bool = False
+    phase: Literal["held", "waiting", "running", "moving", "ended"] = "held"
+    partitions: int = field(init=False)
+    ordered: Rescale | None = None
+    batch: int = -1
+    began: int = 0
+    planned: int = 0
+    # When the micro-batch before the one that runs began; what the latter reads, and what it left.
+    _last: int | None = None
+    _rows: int = 0
+    _behind: int = 0
+    _idle_since: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.partitions = self.spec.partitions
+
+    @property
+    def facts(self) -> ev.QueryFacts:
+        """What the shim says of it when it is submitted."""
+        known = self.recorded
+        return self.spec.facts if known is None else evolve(known.facts, query=self.spec.name)
+
+    @property
+    def begins(self) -> int:
+        """When it is submitted."""
+        return 0 if self.recorded is None else self.recorded.begins
+
+    @property
+    def run(self) -> str:
+        """The id of its run."""
+        return f"run-{self.spec.name}"
+
+    def start(self, partitions: int | None) -> None:
+        """Begin, with other partitions than it had if that was ordered."""
+        self.partitions = partitions or self.partitions
+        self.notes.partitions.note(self.clock.now, self.partitions)
+        self._say(ev.QueryStarted, partitions=self.partitions)
+        self._idle_since = self.clock.now
+        self._boundary()
+
+    def rescale(self, order: Rescale) -> None:
+        """Take an order: in force at once without state, else at the next boundary."""
+        if self.phase == "ended":
+            self._failed(order, "the query has ended")
+        elif not self.spec.stateful:
+            self._use(order.partitions, 0)
+            self._done(order, 0)
+        else:
+            if self.ordered is not None:
+                self._failed(self.ordered, "another rescale was ordered")
+            self.ordered = order
+            if self.phase == "waiting":
+                self._boundary()
+
+    def end(self, error: str | None) -> None:
+        """End for good."""
+        if self.phase == "running":
+            self.slots.end(self.spec.name, self.clock.now)
+        self.phase = "ended"
+        self.clock.forget((self.spec.name, "next"))
+        self.clock.forget((self.spec.name, "idle"))
+        self._say(ev.QueryTerminated, error=error)
+
+    def leave(self) -> None:
+        """End as it was recorded: nobody waits for what it has not read."""
+        if self.phase != "ended":
+            now, source = self.clock.now, self.source
+            self.notes.commits.append(Commit(now, source.waits_since, math.inf, source.uncommitted(now), 0))
+            self.left = True
+            self.end(None)
+
+    def committed(self) -> None:
+        """End the micro-batch that runs, and say so."""
+        now, source, spec = self.clock.now, self.source, self.spec
+        took = now - self.began
+        slots = self.slots.running[spec.name].slots
+        self.slots.end(spec.name, now)
+        since, before = source.waits_since, source.uncommitted(now)
+        source.commit()
+        self.notes.commits.append(Commit(now, since, source.waits_since, before, source.uncommitted(now)))
+        if spec.cost.has_shuffle and slots > 0:
+            share = spec.cost.work_ms(self._rows, self.partitions, slots)
+            share /= spec.batch_ms(self._rows, self.partitions, slots)
+            stage = {"batch": self.batch, "tasks": self.partitions, "duration_ms": int(took * share)}
+            self.tell(StageCompleted, query=spec.name, **stage)
+        waited = 0 if self._last is None else self.began - self._last
+        self._last = self.began
+        fullest = source.fullest(self._rows + self._behind)
+        read = SourceRead(rows=self._rows, tasks=spec.source.partitions, fullest=fullest)
+        others = (SourceRead(rows=0),) * (len(self.facts.sources) - 1)
+        self._say(
+            ev.QueryProgress,
+            batch=self.batch,
+            started=self.began,
+            duration_ms=took,
+            input_rows=self._rows,
+            input_rows_per_second=self._rows * 1_000 / waited if waited else 0.0,
+            processed_rows_per_second=self._rows * 1_000 / max(1, took),
+            state_bytes=int(spec.state_mb * 1e6) if spec.stateful else 0,
+            partitions=self.planned,
+            offsets_behind=source.behind(self._behind),
+            records_behind=self._behind,
+            sources=(read, *others),
+        )
+        self._idle_since = now
+        self._boundary()
+
+    def _boundary(self) -> None:
+        """Stand between two micro-batches: move the state if that was ordered, and wait for the trigger."""
+        order, self.ordered = self.ordered, None
+        self.phase = "waiting"
+        if order is None:
+            self._wait()
+        elif order.partitions == self.partitions:
+            self._done(order, 0)
+            self._wait()
+        else:
+            self.phase = "moving"
+            self.clock.forget((self.spec.name, "idle"))
+            pause = max(1, round(self.spec.move_s * 1_000))
+            self.clock.after(pause, lambda: self._moved(order, pause), (self.spec.name, "next"))
+
+    def _moved(self, order: Rescale, pause: int) -> None:
+        self._use(order.partitions, pause)
+        self._done(order, pause)
+        self._boundary()
+
+    def _use(self, partitions: int, pause: int) -> None:
+        before, self.partitions = self.partitions, partitions
+        self.notes.partitions.note(self.clock.now, partitions)
+        if before != partitions:
+            self.notes.rescales.append(Rescaled(self.clock.now, before, partitions, pause))
+
+    def _wait(self, *, found_nothing: bool = False) -> None:
+        """Begin the next micro-batch at its trigger; where nothing is there, at the first with a row.
+
+        As in Spark, the trigger of the next one is the first after the begin of the last one, or has passed.
+        """
+        now, step = self.clock.now, max(1, self.spec.trigger_ms)
+        ahead = 0 if self.recorded is None else self.recorded.ahead_ms
+        last = now if found_nothing else self._last
+        due: float = now if last is None else max(now, ((last + ahead) // step + 1) * step - ahead)
+        row = self.source.next_unread
+        if row > due and row < math.inf:
+            due = -(-(row + ahead) // step) * step - ahead
+        if row < math.inf:
+            self.clock.at(due, self._begin, (self.spec.name, "next"))
+        self.clock.at(self._idle_since + IDLE_MS, self._idle, (self.spec.name, "idle"))
+
+    def _idle(self) -> None:
+        self._say(ev.QueryIdle)
+        self._idle_since = self.clock.now
+        self.clock.after(IDLE_MS, self._idle, (self.spec.name, "idle"))
+
+    def _begin(self) -> None:
+        now = self.clock.now
+        self._rows = rows = self.source.take(now)
+        if rows == 0:
+            self._wait(found_nothing=True)
+            return
+        self.clock.forget((self.spec.name, "idle"))
+        self._behind = self.source.available(now)
+        self.batch += 1
+        self.began, self.phase = now, "running"
+        factor = self._factor()
+        self.planned = partitions = self.partitions
+        self.slots.begin(
+            self.spec.name,
+            self.spec.tasks(partitions),
+            lambda slots, shared: factor * self.spec.batch_ms(rows, partitions, slots, shared),
+            now,
+        )
+
+    def _factor(self) -> float:
+        """Return by how much the micro-batch that begins now is slower than its cost says."""
+        if self.recorded is not None:
+            return self.recorded.factor(self.clock.now)
+        jitter = self.spec.cost.jitter
+        return self.chance.lognormvariate(-(jitter**2) / 2, jitter) if jitter else 1.0
+
+    def _say(self, kind: type[ev.Event], **fields: Any) -> None:
+        self.tell(kind, query=self.spec.name, run=self.run, **fields)
+
+    def _done(self, order: Action, took_ms: int) -> None:
+        self.tell(ev.ActionDone, action=order.id, query=self.spec.name, took_ms=took_ms)
+
+    def _failed(self, order: Action, error: str) -> None:
+        self.tell(ev.ActionFailed, action=order.id, query=self.spec.name, error=error)

@@ -1,0 +1,142 @@
+"""One run of a scenario with one policy, and several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from spark_elastic import policy_options
+from spark_elastic.core.keys import called, key
+from spark_elastic.core.keys.application import ADVISE_ONLY
+from spark_elastic.core.keys.key import Key
+from spark_elastic.core.keys.policies import EXCLUDED, POLICY, SCHEDULE, WINDOWS, short
+from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.query_settings import PREFIX, is_bound, split
+from spark_elastic.settings import SettingsError, load
+from spark_elastic_lab.simulator.contenders import Contender, contender
+from spark_elastic_lab.simulator.demand import Demand, demand
+from spark_elastic_lab.simulator.driver import Driver
+from spark_elastic_lab.simulator.load import Load
+from spark_elastic_lab.simulator.metrics import Lag, RunMetrics, lag, run_metrics
+from spark_elastic_lab.simulator.outside import Outside
+from spark_elastic_lab.simulator.record import Notes
+from spark_elastic_lab.simulator.scenario import Scenario
+
+
+@frozen(kw_only=True)
+class Result:
+    """A run: what it was of, what was noted, and what it comes to."""
+
+    policy: str
+    scenario: Scenario
+    loads: Mapping[str, Load]
+    demand: Demand
+    notes: Notes
+    lags: Mapping[str, Lag]
+    metrics: RunMetrics
+
+
+def simulate(scenario: Scenario, policies: Sequence[str]) -> Iterator[Result]:
+    """Run a scenario once with each policy; loads and chance are the same for all.
+
+    Raises ValueError for a load, a policy or settings that cannot be; settings errors are SettingsError.
+    """
+    loads = scenario.loads()
+    needed = demand(scenario, loads)
+    contenders = [contender(text, scenario, needed) for text in policies]
+    _check_options(scenario, contenders)
+    scenarios = [_settled(scenario, one) for one in contenders]
+    for one, settled in zip(contenders, scenarios, strict=True):
+        yield run(settled, one, loads, needed)
+
+
+def run(scenario: Scenario, one: Contender, loads: Mapping[str, Load], needed: Demand) -> Result:
+    """Run a scenario with one policy."""
+    driver = Driver(scenario, Scheduler(load(scenario.settings).core()), loads)
+    if one.rival is not None:
+        Outside(one.rival, driver).begin()
+    driver.run()
+    driver.scheduler.validate()
+    lags = {
+        query: lag(notes.commits, notes.first_row, scenario.max_lag_s)
+        for query, notes in driver.notes.queries.items()
+    }
+    return Result(
+        policy=one.name,
+        scenario=scenario,
+        loads=loads,
+        demand=needed,
+        notes=driver.notes,
+        lags=lags,
+        metrics=run_metrics(driver.notes, lags, needed, scenario.end_ms),
+    )
+
+
+def _settled(scenario: Scenario, one: Contender) -> Scenario:
+    """Return the scenario with the settings that the policy needs. Raises SettingsError."""
+    settings = _settings(scenario, one)
+    if one.settings:  # it brings a policy of its own, so options of others are for other contenders
+        settings = policy_options.only(settings, _named(settings))
+    load(settings)
+    cluster = scenario.cluster
+    if one.initial is not None:
+        cluster = evolve(cluster, initial=min(one.initial, cluster.quota))
+    if one.settings or one.rival is not None:  # somebody else scales than in the run that was recorded
+        return evolve(scenario, settings=settings, cluster=evolve(cluster, recorded=()), recorded=None)
+    return evolve(scenario, settings=settings, cluster=cluster)
+
+
+def _settings(scenario: Scenario, one: Contender) -> dict[str, str]:
+    """Return the settings that a policy runs with, those of other policies left out."""
+    settings = {**(_unscaled(scenario.settings) if one.settings else scenario.settings), **one.settings}
+    if one.rival is not None:
+        settings = _without_bounds(settings) | _first_bounds(scenario)
+    if one.settings and SCHEDULE not in one.settings.get(POLICY.full_name, ""):
+        settings = _without_schedule(settings)
+    return settings
+
+
+def _check_options(scenario: Scenario, contenders: Sequence[Contender]) -> None:
+    """Check that each option is one of a policy that some contender has. Raises SettingsError."""
+    named = {name for one in contenders for name in _named(_settings(scenario, one))}
+    named |= _named(_without_schedule(scenario.settings))
+    _, wrong = policy_options.read(scenario.settings, named, more=False)
+    if wrong:
+        raise SettingsError(wrong)
+
+
+def _named(settings: Mapping[str, str]) -> set[str]:
+    """Return what the custom policies that settings name are called. Raises SettingsError."""
+    return {short(name) for name in load(policy_options.only(settings, ())).custom_policies}
+
+
+def _unscaled(settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave out who scales, and that nothing is to be done: a contender says that itself."""
+    return {name: value for name, value in settings.items() if _key(name) not in (POLICY, ADVISE_ONLY)}
+
+
+def _without_bounds(settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what is declared for queries: a rival says that, or nobody does."""
+    return {name: value for name, value in settings.items() if not is_bound(name)}
+
+
+def _without_schedule(settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave out windows and periods: they are for those that go by them."""
+    return {name: value for name, value in settings.items() if _key(name) not in (WINDOWS, EXCLUDED)}
+
+
+def _key(name: str) -> Key[Any] | None:
+    """Return the key of a setting, of the application or of a query."""
+    if not name.startswith(PREFIX):
+        return called(name.removeprefix(key.PREFIX))
+    divided = split(name.removeprefix(PREFIX))
+    return None if divided is None else divided[1]
+
+
+def _first_bounds(scenario: Scenario) -> dict[str, str]:
+    """Return bounds that make each query begin with its part of what is there, as where nobody scales."""
+    cluster, queries = scenario.cluster, scenario.queries
+    each = max(1, cluster.initial * cluster.cores // max(1, len(queries)))
+    return {f"{PREFIX}{query.name}.upperBound": str(each) for query in queries}

@@ -1,0 +1,136 @@
+"""`spark-elastic rescale`: other bounds for a query."""
+
+from __future__ import annotations
+
+import click
+
+from spark_elastic_tools.cli.driver import (
+    DriverCommand,
+    Where,
+    asks_driver,
+    json_option,
+    print_json,
+    query_argument,
+)
+from spark_elastic_tools.client import Driver, Json, Refused, find_at, title
+from spark_elastic_tools.live import bounds, shown
+
+# One partition more or fewer than now, as bounds: the rule of `rescale --up` and `--down`.
+# The tab has the same one for + and − (`step.js`); a golden file holds both to it.
+
+
+def stepped(bounds: Json, now: int, step: int, most: int) -> Json | None:
+    """Return the bounds of a vertex that has or is about to have `now` partitions, moved by `step` (1, -1).
+
+    It is an order, whatever it is worth: the bound behind it is moved there, the other one only where it
+    is in the way. None if there can be no such count: the fewest are 1, the most are `most`.
+    """
+    lower, upper = bounds["lowerBound"], bounds["upperBound"]
+    # New bounds may be waiting for the end of a cooldown.
+    to = max(lower, min(upper, now)) + step
+    if not 1 <= to <= most:
+        return None
+    if step > 0:
+        return {"lowerBound": to, "upperBound": max(upper, to)}
+    return {"lowerBound": min(lower, to), "upperBound": to}
+
+
+@click.command(cls=DriverCommand)
+@query_argument(required=True)
+@click.option("--vertex", default="shuffle", show_default=True, help="The vertex whose bounds are changed.")
+@click.option("--lower", type=int, metavar="N", help="Fewest partitions; -1: no bound.")
+@click.option("--upper", type=int, metavar="N", help="Most partitions; -1: no bound.")
+@click.option("--target", type=int, metavar="N", help="As many where no policy speaks; -1: no target.")
+@click.option("--parallelism", type=int, metavar="N", help="Exactly this many: both bounds.")
+@click.option("--up", is_flag=True, help="One more than now, whatever that is worth.")
+@click.option("--down", is_flag=True, help="One fewer than now, whatever that is worth.")
+@click.option("--reset", is_flag=True, help="All vertices back to the bounds that are configured.")
+@json_option
+@asks_driver
+def rescale(
+    where: Where,
+    query: str,
+    vertex: str,
+    lower: int | None,
+    upper: int | None,
+    target: int | None,
+    parallelism: int | None,
+    up: bool,
+    down: bool,
+    reset: bool,
+    as_json: bool,
+) -> None:
+    """Change the bounds of a QUERY (adaptive mode); they take effect in one of its next micro-batches.
+
+    If somebody else changes them at the same moment, nothing is changed, and there is an error. --json prints
+    the query after the change, as the API has it. Bounds that were set are kept beside the checkpoint of the
+    query, for later drivers as well; --reset takes them back.
+    """
+    some = any(bound is not None for bound in (lower, upper, target))
+    ways = (some, parallelism is not None, up, down, reset)
+    if sum(ways) != 1:
+        raise click.UsageError(
+            "say one of --lower, --upper and --target, --parallelism, --up, --down, --reset"
+        )
+    driver = where.driver()
+    found = find_at(driver, query)
+    path = f"/queries/{found['id']}/resource-requirements"
+    if reset:
+        driver.delete(path)
+        _show(driver, found, vertex, as_json)
+        return
+    wanted, tag = driver.get_tagged(path)
+    if vertex not in wanted:
+        raise Refused(f"{title(found)} has no vertex '{vertex}': there are {', '.join(wanted)}")
+    both = wanted[vertex]["parallelism"]
+    # What is left out stays, as far as the bounds let it.
+    both.pop("target", None)
+    if parallelism is not None:
+        lower = upper = parallelism
+    if up or down:
+        most = driver.get("/overview")["maxParallelism"]
+        both.update(_step(found, vertex, both, 1 if up else -1, most))
+    changed = {"lowerBound": lower, "upperBound": upper, "target": target}
+    both.update({name: bound for name, bound in changed.items() if bound is not None})
+    driver.put(path, wanted, tag)
+    _show(driver, found, vertex, as_json)
+
+
+def _show(driver: Driver, found: Json, vertex: str, as_json: bool) -> None:
+    """Print the query as it is now; it was `found` with other bounds."""
+    now = driver.get(f"/queries/{found['id']}")
+    if as_json:
+        print_json(now)
+        return
+    of = "" if vertex == "shuffle" else f" of {vertex}"
+    click.echo(f"{shown(title(now))}: bounds{of} {bounds(now, vertex)}, before {bounds(found, vertex)}")
+    decision = now["lastDecision"]
+    if decision is not None:
+        click.echo(f"{shown(decision['message'])} [{decision['reason']}]")
+
+
+def _step(query: Json, vertex: str, bounds: Json, step: int, most: int) -> Json:
+    of = title(query) if vertex == "shuffle" else f"{vertex} of {title(query)}"
+    now = _now(query, vertex)
+    if now is None:
+        raise Refused(
+            f"what {of} has now is not known, the query is {query['state']}: name --lower or --upper"
+        )
+    wanted = stepped(bounds, now, step, most)
+    if wanted is None:
+        raise Refused(
+            f"{of} cannot have more than {most}, which is spark.elastic.maxParallelism"
+            if step > 0
+            else f"{of} has 1, fewer are not possible: stop the query with stop"
+        )
+    return wanted
+
+
+def _now(query: Json, vertex: str) -> int | None:
+    """Return the partitions that a vertex has or is about to have; a source has tasks that read it."""
+    if vertex == "shuffle":
+        count = query["target"] or query["partitions"]
+    else:
+        sources = (query["lastBatch"] or {}).get("sources", ())
+        count = next((source["tasks"] for source in sources if source["vertex"] == vertex), None)
+    return None if count is None else int(count)

@@ -1,0 +1,43 @@
+"""`spark-elastic savepoint`: a copy of a query's checkpoint."""
+
+from __future__ import annotations
+
+import click
+
+from spark_elastic_tools.cli.driver import (
+    DriverCommand,
+    Where,
+    asks_driver,
+    json_option,
+    print_json,
+    query_argument,
+)
+from spark_elastic_tools.cli.waiting import Savepointing, timeout_option, wait_option
+from spark_elastic_tools.client import find_at
+from spark_elastic_tools.live import shown
+
+
+@click.command(cls=DriverCommand)
+@query_argument(required=True)
+@click.argument("target", required=False)
+@wait_option
+@timeout_option
+@json_option
+@asks_driver
+def savepoint(
+    where: Where, query: str, target: str | None, wait: bool, timeout: float, as_json: bool
+) -> None:
+    """Take a savepoint of a QUERY, wait until it is complete, and print its path.
+
+    TARGET is the folder under which it is written, a path or a URI of a Hadoop file system. It has to be
+    below spark.elastic.savepointDir, which is the default, or spark.elastic.savepoint.allowedPrefixes.
+    --json prints the savepoint as the API has it.
+    """
+    driver = where.driver()
+    savepointing = Savepointing(driver, find_at(driver, query))
+    savepointing.ask(target, stop=False)
+    taken = savepointing.wait(timeout) if wait else {}
+    if as_json:
+        print_json(taken)
+    elif wait:
+        click.echo(shown(taken["path"]))

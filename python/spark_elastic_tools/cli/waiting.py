@@ -1,0 +1,84 @@
+"""Wait for what was asked of a driver to come about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import click
+
+from spark_elastic_tools.client import Busy, Driver, Json, NoDriver, Refused, title
+
+# An application may end soon after its last query, and with it who can be asked.
+_TICK_S = 0.1
+_FAILURES = ("savepoint_failed", "savepoint_refused", "savepoint_nowhere")
+
+timeout_option = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait.",
+)
+wait_option = click.option("--wait/--no-wait", default=True, help="Wait until it is done.  [default: wait]")
+
+
+class Savepointing:
+    """A savepoint of a query, from before it is asked for to its end."""
+
+    def __init__(self, driver: Driver, query: Json) -> None:
+        self._driver = driver
+        self._query = query
+        self._path = f"/queries/{query['id']}/savepoints"
+        self._before = {taken["path"] for taken in self._taken()}
+        self._last = max((said["number"] for said in self._said(0)), default=0)
+
+    def ask(self, target: str | None, *, stop: bool) -> None:
+        """Ask for it; None: the folder of the settings. Raises Failure."""
+        body: Json = {"stop": stop}
+        if target is not None:
+            body["target"] = target
+        self._driver.order(self._path, body)
+
+    def wait(self, timeout_s: float) -> Json:
+        """Return it once it is complete. Raises Failure if it fails or takes longer."""
+        try:
+            return until(self._look, timeout_s, f"the savepoint of {title(self._query)} is not complete")
+        except NoDriver as gone:
+            raise Refused(f"whether the savepoint is complete cannot be seen any more: {gone}") from gone
+
+    def _look(self) -> Json | None:
+        # In this order: a savepoint that has failed is no longer to come.
+        said = list(self._said(self._last))
+        for taken in self._taken():
+            if taken["path"] not in self._before:
+                return taken
+        for decision in said:
+            if decision["reason"] in _FAILURES or decision["kind"] == "finished":
+                raise Refused(str(decision["message"]))
+        return None
+
+    def _taken(self) -> Iterable[Json]:
+        found: list[Json] = self._driver.get(self._path)["savepoints"]
+        return found
+
+    def _said(self, after: int) -> Iterable[Json]:
+        path = f"/decisions?query={self._query['id']}&after={after}&limit=1000"
+        found: list[Json] = self._driver.get(path)["decisions"]
+        return found
+
+
+def until(look: Callable[[], Json | None], timeout_s: float, what: str) -> Json:
+    """Return what `look` finds. Raises Refused, with `what` is not so, after `timeout_s`; and Failure."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            found = look()
+        except Busy:
+            found = None  # the policy is being replaced, or the machine is slow
+        if found is not None:
+            return found
+        if time.monotonic() > deadline:
+            raise Refused(f"{what} after {timeout_s:g} s; it continues: wait longer with --timeout")
+        time.sleep(_TICK_S)

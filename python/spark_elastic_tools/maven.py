@@ -1,0 +1,191 @@
+"""Fetch jars from Maven Central with Apache Ivy, which pyspark ships: no Maven, sbt or curl needed."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+# The folder that keeps what is downloaded, outside of any checkout or installation.
+
+
+def cache_dir() -> Path:
+    """Return $SPARK_ELASTIC_CACHE, else spark-elastic in the user's cache folder."""
+    chosen = os.environ.get("SPARK_ELASTIC_CACHE")
+    if chosen:
+        return Path(chosen).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "spark-elastic").absolute()
+
+
+@contextmanager
+def locked(name: str) -> Iterator[Path]:
+    """Hold the cache's lock of that name (one process at a time) and give the cache's folder."""
+    folder = cache_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+# Find the Java that everything runs on.
+# The Makefile runs this file by its path before anything is installed: it imports the standard library alone.
+
+
+OLDEST = 17
+PACKAGE = f"openjdk-{OLDEST}-jdk-headless"
+ADVICE = f"install a JDK {OLDEST} or later (Debian: apt-get install {PACKAGE}) or set JAVA_HOME"
+
+
+class NoJavaError(Exception):
+    """There is no Java, or it is too old; the message says what to install."""
+
+
+def major_version(banner: str) -> int:
+    """Return the major version in the output of `java -version`; 0 if it has none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', banner)
+    return int(found.group(1)) if found else 0
+
+
+def find_java() -> str:
+    """Return the path of JAVA_HOME's java, else of the PATH's; raise NoJavaError if it will not do."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        raise NoJavaError(f"no java on PATH and JAVA_HOME is not set: {ADVICE}")
+    try:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise NoJavaError(f"{java} does not run ({error}): {ADVICE}") from error
+    version = major_version(run.stderr)
+    if version < OLDEST:
+        raise NoJavaError(f"{java} is Java {version or 'of an unknown version'}: {ADVICE}")
+    return java
+
+
+def check_compiler(java: str) -> None:
+    """Raise NoJavaError for a `java` that comes without a compiler, which building the shim needs."""
+    described = subprocess.run([java, "--describe-module", "jdk.compiler"], capture_output=True, check=False)
+    if described.returncode != 0:
+        raise NoJavaError(f"{java} is only a runtime, without a compiler: {ADVICE}")
+
+
+if __name__ == "__main__":
+    try:
+        check_compiler(find_java())
+    except NoJavaError as error:
+        sys.exit(f"spark-elastic: {error}")
+
+
+class FetchError(Exception):
+    """Artifacts could not be had; the message says which and what Ivy said."""
+
+
+class NotPublishedError(FetchError):
+    """The repository was asked, and answered that it has no such artifacts."""
+
+
+def fetch(*coordinates: str, transitive: bool) -> list[Path]:
+    """Return the jars of artifacts `group:name:version[:classifier]`, downloading what is not there yet.
+
+    With `transitive`, their runtime dependencies too. The jars lie in one folder of the cache, and nothing
+    else does. Raises FetchError if one can't be had, NotPublishedError if that is because the repository does
+    not have it, NoJavaError if Java can't.
+    """
+    wanted = "\n".join([*sorted(coordinates), f"transitive={transitive}"])
+    with locked("artifacts") as cache:
+        folder = cache / "artifacts" / hashlib.sha256(wanted.encode()).hexdigest()[:16]
+        if not folder.is_dir():
+            folder.parent.mkdir(exist_ok=True)
+            # Into the log: what is printed may be for a program.
+            print(f"spark-elastic: {_told(coordinates, transitive)}", file=sys.stderr, flush=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix="part-") as part:
+                jars = _retrieve(coordinates, transitive, cache / "ivy", Path(part))
+                # Renamed when complete, so that a folder that exists can be trusted.
+                jars.rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _told(coordinates: tuple[str, ...], transitive: bool) -> str:
+    """Say what is fetched: it can take minutes."""
+    first, *others = (coordinate.split(":", 1)[1] for coordinate in coordinates)
+    more = f" and {len(others)} more" if others else ""
+    needs = ", and what it needs" if transitive else ""
+    return f"fetching {first}{more} from Maven Central{needs}; once, seconds to a few minutes"
+
+
+def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, part: Path) -> Path:
+    jars = part / "jars"
+    jars.mkdir()
+    request = part / "ivy.xml"
+    request.write_text(_ivy_xml(coordinates, transitive), encoding="utf-8")
+    pattern = f"{jars}/[artifact]-[revision](-[classifier]).[ext]"
+    command = [find_java(), f"-Divy.default.ivy.user.dir={ivy_home}", "-jar", str(_ivy_jar())]
+    command += ["-ivy", str(request), "-confs", "default", "-types", "jar", "bundle", "test-jar"]
+    # Otherwise Ivy does not say whether an artifact is missing or its repository has not answered.
+    command += ["-retrieve", pattern, "-verbose"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=part)
+    missing = [c for c in coordinates if not (jars / _jar_name(c)).is_file()]
+    if run.returncode != 0 or missing:
+        summary = run.stdout.rpartition(":: problems summary ::")[2]
+        shown = "\n".join(line for line in summary.splitlines() if line.strip())[-3000:]
+        what = ", ".join(missing or coordinates)
+        absent = missing and all(_is_absent(coordinate, run.stdout) for coordinate in missing)
+        kind = NotPublishedError if absent else FetchError
+        raise kind(f"cannot fetch {what} (not there, or no network)\n{shown}")
+    return jars
+
+
+def _is_absent(coordinate: str, said: str) -> bool:
+    """Tell whether Ivy said that a repository had no such jar: no answer, or another one, says nothing."""
+    jar = re.escape(_jar_name(coordinate))
+    return re.search(rf"^CLIENT ERROR: Not Found url=\S+/{jar}$", said, re.MULTILINE) is not None
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise FetchError("pyspark is not installed beside this Python: type `pip install pyspark`")
+    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar"))
+    if not found:
+        raise FetchError(f"{Path(spec.origin).parent} has no jars/ivy-*.jar, which pyspark usually ships")
+    return found[-1]
+
+
+def _jar_name(coordinate: str) -> str:
+    _, name, version, *classifier = coordinate.split(":")
+    return "-".join([name, version, *classifier]) + ".jar"
+
+
+def _ivy_xml(coordinates: tuple[str, ...], transitive: bool) -> str:
+    dependencies = "\n".join(_dependency(coordinate, transitive) for coordinate in coordinates)
+    return f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="org.apache.spark.elastic" module="request"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+
+
+def _dependency(coordinate: str, transitive: bool) -> str:
+    group, name, version, *classifier = coordinate.split(":")
+    # A classified artifact (such as :tests) has to be named; without one, the module's own jar is meant.
+    artifact = "".join(
+        f"<artifact name={quoteattr(name)} type='jar' ext='jar' m:classifier={quoteattr(c)}/>"
+        for c in classifier
+    )
+    return (
+        f"    <dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(version)}"
+        f" transitive='{str(transitive).lower()}' conf='default->default'>{artifact}</dependency>"
+    )

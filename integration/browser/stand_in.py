@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from spark_elastic.http.writes import HttpRequest, call
+from spark_elastic.http.wsgi import HttpRequest, call
 from tests.unit.rest.world import World
 
 FILES = Path(__file__).parents[2] / "jvm-shim/src/main/resources/org/apache/spark/elastic/ui"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
-from spark_elastic import __version__
+from spark_elastic.version import __version__
 
 # Where documents of the API come from: a driver, or a journal.
 

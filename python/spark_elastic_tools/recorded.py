@@ -9,15 +9,15 @@ from typing import Any
 
 from attrs import frozen
 
-from spark_elastic import __version__
 from spark_elastic.core.events import Event, Snapshot
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.http.app import API, make_application
-from spark_elastic.http.writes import SCRIPT_NAME, HttpRequest, call
+from spark_elastic.http.wsgi import SCRIPT_NAME, HttpRequest, call
 from spark_elastic.runtime.board import Board, Watched
 from spark_elastic.runtime.entries import Entry, EventEntry, Header, Unreadable, read_journal
 from spark_elastic.runtime.replay import Answered, Failed, Player, StateRefused
+from spark_elastic.version import __version__
 from spark_elastic_tools.client import Busy, Json, Refused, UnknownQuery
 
 

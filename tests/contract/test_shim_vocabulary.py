@@ -13,7 +13,7 @@ import pytest
 
 from spark_elastic.core.actions import AboutQuery, Decision, SourceLimit
 from spark_elastic.core.batch.questions import QUESTION_TYPES
-from spark_elastic.http.writes import HttpAnswer, HttpRequest
+from spark_elastic.http.wsgi import HttpAnswer, HttpRequest
 from spark_elastic.wire import ACTION_TYPES, EVENT_TYPES
 
 CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"

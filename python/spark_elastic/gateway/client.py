@@ -14,7 +14,6 @@ from typing import Any
 from py4j.java_gateway import GatewayClient, GatewayConnection, GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from spark_elastic import __version__
 from spark_elastic.gateway.handshake import Handshake
 from spark_elastic.runtime.port import (
     CONTRACT,
@@ -26,6 +25,7 @@ from spark_elastic.runtime.port import (
     Served,
     Unanswered,
 )
+from spark_elastic.version import __version__
 
 # Connections to the driver on which both ends have proved that they know the token, which never crosses.
 # The driver proves itself first: who took its port is told nothing that depends on the token. This opens each

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from spark_elastic import __version__
 from spark_elastic.core.actions import DecisionKind
 from spark_elastic.core.batch.questions import QUESTION_TYPES
 from spark_elastic.core.events import Trigger
@@ -16,6 +15,7 @@ from spark_elastic.core.transitions import TRANSITIONS
 from spark_elastic.http.errors import LARGEST, LATEST
 from spark_elastic.runtime.board import STAGES_KEPT
 from spark_elastic.runtime.view import DECISIONS_KEPT
+from spark_elastic.version import __version__
 
 # The parts that JSON schemas of the API are made of.
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from spark_elastic import __version__
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.bounds.declared import ALLOWED, NO_BOUND, Problem, Refused, WantedBounds, shortened
 from spark_elastic.core.bounds.requirements import Bounds, Requirements, joined_groups, source_vertex
@@ -28,6 +27,7 @@ from spark_elastic.installation import Spark
 from spark_elastic.lacks import lacks_of
 from spark_elastic.runtime.board import DecidedStage, Sizes, Timeline
 from spark_elastic.runtime.view import View
+from spark_elastic.version import __version__
 
 # The ids of vertices for clients of Flink, which know a vertex by 32 hexadecimal digits.
 # A vertex has the same id as long as its query has: it follows from the query's id and the vertex' name.

@@ -24,12 +24,12 @@ from functools import partial
 
 from spark_elastic.gateway.client import Py4JGateway
 from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handshake, watch_for_end
+from spark_elastic.gateway.server import Server
 from spark_elastic.gateway.stages import Stages
-from spark_elastic.http.server import Server
 from spark_elastic.redaction import RedactingFormatter
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.clock import SteadyClock
-from spark_elastic.runtime.custom.worker import Host
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.port import GatewayError, Mismatch

@@ -28,7 +28,6 @@ from urllib.parse import unquote, urlsplit
 import attrs
 from attrs import frozen
 
-from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.keys import application
 from spark_elastic.core.keys.key import is_on
@@ -36,6 +35,7 @@ from spark_elastic.runtime.clock import Reading
 from spark_elastic.runtime.entries import FORMAT, StateEntry
 from spark_elastic.runtime.port import JsonObject
 from spark_elastic.settings import Settings
+from spark_elastic.version import __version__
 
 # The files of a journal: for the driver's user alone, and no other files than his.
 # The usual place for event logs is a folder that everybody may write to. So nobody else may read what an

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import evolve, frozen
 
 from spark_elastic.core.actions import Action, CancelTimer, SetTimer, TurnOff
-from spark_elastic.core.events import Event, PolicyFileChanged, PolicyFileRefused, Snapshot, TimerFired
+from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerFired
 from spark_elastic.core.keys import application, rescaling
 from spark_elastic.core.policies.policy import AskPolicy
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.policy_file import MAX_SIZE, PolicyFile, PolicyFileError, load_policy
 from spark_elastic.runtime.clock import Clock, Reading
-from spark_elastic.runtime.custom.worker import Host
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
@@ -27,6 +25,7 @@ from spark_elastic.wire import WireError, decode_event, encode_action, encode_ev
 
 if TYPE_CHECKING:
     from spark_elastic.runtime.board import Board
+    from spark_elastic.runtime.policy_watch import PolicyWatch
 
 
 # The timers that the scheduler has set.
@@ -219,7 +218,7 @@ class Loop:
             self._board.begin(settings, snapshot)
         if (file := settings[application.POLICY_FILE]) is not None:
             # Imported only where it is needed: reading YAML would take a third of the process's start.
-            from spark_elastic.runtime.loop import PolicyWatch
+            from spark_elastic.runtime.policy_watch import PolicyWatch
 
             known = None if resumed is None else resumed.file
             self._watch = PolicyWatch(Path(file), self._next_id, known)
@@ -322,93 +321,3 @@ LOOK_EVERY_MS = 1_000
 _MOST_READS = 3
 
 _Look = tuple[int, int, int]
-
-
-class _Unreadable(Exception):
-    """There is nothing to read; the text says why and what to do."""
-
-
-class PolicyWatch:
-    """Watches the file at `path`; `next_id` counts the events of the runtime.
-
-    `policy` is what the file said when it was last right, None before that. `known` is what a policy process
-    before this one was last told of it: that is not said again.
-    """
-
-    def __init__(
-        self, path: Path, next_id: Callable[[], str], known: PolicyFileChanged | None = None
-    ) -> None:
-        self._path = path
-        self._next_id = next_id
-        self._looked_at: int | None = None
-        self._seen: _Look | None = None
-        # What was refused last: the content of the file, or why there was none. None after a good one.
-        self._refused: bytes | str | None = None
-        self.policy: PolicyFile | None = None
-        if known is not None and known.path == str(path):
-            self.policy = PolicyFile.of(known)
-
-    def poll(self, now_ms: int) -> PolicyFileChanged | PolicyFileRefused | None:
-        """Say what is new about the file at `now_ms` (epoch ms), None if nothing is."""
-        # A clock that was set back must not end the watch.
-        if self._looked_at is not None and 0 <= now_ms - self._looked_at < LOOK_EVERY_MS:
-            return None
-        self._looked_at = now_ms
-        try:
-            content = self._read_if_new()
-        except _Unreadable as error:
-            self._seen = None
-            return self._refuse(now_ms, str(error), (str(error),))
-        if content is None or content == self._refused:
-            return None
-        try:
-            policy = load_policy(content)
-        except PolicyFileError as error:
-            return self._refuse(now_ms, content, error.errors)
-        # After a refusal it is said that the file is right again, though it says what it said before.
-        if policy == self.policy and self._refused is None:
-            return None
-        self.policy = policy
-        self._refused = None
-        return policy.event(self._next_id(), now_ms, str(self._path))
-
-    def _refuse(self, now_ms: int, refused: bytes | str, errors: tuple[str, ...]) -> PolicyFileRefused | None:
-        if refused == self._refused:
-            return None
-        self._refused = refused
-        return PolicyFileRefused(id=self._next_id(), at=now_ms, path=str(self._path), errors=errors)
-
-    def _read_if_new(self) -> bytes | None:
-        """Return the content of the file if it is another one than before. Raises _Unreadable.
-
-        A file that is written while it is read is read again, and after some such tries at the next look.
-        """
-        try:
-            look = self._look()
-            if look == self._seen:
-                return None
-            for _ in range(_MOST_READS):
-                with self._path.open("rb") as file:
-                    content = file.read(MAX_SIZE + 1)
-                before, look = look, self._look()
-                if look == before:
-                    self._seen = look
-                    return content
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise _Unreadable(self._missing()) from error
-        except OSError as error:
-            message = f"{self._path} cannot be read: {error.strerror}: let the driver's user read it"
-            raise _Unreadable(message) from error
-        return None
-
-    def _look(self) -> _Look:
-        found = self._path.stat()
-        # Opening a pipe would wait for whoever writes to it.
-        if not stat.S_ISREG(found.st_mode):
-            raise _Unreadable(f"{self._path} is no file: name a file in spark.elastic.policyFile")
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-    def _missing(self) -> str:
-        if self.policy is None:
-            return f"{self._path} is not there: create it, or remove spark.elastic.policyFile"
-        return f"{self._path} is gone, what it said last stays in force: put it back to change that"

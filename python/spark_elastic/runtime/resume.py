@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from spark_elastic import __version__
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import Entry, Header, Unreadable, parse_line
@@ -21,6 +20,7 @@ from spark_elastic.runtime.journal import journal_place, read
 from spark_elastic.runtime.loop import Decider, Resumed
 from spark_elastic.runtime.replay import Failed, Handled, Player, StateRefused, StateRestored
 from spark_elastic.settings import Settings
+from spark_elastic.version import __version__
 
 # The driver waits for an answer to its snapshot; a query that is started meanwhile waits, too.
 LONGEST_S = 2.0

@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 
-from spark_elastic import __version__
 from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.keys.application import ADVISE_ONLY, POLICY_FILE
 from spark_elastic.core.keys.key import is_on
@@ -26,9 +25,10 @@ from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.lacks import Lack, lacks_of, repartitions
 from spark_elastic.policy_file import PolicyFileError, load_policy
-from spark_elastic.runtime.custom.worker import Host
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS, has_jar, has_plugin
+from spark_elastic.version import __version__
 from spark_elastic_lab.demo.prerequisites import java_problem, java_version, oldest_java
 from spark_elastic_tools.client import Driver, Json, NoDriver
 

@@ -15,7 +15,7 @@ from attrs import frozen
 from click.shell_completion import CompletionItem
 from rich.console import Console
 
-from spark_elastic import __version__
+from spark_elastic.version import __version__
 from spark_elastic_tools.client import (
     Busy,
     Driver,

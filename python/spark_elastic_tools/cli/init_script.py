@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spark_elastic import __version__
+from spark_elastic.version import __version__
 from spark_elastic_tools.init_scripts.script import (
     EMR,
     PLATFORMS,

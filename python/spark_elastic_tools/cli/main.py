@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 
-from spark_elastic import __version__
+from spark_elastic.version import __version__
 
 try:
     import click

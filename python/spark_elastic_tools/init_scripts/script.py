@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
-from spark_elastic import __version__
 from spark_elastic.core.keys.rescaling import MODE, PYTHON
 from spark_elastic.spark_conf import PLUGIN, PLUGINS
+from spark_elastic.version import __version__
 
 # The platforms: when scripts run there, where their machines have Spark, how they are configured.
 # The facts are those of the platforms' own documentation, or of what others install there in the same way.

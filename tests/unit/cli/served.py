@@ -11,7 +11,7 @@ from typing import Any
 from attrs import field, frozen
 from click.testing import CliRunner, Result
 
-from spark_elastic.http.writes import HttpRequest, call
+from spark_elastic.http.wsgi import HttpRequest, call
 from spark_elastic_tools.cli.main import cli
 from tests.unit.rest.world import World, world
 

@@ -29,7 +29,7 @@ _OF_A_QUERY = {
 }
 _ROOMS = {name.partition(".")[0] for name in NAMES if "." in name}
 _SHORT = re.compile(rf"(?:{'|'.join(sorted(_ROOMS))})\.[A-Za-z0-9.*…-]+|query\.[A-Za-z0-9*?-]+\.\S+")
-_METRIC = re.compile(r"spark_elastic_[a-z_]+[a-z]")
+_METRIC = re.compile(r"spark_elastic_(?!lab\b|tools\b)[a-z_]+[a-z]")
 _PATH = re.compile(r"(?:/elastic/api/v1|\$API|(?:GET|PUT|POST|DELETE) )(/[^\s`'\"|,)?…]*)")
 _CODE = re.compile(r"(?m)\[([a-z_]+)\]$")
 # What is none of our settings, as its page says.

@@ -10,7 +10,7 @@ import pytest
 
 from spark_elastic.http.app import make_application
 from spark_elastic.http.resources import MOST_CHARACTERS
-from spark_elastic.http.writes import HttpRequest, call
+from spark_elastic.http.wsgi import HttpRequest, call
 from tests.unit.core.builder import STATELESS
 from tests.unit.rest.contract import validator
 from tests.unit.rest.world import API, COUNTS, ID, World, world

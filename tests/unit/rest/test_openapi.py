@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from spark_elastic.core import events as ev
 from spark_elastic.http.openapi import document
-from spark_elastic.http.writes import HttpRequest, call
+from spark_elastic.http.wsgi import HttpRequest, call
 from tests.unit.rest.world import API, COUNTS, ID, World, world
 
 load_all_checks()

@@ -14,15 +14,9 @@ from typing import Any, get_args
 import pytest
 
 from spark_elastic.core import events as ev
+from spark_elastic.gateway.server import Server
 from spark_elastic.gateway.stages import Stages
-from spark_elastic.http.server import Server
-from spark_elastic.http.writes import (
-    HttpAnswer,
-    HttpRequest,
-    NoRequest,
-    decode_request,
-    encode_answer,
-)
+from spark_elastic.http.wsgi import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.port import JsonObject, Lost, QueueName, Served, Unanswered
 from tests.unit.rest.world import API, REQUIREMENTS, body, world
@@ -116,7 +110,7 @@ def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> 
 
 
 def test_the_metrics_system_is_told_new_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_elastic.http.server._FIGURES_EVERY_S", 0.01)
+    monkeypatch.setattr("spark_elastic.gateway.server._FIGURES_EVERY_S", 0.01)
     with world() as running:
         driver = Driver()
         server = Server(lambda: driver, running.board, Stages(running.board))
@@ -142,7 +136,7 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
         assert unread["status"] == 500
         driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
         assert driver.answer()["status"] == 200
-        monkeypatch.setattr("spark_elastic.http.server.call", lambda *_: 1 / 0)
+        monkeypatch.setattr("spark_elastic.gateway.server.call", lambda *_: 1 / 0)
         driver.queues["reads"].put(message("GET", f"{API}/overview"))
         broken = driver.answer()
         assert broken["status"] == 500
@@ -188,7 +182,7 @@ def test_a_queue_outlives_what_is_no_request(queue: QueueName, request_: Any) ->
 
 
 def test_a_driver_that_fails_at_every_call_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_elastic.http.server._PAUSE_S", 0.01)
+    monkeypatch.setattr("spark_elastic.gateway.server._PAUSE_S", 0.01)
     driver = Driver()
     calls = itertools.count()
     # Some of each queue: three of them, and that of the metrics.
@@ -203,7 +197,7 @@ def test_a_driver_that_fails_at_every_call_is_asked_again(monkeypatch: pytest.Mo
 
 
 def test_an_answer_that_no_driver_could_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_elastic.http.server._LONGEST_BODY", 10)
+    monkeypatch.setattr("spark_elastic.gateway.server._LONGEST_BODY", 10)
     driver = Driver()
     server = Server(lambda: driver, Board(), Stages(Board()))
     server.start()
@@ -217,7 +211,7 @@ def test_an_answer_that_no_driver_could_read_says_so(monkeypatch: pytest.MonkeyP
 def test_a_connection_that_does_not_come_about_is_tried_again_with_one_line_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_elastic.http.server._PAUSE_S", 0.01)
+    monkeypatch.setattr("spark_elastic.gateway.server._PAUSE_S", 0.01)
     driver = Driver()
     outcomes = iter([Lost("nobody listens"), Lost("nobody listens"), driver])
 
@@ -242,7 +236,7 @@ def test_a_connection_that_does_not_come_about_is_tried_again_with_one_line_in_t
 def test_a_thread_that_is_not_to_be_had_is_tried_again(
     thread: str, queue: QueueName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_elastic.http.server._PAUSE_S", 0.01)
+    monkeypatch.setattr("spark_elastic.gateway.server._PAUSE_S", 0.01)
     refused: list[str] = []
     real = threading.Thread.start
 
@@ -282,7 +276,7 @@ def test_stages_are_asked_about_though_the_warm_up_has_failed(
 def test_a_queue_whose_connection_is_lost_is_served_again(
     queue: QueueName, error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_elastic.http.server._PAUSE_S", 0.01)
+    monkeypatch.setattr("spark_elastic.gateway.server._PAUSE_S", 0.01)
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
         driver = Driver()
         driver.lost = error

@@ -15,9 +15,9 @@ from attrs import evolve, field, frozen
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.http.app import make_application
-from spark_elastic.http.writes import HttpRequest, call
+from spark_elastic.http.wsgi import HttpRequest, call
 from spark_elastic.runtime.board import Board
-from spark_elastic.runtime.custom.worker import Host
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.port import Exchange, JsonObject

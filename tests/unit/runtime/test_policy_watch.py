@@ -17,7 +17,7 @@ from spark_elastic import wire
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.events import Event, PolicyFileChanged, PolicyFileRefused
 from spark_elastic.policy_file import MAX_SIZE, load_policy
-from spark_elastic.runtime.loop import LOOK_EVERY_MS, PolicyWatch
+from spark_elastic.runtime.policy_watch import LOOK_EVERY_MS, PolicyWatch
 
 START = 1_700_000_000_000
 NARROW = "version: 1\ndefaults: {upperBound: 2}\n"

@@ -17,7 +17,8 @@ from spark_elastic.core.policies.policy import Policy, PolicyAnswered
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.policies.answers import BadAnswer, ask
 from spark_elastic.policies.loading import Unusable, make
-from spark_elastic.runtime.custom.pipe import Begin, Pipe, PipeClosed, encode, encode_begun
+from spark_elastic.runtime.custom.pipe import Pipe, PipeClosed
+from spark_elastic.runtime.custom.protocol import Begin, encode, encode_begun
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 

@@ -9,21 +9,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
-from spark_elastic.core.keys.policies import short
 from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.core.reasons.reason import duration
 from spark_elastic.policies.answers import BadAnswer, checked
 from spark_elastic.redaction import redacted
-from spark_elastic.runtime.custom import pipe
-from spark_elastic.runtime.custom.pipe import LIMITS, Begin, Limits, OutOfTime, Pipe, PipeClosed
-from spark_elastic.settings import Settings
+from spark_elastic.runtime.custom import protocol
+from spark_elastic.runtime.custom.pipe import OutOfTime, Pipe, PipeClosed
 
 # The path of modules is ours, as it is now: what we can import, the policy can.
 _BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from spark_elastic.runtime.custom.child import main; main()"
@@ -69,7 +66,7 @@ class Worker:
     """
 
     def __init__(
-        self, begin: pipe.Begin, deliver: Callable[[PolicyAnswered], None], limits: pipe.Limits
+        self, begin: protocol.Begin, deliver: Callable[[PolicyAnswered], None], limits: protocol.Limits
     ) -> None:
         self._begin = begin
         self._deliver = deliver
@@ -136,7 +133,7 @@ class Worker:
         answer = self._exchanged(
             self._running,
             question.view,
-            pipe.decode,
+            protocol.decode,
             self._limits.answer_s,
             late=lambda limit: f"it has not answered within {limit}, and its process was ended",
             who="its process",
@@ -158,7 +155,7 @@ class Worker:
         problem = self._exchanged(
             running,
             self._begin,
-            pipe.decode_begun,
+            protocol.decode_begun,
             self._limits.begin_s,
             late=lambda limit: f"the policy {name} was not there within {limit}",
             who=f"the process of the policy {name}",
@@ -188,7 +185,7 @@ class Worker:
             raise NoAnswer(late(duration(wait_s * 1_000))) from None
         except PipeClosed:
             raise NoAnswer(f"{who} ended{self._exit()}") from None
-        except pipe.Nonsense:
+        except protocol.Nonsense:
             self._end()
             raise NoAnswer("its process wrote something else where its answer was to be") from None
 
@@ -218,67 +215,3 @@ def _start() -> Running:
     except OSError as error:
         raise NoAnswer(f"its process could not be started: {error.strerror or error}") from None
     return Running(process)
-
-
-# The custom policies of one application: who asks them, and where their answers wait for the loop.
-
-
-BEGIN_WAIT_S = 5.0
-"""How long the begin of an application waits for its policies; the driver gives up the process after 10 s."""
-
-
-class Host:
-    """Asks custom policies; `wake` brings the loop round when there is an answer.
-
-    Only the loop calls this, in its thread; nothing here waits for a policy but `problems`.
-    """
-
-    def __init__(self, wake: Callable[[], None] = lambda: None, limits: Limits = LIMITS) -> None:
-        self._wake = wake
-        self._limits = limits
-        self._options: Mapping[str, Mapping[str, str]] = {}
-        self._workers: dict[str, Worker] = {}
-        self._answers: deque[PolicyAnswered] = deque()
-
-    def begin(self, settings: Settings) -> None:
-        """Take in what options are set for policies."""
-        self._options = settings.policy_options
-
-    def problems(self, policies: tuple[str, ...], wait_s: float = BEGIN_WAIT_S) -> tuple[str, ...]:
-        """Start these policies, and say which of them cannot be had, as far as that shows within `wait_s`."""
-        workers = [self._worker(name) for name in policies]
-        deadline = time.monotonic() + wait_s
-        found = [worker.problem(max(0.0, deadline - time.monotonic())) for worker in workers]
-        return tuple(problem for problem in found if problem is not None)
-
-    def ask(self, question: AskPolicy) -> None:
-        """Ask a policy; its answer comes with `take`, whatever happens."""
-        self._worker(question.policy).ask(question)
-
-    def take(self) -> Iterator[PolicyAnswered]:
-        """Return the answers that have come, in order; who takes one gives it its id and its time."""
-        while self._answers:
-            yield self._answers.popleft()
-
-    def close(self) -> None:
-        """End all of it."""
-        for worker in self._workers.values():
-            worker.close()
-        self._workers.clear()
-
-    def _worker(self, name: str) -> Worker:
-        if name not in self._workers:
-            # Imported only where there is one: subprocesses take a while to import.
-            from spark_elastic.runtime.custom.worker import Worker
-
-            begin = Begin(
-                policy=name,
-                options=self._options.get(short(name), {}),
-                alive_s=self._limits.alive_s,
-            )
-            self._workers[name] = Worker(begin, self._deliver, self._limits)
-        return self._workers[name]
-
-    def _deliver(self, answer: PolicyAnswered) -> None:
-        self._answers.append(answer)
-        self._wake()

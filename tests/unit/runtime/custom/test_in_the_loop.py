@@ -15,7 +15,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import TurnOff
 from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.runtime.custom.worker import Host
+from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop

@@ -16,9 +16,9 @@ import pytest
 
 from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.policies.conformance import made_up
-from spark_elastic.runtime.custom import pipe, worker
-from spark_elastic.runtime.custom.pipe import Limits
-from spark_elastic.runtime.custom.worker import Host
+from spark_elastic.runtime.custom import protocol, worker
+from spark_elastic.runtime.custom.host import Host
+from spark_elastic.runtime.custom.protocol import Limits
 from spark_elastic.settings import Settings
 from tests.unit.policies.seen import QUERY, VIEW
 
@@ -235,7 +235,7 @@ def test_an_answer_that_cannot_be_delivered_is_not_the_last() -> None:
         if next(failures):
             raise BrokenPipeError
 
-    begin = pipe.Begin(policy=f"{EXAMPLES}:Steady", options={}, alive_s=PATIENCE_S)
+    begin = protocol.Begin(policy=f"{EXAMPLES}:Steady", options={}, alive_s=PATIENCE_S)
     asked = worker.Worker(begin, deliver, Limits(answer_s=PATIENCE_S, begin_s=PATIENCE_S, alive_s=PATIENCE_S))
     try:
         for id in ("a1", "a2"):
@@ -253,11 +253,11 @@ def test_an_answer_of_another_kind_is_nonsense() -> None:
         b"\xff",
         b'{"type": "TimerFired", "id": "r1", "at": 1, "timer": "t1"}',
     ):
-        with pytest.raises(pipe.Nonsense):
-            pipe.decode(message)
+        with pytest.raises(protocol.Nonsense):
+            protocol.decode(message)
     for message in (b"", b"[]", b'{"error": 3}'):
-        with pytest.raises(pipe.Nonsense):
-            pipe.decode_begun(message)
+        with pytest.raises(protocol.Nonsense):
+            protocol.decode_begun(message)
 
 
 def test_a_view_survives_the_way_to_the_process() -> None:

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from spark_elastic.gateway.stages import Stages
 from spark_elastic.http.metrics import flat
-from spark_elastic.http.writes import (
+from spark_elastic.http.wsgi import (
     Application,
     HttpAnswer,
     HttpRequest,

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from spark_elastic.http.wsgi import HttpRequest, call
-from tests.unit.rest.world import World
+from tests.unit.http.world import World
 
 FILES = Path(__file__).parents[2] / "jvm-shim/src/main/resources/org/apache/spark/elastic/ui"
 _TYPES = {".js": "text/javascript", ".css": "text/css"}

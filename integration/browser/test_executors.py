@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from integration.browser.chromium import watched
 from integration.browser.stand_in import serve
 from spark_elastic.core import events as ev
-from tests.unit.rest.world import COUNTS, world
+from tests.unit.http.world import COUNTS, world
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -12,7 +12,7 @@ from integration.browser.chromium import Watched, queries, watched
 from integration.browser.stand_in import Site, serve
 from integration.streaming.waiting import eventually
 from spark_elastic.core import events as ev
-from tests.unit.rest.world import ADAPTIVE, COUNTS, ID, NOW, REQUIREMENTS, World, body, world
+from tests.unit.http.world import ADAPTIVE, COUNTS, ID, NOW, REQUIREMENTS, World, body, world
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -12,7 +12,7 @@ from integration.browser.stand_in import serve
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import lacks_of
 from spark_elastic_lab.demo.cluster import spark_home
-from tests.unit.rest.world import world
+from tests.unit.http.world import world
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -7,8 +7,8 @@ from playwright.sync_api import Browser, expect
 
 from integration.browser.chromium import watched
 from integration.browser.stand_in import serve
-from tests.unit.rest.test_plans import AUTOSCALE, EACH_SECOND, batch
-from tests.unit.rest.world import ADAPTIVE, ID, world
+from tests.unit.http.test_plans import AUTOSCALE, EACH_SECOND, batch
+from tests.unit.http.world import ADAPTIVE, ID, world
 
 pytestmark = pytest.mark.timeout(180)
 

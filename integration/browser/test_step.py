@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 from integration.browser.chromium import watched
 from integration.browser.stand_in import serve
 from tests.contract.test_python_contract import read
-from tests.unit.rest.world import world
+from tests.unit.http.world import world
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -22,8 +22,8 @@ from integration.streaming.waiting import eventually
 from integration.streaming.world import Totals, partitions_after_batch, totals
 from spark_elastic.core.events import SourceFacts
 from spark_elastic_tools.maven import find_java
-from tests.unit.cli.served import Served, served
-from tests.unit.rest.world import API, COUNTS, ID, REQUIREMENTS
+from tests.unit.http.world import API, COUNTS, ID, REQUIREMENTS
+from tests.unit.tools.cli.served import Served, served
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

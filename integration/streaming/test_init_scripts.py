@@ -23,7 +23,7 @@ from spark_elastic.jar import jar_path
 from spark_elastic.spark_conf import PLUGIN, read_properties
 from spark_elastic_lab.demo.cluster import isolated_environment, spark_home
 from spark_elastic_lab.demo.processes import LoggedProcess
-from tests.unit.init_scripts.laid_out import Machine, no_process_left, write_wheel
+from tests.unit.tools.init_scripts.laid_out import Machine, no_process_left, write_wheel
 
 pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(300)]
 

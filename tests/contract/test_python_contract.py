@@ -13,7 +13,7 @@ from spark_elastic.core.events import Event, QueryProgress
 from spark_elastic.http.metrics import flat
 from spark_elastic.http.wsgi import HttpAnswer, decode_request, encode_answer
 from spark_elastic.wire import ACTION_TYPES, EVENT_TYPES
-from tests.unit.rest.world import world
+from tests.unit.http.world import world
 
 GOLDEN = Path(__file__).parent / "golden"
 

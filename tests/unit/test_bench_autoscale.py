@@ -18,8 +18,8 @@ from spark_elastic_lab.simulator.driver import EPOCH_MS
 from spark_elastic_lab.simulator.heard import Heard
 from spark_elastic_lab.simulator.load import Load
 from spark_elastic_lab.simulator.record import Commit, Notes, QueryNotes, Rescaled, Steps
-from tests.unit.simulator.scenes import CLUSTER, PLAIN, query, scenario
-from tests.unit.simulator.written import recorded
+from tests.unit.lab.simulator.scenes import CLUSTER, PLAIN, query, scenario
+from tests.unit.lab.simulator.written import recorded
 
 SETTINGS = {
     "spark.elastic.schedulerMode": "adaptive",

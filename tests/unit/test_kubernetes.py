@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from spark_elastic.http.metrics import metrics
-from tests.unit.rest.world import world
+from tests.unit.http.world import world
 
 FOLDER = Path(__file__).parents[2] / "conf" / "kubernetes"
 # The oldest version that the recipes are for, and the newest that is known.

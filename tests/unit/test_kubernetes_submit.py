@@ -21,8 +21,8 @@ from spark_elastic.core.keys.application import POLICY_FILE
 from spark_elastic.core.keys.rescaling import MODE, PYTHON
 from spark_elastic.settings import load
 from spark_elastic.spark_conf import PLUGIN, PLUGINS, read_properties
-from tests.unit.init_scripts.laid_out import JARS, Machine, jar_name, write_wheel
 from tests.unit.test_kubernetes import COUNT, FOLDER, TEXT, VERSIONS, only
+from tests.unit.tools.init_scripts.laid_out import JARS, Machine, jar_name, write_wheel
 
 SUBMIT = FOLDER / "submit"
 OPERATOR = FOLDER / "operator" / "spark-application.yaml"

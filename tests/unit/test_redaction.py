@@ -14,7 +14,7 @@ from spark_elastic.gateway.stages import Stages
 from spark_elastic.redaction import RedactingFormatter, redacted
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.settings import load
-from tests.unit.rest.world import ADAPTIVE, API, ID, world
+from tests.unit.http.world import ADAPTIVE, API, ID, world
 
 SECRET = "pl4nted"
 

@@ -23,31 +23,31 @@ class NotRun:
     reason: str
 
 
-_DRIVER_COMMANDS = "tests/unit/cli/test_driver_commands.py"
+_DRIVER_COMMANDS = "tests/unit/tools/cli/test_driver_commands.py"
 _GETTING_STARTED = "integration/docs/test_getting_started.py"
 _NO_INDEX = NotRun("installs the released wheel; the tests run the checkout's own")
 _BENCH = "measures for minutes to hours"
 _OBJECTS = "needs a Kubernetes cluster; tests/unit/test_kubernetes*.py check the objects and the settings"
 
 KNOWN: dict[str, RunBy | NotRun] = {
-    r"spark-elastic doctor --live": RunBy("tests/unit/cli/test_doctor_live.py", '"--live"'),
+    r"spark-elastic doctor --live": RunBy("tests/unit/tools/cli/test_doctor_live.py", '"--live"'),
     r"spark-elastic doctor": RunBy(_GETTING_STARTED, "spark-elastic doctor"),
     r"spark-elastic conf --format defaults": RunBy(_GETTING_STARTED, "spark-elastic conf --format defaults"),
     r"spark-elastic conf --mode reactive": RunBy(_GETTING_STARTED, "spark-elastic conf --mode reactive"),
-    r"spark-elastic init-script .*": RunBy("tests/unit/init_scripts/test_command.py", '"init-script"'),
-    r"spark-elastic jar": RunBy("tests/unit/cli/test_commands.py", 'run("jar"'),
+    r"spark-elastic init-script .*": RunBy("tests/unit/tools/init_scripts/test_command.py", '"init-script"'),
+    r"spark-elastic jar": RunBy("tests/unit/tools/cli/test_commands.py", 'run("jar"'),
     r"spark-elastic status( .*)?": RunBy("integration/streaming/test_cli.py", '"status"'),
     r"spark-elastic watch( .*)?": RunBy(_DRIVER_COMMANDS, '"watch"'),
     r"spark-elastic explain( .*)?": RunBy(_DRIVER_COMMANDS, '"explain"'),
     r"spark-elastic rescale .*": RunBy(_DRIVER_COMMANDS, '"rescale"'),
-    r"spark-elastic savepoint .*": RunBy("tests/unit/cli/test_savepoint_commands.py", '"savepoint"'),
-    r"spark-elastic stop .*": RunBy("tests/unit/cli/test_savepoint_commands.py", '"stop"'),
+    r"spark-elastic savepoint .*": RunBy("tests/unit/tools/cli/test_savepoint_commands.py", '"savepoint"'),
+    r"spark-elastic stop .*": RunBy("tests/unit/tools/cli/test_savepoint_commands.py", '"stop"'),
     r"spark-elastic simulate --load .* --policy my_package.*": RunBy(
         "tests/unit/docs/test_custom_policies.py", "commands(block)"
     ),
     r"spark-elastic simulate --load .*": RunBy("tests/unit/docs/test_examples.py", "_SIMULATED"),
-    r"spark-elastic simulate --journal .*": RunBy("tests/unit/cli/test_simulate.py", '"--journal"'),
-    r"spark-elastic simulate scenario.yaml .*": RunBy("tests/unit/cli/test_simulate.py", '"--compare"'),
+    r"spark-elastic simulate --journal .*": RunBy("tests/unit/tools/cli/test_simulate.py", '"--journal"'),
+    r"spark-elastic simulate scenario.yaml .*": RunBy("tests/unit/tools/cli/test_simulate.py", '"--compare"'),
     r"spark-submit --packages .*": RunBy("integration/jar/test_jar_alone.py", '"--packages" in block.text'),
     r"spark-submit --master yarn .*": RunBy(
         "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'
@@ -64,7 +64,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"\$SPARK_HOME/sbin/start-connect-server.sh SUBSTITUTED": RunBy(
         "integration/connect/server.py", "org.apache.spark.sql.connect.service.SparkConnectServer"
     ),
-    r"curl -s .*/savepoints": RunBy("tests/unit/rest/test_savepoints.py", "/savepoints"),
+    r"curl -s .*/savepoints": RunBy("tests/unit/http/test_savepoints.py", "/savepoints"),
     r"curl -s .*": RunBy("integration/cluster/rescale.sh", "resource-requirements"),
     r"jq -r? ?.*|sed -i .*|cat bounds.json": NotRun("only shows or edits what the command before it gave"),
     r"make demo( .*)?|spark-elastic demo( .*)?": RunBy("integration/demo/test_demo.py", '"demo"'),

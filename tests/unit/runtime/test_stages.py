@@ -18,7 +18,7 @@ from spark_elastic.runtime.entries import Header, StageEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.replay import replay
 from spark_elastic.settings import load
-from tests.unit.rest.world import API, world
+from tests.unit.http.world import API, world
 
 GIB = 1 << 30
 

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from spark_elastic.runtime.journal import Journal
 from tests.unit.core.builder import STATEFUL
-from tests.unit.rest.world import ADAPTIVE, API, Reply, World, body, world
+from tests.unit.http.world import ADAPTIVE, API, Reply, World, body, world
 from tests.vectors.adapters.fields import Fields
 
 JOB = "0" * 31 + "1"

@@ -22,7 +22,7 @@ from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
 from spark_elastic.settings import load
 from spark_elastic.wire import encode_event
-from tests.unit.rest.world import ADAPTIVE, API, World, world
+from tests.unit.http.world import ADAPTIVE, API, World, world
 from tests.unit.runtime.driver import Driver
 from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock
 from tests.unit.runtime.support import START, snapshot

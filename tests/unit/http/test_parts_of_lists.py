@@ -1,0 +1,108 @@
+"""What a page that shows much asks for: parts of lists, series, and whether it may show buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from attrs import evolve
+
+from spark_elastic.core import events as ev
+from spark_elastic.gateway.stages import Stages
+from tests.unit.core.builder import STATELESS
+from tests.unit.http.world import API, COUNTS, ID, NOW, REQUIREMENTS, World, body, world
+
+SPREAD = evolve(STATELESS, query="spread-id", name="Spread")
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[World]:
+    with world(queries=(COUNTS, SPREAD, evolve(STATELESS, name=None))) as running:
+        for lower in (1, 2, 1, 2):
+            assert running.put(REQUIREMENTS, body(lower, 3)).status == 200
+        for batch in (1, 2):
+            running.send(
+                ev.QueryProgress, query=ID, run="r1", batch=batch, started=NOW + batch, duration_ms=300,
+                input_rows_per_second=80.5, partitions=4,
+            )  # fmt: skip
+        running.send(ev.ExecutorRemoved, executor="2", reason="killed")
+        running.send(ev.QueryTerminated, query=ID, run="r1")
+        yield running
+
+
+def names(api: World, parameters: str) -> tuple[list[str | None], int]:
+    found = api.get(f"{API}/queries?{parameters}").json
+    return [query["name"] for query in found["queries"]], found["total"]
+
+
+def test_queries_come_in_parts_those_that_have_ended_last(api: World) -> None:
+    assert names(api, "") == (["Spread", None, "counts"], 3)
+    assert names(api, "limit=2") == (["Spread", None], 3)
+    assert names(api, "limit=2&offset=2") == (["counts"], 3)
+    assert names(api, "offset=7") == ([], 3)
+
+
+def test_queries_are_found_by_a_part_of_name_or_id(api: World) -> None:
+    assert names(api, "search=sPRe") == (["Spread"], 1)
+    assert names(api, f"search={ID[:6]}") == (["counts"], 1)
+    assert names(api, "search=nothing") == ([], 0)
+
+
+def test_rescales_come_in_parts(api: World) -> None:
+    every = api.get(f"{API}/queries/{ID}/rescales").json["rescales"]
+    assert len(every) >= 3
+    assert api.get(f"{API}/queries/{ID}/rescales?limit=2").json["rescales"] == every[:2]
+    older = api.get(f"{API}/queries/{ID}/rescales?limit=1&before={every[0]['number']}").json["rescales"]
+    assert older == every[1:2]
+
+
+def test_older_decisions_can_be_asked_for(api: World) -> None:
+    every = api.get(f"{API}/decisions").json["decisions"]
+    older = api.get(f"{API}/decisions?limit=3&before={every[1]['number']}").json["decisions"]
+    assert older == every[2:5]
+
+
+def test_the_timeline_has_batches_slots_and_lost_executors(api: World) -> None:
+    shown = api.get(f"{API}/queries/{ID}/timeline").json
+    assert [batch["at"] - NOW for batch in shown["batches"]] == [1, 2]
+    assert shown["batches"][0] == {
+        "at": NOW + 1, "durationMs": 300, "partitions": 4, "inputRowsPerSecond": 80.5
+    }  # fmt: skip
+    assert [change["slots"] for change in shown["slots"]] == [4, 2]
+    assert shown["lost"] == [{"at": NOW, "executor": "2", "reason": "killed"}]
+    later = api.get(f"{API}/queries/{ID}/timeline?after={NOW + 1}").json
+    assert [len(later[series]) for series in ("batches", "slots", "lost")] == [1, 0, 0]
+    assert api.get(f"{API}/queries/nobody/timeline").status == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["queries?limit=0", "queries?offset=-1", f"queries/{ID}/rescales?before=x", "stages?limit=1001",
+     f"queries/{ID}/timeline?after=99999999999999999"],
+)  # fmt: skip
+def test_a_part_that_makes_no_sense_is_refused(api: World, path: str) -> None:
+    assert api.get(f"{API}/{path}").status == 400
+
+
+def test_it_is_said_who_may_write(api: World) -> None:
+    assert api.get(f"{API}/overview").json["mayWrite"] is True
+    assert api.get(f"{API}/overview", may_modify=False).json["mayWrite"] is False
+    with world({"spark.elastic.rest.readOnly": "true"}) as running:
+        assert running.get(f"{API}/overview").json["mayWrite"] is False
+
+
+def test_decisions_about_stages_have_numbers_and_sizes_of_tasks(api: World) -> None:
+    stages = Stages(api.board)
+    for number in range(3):
+        exchange = {"id": f"e{number}", "bytes": [10, 20, 30]}
+        stages.answer(
+            {"id": "h1", "questions": [{"type": "Ranges", "group": f"g{number}", "exchanges": [exchange]}]}
+        )
+    every = api.get(f"{API}/stages").json["stages"]
+    assert [stage["group"] for stage in every] == ["g2", "g1", "g0"]
+    assert every[0]["sizes"]["total"] == 60
+    assert every[0]["sizes"]["of"] == "tasks"
+    middle = every[1]["number"]
+    assert api.get(f"{API}/stages?limit=1&before={every[0]['number']}").json["stages"] == every[1:2]
+    assert api.get(f"{API}/stages/{middle}").json == every[1]
+    assert api.get(f"{API}/stages/9999").status == 404

@@ -1,0 +1,240 @@
+"""The whole policy process without a driver: a real loop in a thread of its own, and the API beside it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from attrs import evolve, field, frozen
+
+from spark_elastic.core import actions as ac
+from spark_elastic.core import events as ev
+from spark_elastic.http.app import make_application
+from spark_elastic.http.wsgi import HttpRequest, call
+from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.custom.host import Host
+from spark_elastic.runtime.journal import Journal
+from spark_elastic.runtime.loop import Loop
+from spark_elastic.runtime.port import Exchange, JsonObject
+from spark_elastic.wire import decode_action, encode_event
+from tests.unit.core.builder import STATEFUL, snapshot
+from tests.unit.http.contract import check
+from tests.unit.runtime.memory_gateway import SteppedClock
+
+ID = "6f1c2a34-9d0b-4c1e-8f50-1234567890ab"
+COUNTS = evolve(STATEFUL, query=ID)
+ADAPTIVE = {
+    "spark.elastic.schedulerMode": "adaptive",
+    "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
+}
+NOW = 1_700_000_000_000
+API = "/elastic/api/v1"
+REQUIREMENTS = f"{API}/queries/{ID}/resource-requirements"
+PATIENCE_S = 20.0
+A = TypeVar("A", bound=ac.Action)
+
+
+@frozen(kw_only=True)
+class Reply:
+    """What a client gets, its body read."""
+
+    status: int
+    headers: Mapping[str, str] = field(factory=dict)
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def errors(self) -> str:
+        return "\n".join(self.json["errors"])
+
+
+class Shim:
+    """Carries out what it is told at once; with `deaf` it does nothing and lets the loop stand."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._events: deque[JsonObject] = deque()
+        self._woken = False
+        self._ended = False
+        self._sent = 0
+        self.deaf = False
+        self.idle = 0
+        self.actions: list[ac.Action] = []
+
+    def exchange(self, actions: Iterable[JsonObject], wait_ms: int) -> Exchange:
+        for value in actions:
+            action = decode_action(value)
+            self.actions.append(action)
+            self.send(*outcomes(action))
+        with self._changed:
+            self.idle += not self._events
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self._ended or (not self.deaf and (self._woken or bool(self._events)))
+            )
+            self._woken = False
+            events = tuple(self._events)
+            self._events.clear()
+            return Exchange(events=events, stop=self._ended)
+
+    def send(self, *events: tuple[type[ev.Event], dict[str, Any]]) -> None:
+        with self._changed:
+            for kind, fields in events:
+                self._sent += 1
+                event = kind(**{"id": f"s{self._sent}", "at": NOW, **fields})
+                self._events.append(encode_event(event))
+            self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Wait until everything that was sent, and what followed from it, has been taken in."""
+        with self._changed:
+            seen = self.idle
+            self._woken = True
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self.idle > seen and not self._events, PATIENCE_S)
+
+    def ordered(self, kind: type[A]) -> A:
+        """Wait for an order of this kind, and return the first one."""
+        found: list[A] = []
+
+        def look() -> bool:
+            found[:] = [action for action in self.actions if isinstance(action, kind)]
+            return bool(found)
+
+        with self._changed:
+            assert self._changed.wait_for(look, PATIENCE_S), f"no {kind.__name__}"
+        return found[0]
+
+    def wake(self) -> None:
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+def outcomes(action: ac.Action) -> list[tuple[type[ev.Event], dict[str, Any]]]:
+    done = (ev.ActionDone, {"action": action.id, "query": ac.ordered_for(action), "took_ms": 5})
+    match action:
+        case ac.StartQuery(query=query, partitions=partitions):
+            return [done, (ev.QueryStarted, {"query": query, "run": "r1", "partitions": partitions or 2})]
+        case ac.CancelQuery(query=query):
+            return [done, (ev.QueryTerminated, {"query": query, "run": "r1"})]
+        case ac.Rescale():
+            return [done]
+    return []
+
+
+class World:
+    """A policy that is running, and the client of its API."""
+
+    def __init__(self, shim: Shim, board: Board) -> None:
+        self.shim = shim
+        self.board = board
+        self.application = make_application(board)
+
+    def send(self, kind: type[ev.Event], **fields: Any) -> None:
+        self.shim.send((kind, fields))
+        self.shim.settle()
+
+    def until_asked(self, many: int) -> None:
+        """Wait until so many requests stand before a loop that is deaf."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.board.waiting < many:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    def get(self, path: str, **more: Any) -> Reply:
+        return self.request("GET", path, **more)
+
+    def put(self, path: str, body: object, **headers: str) -> Reply:
+        """Send a body as JSON, or as it is if it is bytes; an underscore in a header stands for a dash."""
+        return self._write("PUT", path, body, headers)
+
+    def post(self, path: str, body: object = b"", **headers: str) -> Reply:
+        return self._write("POST", path, body, headers)
+
+    def _write(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> Reply:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.request(method, path, headers={"Content-Type": "application/json", **named}, body=content)
+
+    def request(self, method: str, path: str, **more: Any) -> Reply:
+        """Ask, and hold the answer against the API's own description."""
+        path, _, query = path.partition("?")
+        fields: dict[str, Any] = {
+            "may_modify": True,
+            "left_ms": 10_000,
+            "address": "10.0.0.1",
+            "hosts": ("driver",),
+            **more,
+        }
+        request = HttpRequest(id="h1", method=method, path=path, query=query, **fields)
+        answer = call(self.application, request)
+        assert answer.id == "h1"
+        reply = Reply(status=answer.status, headers=answer.headers, text=answer.body)
+        check(method, path.removeprefix(API), reply.status, reply.headers, reply.text)
+        return reply
+
+    def bounds(self) -> tuple[int, int]:
+        bound = self.get(REQUIREMENTS).json["shuffle"]["parallelism"]
+        return bound["lowerBound"], bound["upperBound"]
+
+
+def body(lower: int, upper: int, vertex: str = "shuffle") -> dict[str, Any]:
+    return {vertex: {"parallelism": {"lowerBound": lower, "upperBound": upper}}}
+
+
+@contextmanager
+def world(
+    conf: Mapping[str, str] | None = None,
+    *,
+    journal: Callable[[], Journal] = lambda: Journal(None),
+    queries: Iterable[ev.QueryFacts] = (COUNTS,),
+    parts: Mapping[str, str] | None = None,
+    spark: str = "4.2.0",
+    begun: bool = True,
+) -> Iterator[World]:
+    """Give a policy with two executors of two cores; without `begun` it knows nothing yet."""
+    shim, board = Shim(), Board(restarts=3)
+    board.wake = shim.wake
+    custom = Host(shim.wake)
+    loop = Loop(
+        shim, SteppedClock(NOW), board.scheduler, lambda _settings, _first: journal(), board, custom=custom
+    )
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            loop.run()
+        except BaseException as error:  # shown below: a thread's own end shows nothing
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        running = World(shim, board)
+        if begun:
+            executors = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in (1, 2)]
+            told = {"conf": dict(ADAPTIVE if conf is None else conf), "parts": parts or {}}
+            first = {**snapshot(executors), **told, "spark_version": spark}
+            running.send(ev.Snapshot, **first)
+            for facts in queries:
+                running.send(ev.QuerySubmitted, facts=facts, run="r1")
+        yield running
+    finally:
+        shim.end()
+        thread.join(PATIENCE_S)
+    assert failed == []
+    assert not thread.is_alive()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spark_elastic.core.batch.balance import Partitions
-from spark_elastic.core.batch.bisection import greatest, least
+from spark_elastic.core.batch.balance import Partitions, greatest, least
 from spark_elastic.core.batch.ranges import median
 from tests.vectors.adapters.batch import bounds_of, ranges_from, ranges_of, written_by
 from tests.vectors.adapters.fields import Fields, NotRunError

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import sub
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.batch.bisection import greatest, least
 from spark_elastic.core.batch.settings import tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.keys.batch import Preset
@@ -229,3 +228,15 @@ def _lower(partitions: Partitions, limit: int, lower: int) -> int | None:
         return None
     count = partitions.count(highest)
     return least(lambda at: partitions.count(at, count) <= count, low, highest)
+
+
+def least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """Find the least number of `low` to `high`, both included, from which on it `holds`; None: never."""
+    found = low + bisect_left(range(low, high + 1), True, key=holds)
+    return found if found <= high else None
+
+
+def greatest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """Find the greatest number of `low` to `high`, both included, up to which it `holds`; None: never."""
+    found = low + bisect_left(range(low, high + 1), True, key=lambda number: not holds(number)) - 1
+    return found if found >= low else None

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_elastic.core.batch.balance import Partitions
-from spark_elastic.core.batch.bisection import greatest, least
+from spark_elastic.core.batch.balance import Partitions, greatest, least
 
 SIZES = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 

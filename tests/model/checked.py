@@ -173,7 +173,7 @@ class Checked(StandIn):
             waits = short and record.state.name == "WaitingForResources"
             assert waits or (phase == "running" and record.state.name == "Executing"), record.state
             # A copy of which nobody has heard the end keeps nothing from happening.
-            orders = {order.kind for order in record.orders.values()} - {"savepoint"}
+            orders = {order.kind for order in record.orders.pending.values()} - {"savepoint"}
             in_force = record.target is None and not orders
             assert waits or in_force, record
 
@@ -221,10 +221,10 @@ class Checked(StandIn):
         total = self.scene.scheduler.slots.total
         for machine in self.scene.scheduler._machines.values():
             record = machine.record
-            if record.standing is not None and record.share.suffices:
-                assert record.requirements.lower <= record.share.slots <= total
+            if record.standing is not None and record.shares.now.suffices:
+                assert record.requirements.lower <= record.shares.now.slots <= total
                 vertex = record.requirements.shuffle
-                most = vertex.parallelism(record.share.slots)
+                most = vertex.parallelism(record.shares.now.slots)
                 used[vertex.group] = max(used.get(vertex.group, 0), most)
         assert sum(used.values()) <= total
 

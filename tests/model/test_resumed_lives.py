@@ -98,7 +98,7 @@ class ResumedLives(Lives):
         """Say whether the one that continues knows it, or sees it by the count that the snapshot shows."""
         record = scheduler._machines[query].record
         other = query in self.partitions and record.partitions not in (None, self.partitions[query])
-        return record.facts.stateful and (record.moved or other)
+        return record.facts.stateful and (record.moves.moved or other)
 
     def carry_out(self, order: Action) -> None:
         """Do what was ordered; who ordered it is dead and hears nothing of it."""

@@ -235,9 +235,9 @@ class Scheduler:
         shares = self._supply.share_out(machines.claims(self._machines, changed), self.slots)
         for query, share in shares.items():
             record = self._machines[query].record
-            if record.share != share and query not in changed:
+            if record.shares.now != share and query not in changed:
                 turn.touch(query, None)
-                record.give(share, self._now)
+                record.shares.give(share, self._now)
                 self._divisions += 1
         turn.touched.update(dict.fromkeys(changed))
         for query in turn.touched:
@@ -374,7 +374,7 @@ class Scheduler:
             return
         shares = self._share_out(turn, changed)
         for query, requirements in changed.items():
-            share = shares.get(query, self._machines[query].record.share)
+            share = shares.get(query, self._machines[query].record.shares.now)
             self._tell(query, inner.BoundsChanged(requirements, share), turn)
 
     def validate(self) -> None:
@@ -384,7 +384,7 @@ class Scheduler:
         self._planner.validate()
         for query, share in self._supply.share_out(machines.claims(self._machines, {}), self.slots).items():
             record = self._machines[query].record
-            assert share == record.share == record.known_share
+            assert share == record.shares.now == record.shares.known
         self._supply.validate(self._now, self.slots, machines.live_requirements(self._machines))
         assert sum(machine.is_finished for machine in self._machines.values()) <= _FINISHED_KEPT
 

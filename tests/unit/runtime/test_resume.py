@@ -292,10 +292,10 @@ def test_a_run_begins_with_its_state_however_large_that_is(tmp_path: Path) -> No
     text = application.path.read_text()
     application.conf["spark.elastic.journal.maxSize"] = "64k"
     application.path.write_text(text.replace('maxSize":"64m"', 'maxSize":"64k"'))
-    view = resume_of(application).policy._machines["counts"].record
-    view.said.update(f"{number:01000}" for number in range(20))
+    view = resume_of(application).policy._machines["counts"].record.told
+    view.once.update(f"{number:01000}" for number in range(20))
     large = Scheduler.restore(resume_of(application).policy.save())
-    large._machines["counts"].record.said.update(view.said)
+    large._machines["counts"].record.told.once.update(view.once)
     resumed = evolve(resume_of(application), policy=large)
     application.process(application.goes_on(START + 14_000), until=START + 20_000, resumes=lambda *_: resumed)
     result = replay(read_journal(application.path), Scheduler)

@@ -108,7 +108,7 @@ POLICIES: Mapping[str, Policy] = {DECLARED: Declared(), SCHEDULE: Schedule(), "a
 
 def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettings) -> QueryMetrics:
     """Show one query; `settings` are those of the application."""
-    progress = record.last_progress
+    progress = record.load.last_progress
     own = record.settings or settings
     return QueryMetrics(
         query=record.facts.query,
@@ -116,12 +116,12 @@ def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         settings=own,
         requirements=record.declared,
         limited=memory.limits,
-        slots=record.known_share.slots,
+        slots=record.shares.known.slots,
         partitions=record.partitions,
         held=record.run_state == "held",
-        idle=record.pace.idle,
-        moving=any(order.kind == "rescale" for order in record.orders.values()),
-        movable=is_movable(record.facts, record.provider, record.checkpoint_format, own),
+        idle=record.load.pace.idle,
+        moving=any(order.kind == "rescale" for order in record.orders.pending.values()),
+        movable=is_movable(record.facts, record.checkpoint.provider, record.checkpoint.format, own),
         samples=memory.samples,
         earlier=memory.earlier,
         applied=memory.applied,
@@ -323,14 +323,14 @@ class Planner:
         if isinstance(event, ev.ActionFailed):
             self._row_limits.failed(event, memory)
             batches_not_kept(event, memory)
-        if record.known_share.slots > 0:
-            memory.runs_with(at, record.known_share.slots, record.partitions)
-        if record.rescales and record.rescale_cost_ms is not None:
-            memory.paused_for(record.rescales[-1], record.rescale_cost_ms)
-        batch = record.pace.latest
+        if record.shares.known.slots > 0:
+            memory.runs_with(at, record.shares.known.slots, record.partitions)
+        if record.moves.ended and record.moves.cost_ms is not None:
+            memory.paused_for(record.moves.ended[-1], record.moves.cost_ms)
+        batch = record.load.pace.latest
         if isinstance(event, ev.QueryProgress) and event.run == record.run and batch is not None:
             memory.batch(
-                event, batch, at, alone=not (surplus or self._batch.busy), total=record.known_share.total,
+                event, batch, at, alone=not (surplus or self._batch.busy), total=record.shares.known.total,
                 interval_ms=record.facts.trigger_ms,
             )  # fmt: skip
         if isinstance(event, ev.QueryIdle) and event.run == record.run:

@@ -108,7 +108,7 @@ class RowLimits:
 
 def _order(record: QueryRecord, limits: tuple[SourceLimit, ...], turn: Turn) -> str:
     query, action = record.facts.query, turn.next_action()
-    record.put_aside(action, "rows_not_limited")
+    record.orders.put_aside(action, "rows_not_limited")
     order = LimitRows(id=action, cause=turn.cause, query=query, run=record.run, sources=limits)
     starts = (
         place

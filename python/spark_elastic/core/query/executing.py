@@ -56,17 +56,17 @@ class Executing(QueryState):
 
     def candidate(self, record: QueryRecord) -> Candidate | None:
         """Return what is queued; after a loss, or a move, a micro-batch comes first."""
-        return None if self.lost_at is not None or record.moved else self.queued
+        return None if self.lost_at is not None or record.moves.moved else self.queued
 
     def enter(self, step: Step) -> None:
         """Look once at what has changed while the query was being started."""
-        self.again_at = step.record.failed_move.again_at
+        self.again_at = step.record.moves.failed.again_at
         self._look_for_executors(step)
         self._reconsider(step, cause=None)
 
     def follow_the_slots(self, event: inner.SlotsChanged, step: Step) -> None:
         """Follow the slots."""
-        share, before = step.share, step.record.known_share
+        share, before = step.share, step.record.shares.known
         self._look_for_executors(step)
         if share.total < before.total:
             self.lost_at = step.now
@@ -81,12 +81,12 @@ class Executing(QueryState):
 
         There is nothing to decide, and nothing that was said becomes wrong.
         """
-        due, share, before = self.due, record.share, record.known_share
+        due, share, before = self.due, record.shares.now, record.shares.known
         if (
             record.partitions is None
             or not (share.complete and before.complete)
             or min(share.slots, before.slots) < record.partitions
-            or record.failed_move.count is not None
+            or record.moves.failed.count is not None
             or record.history.open_record is not None
             or (due is not None and due <= turn.now)
         ):
@@ -162,7 +162,7 @@ class Executing(QueryState):
     def _reconsider(self, step: Step, cause: Cause | None) -> None:
         now = _Running(step, self)
         choice = now.choice
-        enough_failed = step.record.failed_batches.take_due()
+        enough_failed = step.record.failures.batches.take_due()
         if cause is not None:
             step.open_rescale(cause)
         if choice.way == "in_place":
@@ -183,8 +183,8 @@ class Executing(QueryState):
         """Measure, and use the end of each micro-batch."""
         # The first batch of a run loads classes and state: it says nothing about the next ones.
         step.measured(event, warm=self.batches > 0)
-        step.record.poison.progressed()
-        step.record.failed_batches.committed()
+        step.record.failures.poison.progressed()
+        step.record.failures.batches.committed()
         self.batches += 1
         if self.lost_at is not None and event.started >= self.lost_at:
             self.lost_at = None
@@ -218,7 +218,7 @@ class Executing(QueryState):
     def _watch_shuffles(self, event: ev.QueryProgress, step: Step) -> None:
         """Let the sources of a query without a shuffle follow the slots, and leave them once it has one."""
         record = step.record
-        if record.shuffles.committed(event.input_rows):
+        if record.load.shuffles.committed(event.input_rows):
             choice = _Running(step, self).choice
             if choice.way == "in_place":
                 self._change_in_place(choice, step)
@@ -228,7 +228,7 @@ class Executing(QueryState):
                     step.report("other_sources_stay", numbers=numbers)
             else:
                 self._say(step, choice, aloud=True)
-        elif record.shuffles.seen and record.reads is not None:
+        elif record.load.shuffles.seen and record.load.reads is not None:
             step.read_in(None)
 
     def count_and_restart_or_fail(self, event: ev.QueryFailed, step: Step) -> None:
@@ -239,10 +239,10 @@ class Executing(QueryState):
         is their failure.
         """
         if is_planned(event.failure.offsets) and self.lost_at is None:
-            step.record.failed_batches.failed()
+            step.record.failures.batches.failed()
         if self.queued is not None:
             self.manager.withdraw()  # what is then chosen has to be agreed to anew
-        step.record.manager = self.manager
+        step.record.failures.manager = self.manager
         step.run_failed(event.failure)
 
     def take_over_the_count_in_place(self, event: ev.ActionDone, step: Step) -> None:
@@ -265,7 +265,7 @@ class Executing(QueryState):
         choice = _Running(step, self).choice
         if choice.way == "move":
             assert choice.partitions is not None
-            assert not step.record.moved
+            assert not step.record.moves.moved
             step.report_choice(choice)
             step.move_state(choice.partitions, overdue=self.is_overdue(step))
         else:
@@ -282,7 +282,7 @@ class Executing(QueryState):
         if step.settings.hands_off:
             if not self._is_advised(choice, step):
                 step.report_choice(choice)
-                step.record.advised = (choice.before, choice.after, step.slots)
+                step.record.told.advised = (choice.before, choice.after, step.slots)
             step.close_rescale("no_resources_or_parallelisms_change")
             self.manager = step.new_executing_manager()
         else:
@@ -302,7 +302,7 @@ class Executing(QueryState):
             self._say(step, choice, aloud=True)
 
     def _is_advised(self, choice: Choice, step: Step) -> bool:
-        return step.record.advised == (choice.before, choice.after, step.slots)
+        return step.record.told.advised == (choice.before, choice.after, step.slots)
 
     def _say(self, step: Step, choice: Choice, *, aloud: bool) -> None:
         """Say what holds the query; unless `aloud`, only while a rescale is meant."""
@@ -372,7 +372,7 @@ class _Running:
         return self._choice
 
     def sufficient(self) -> bool:
-        if self.state.lost_at is not None or (self._is_close and self.step.record.moved):
+        if self.state.lost_at is not None or (self._is_close and self.step.record.moves.moved):
             return False
         return self.choice.way == "move"
 

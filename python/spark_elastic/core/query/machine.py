@@ -18,7 +18,7 @@ from spark_elastic.core.events import ExecutorsUsed, StageCompleted
 from spark_elastic.core.failures.strategy import NoRestart
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.query.record import PendingOrder, QueryRecord, State
+from spark_elastic.core.query.record import Checkpoint, Failures, Moves, PendingOrder, QueryRecord, State
 from spark_elastic.core.query.restarting import Restarting
 from spark_elastic.core.query.sources import bound_sources, repeat_bounds
 from spark_elastic.core.query.states import Canceling, Created, CreatingExecutionGraph, Failing, Finished
@@ -78,15 +78,15 @@ class QueryMachine:
             requirements=requirements,
             declared=requirements,
             run_state=info.run_state,
-            recovering=info.run_state == "failed",
             # Nobody knows when the state of one that runs was moved.
-            moved=facts.stateful and info.run_state != "held",
+            moves=Moves(moved=facts.stateful and info.run_state != "held"),
+            failures=Failures(
+                strategy=strategy_of(facts, own or settings), recovering=info.run_state == "failed"
+            ),
             partitions=partitions,
-            provider=facts.provider,
-            checkpoint_format=facts.checkpoint_format,
+            checkpoint=Checkpoint(provider=facts.provider, format=facts.checkpoint_format),
             history=History(limit=settings.history_size),
             settings=own,
-            strategy=strategy_of(facts, own or settings),
         )
         return cls(record)
 
@@ -232,7 +232,7 @@ def slots(event: inner.SlotsChanged, step: Step) -> None:
     """Let slots pass that make no difference, as most do where there are many queries."""
     record = step.record
     if record.state.lets_pass(record, step.turn):
-        record.known_share = record.share
+        record.shares.known = record.shares.now
         return
     _may_try_again(step)
     step.catch_up()
@@ -245,9 +245,9 @@ def bounds(event: inner.BoundsChanged, step: Step) -> None:
     bound_sources(record, record.requirements, event.requirements, turn, step.settings)
     step.catch_up()
     record.requirements = event.requirements
-    record.give(event.share, turn.now)
+    record.shares.give(event.share, turn.now)
     _may_try_again(step)
-    record.history.bounds_changed(turn.now, slots=record.share.slots, partitions=record.partitions)
+    record.history.bounds_changed(turn.now, slots=record.shares.now.slots, partitions=record.partitions)
     _with_share(event, step)
 
 
@@ -263,7 +263,7 @@ def recovered(event: inner.Recovered, step: Step) -> None:
     state = record.state
     step.shown(info)
     saving = [order for order in step.give_up("savepoint") if order.folder is not None]
-    record.keeping.clear()
+    record.orders.keeping.clear()
     missed = step.missed(info)
     if missed is None or state.leaves_out(missed):
         step.set_orders_lost(info.partitions)
@@ -297,15 +297,15 @@ def _save_again(order: PendingOrder, step: Step) -> None:
 def _may_try_again(step: Step) -> None:
     """Let what has failed before be tried again."""
     record = step.record
-    record.failed_move.may_try_again()
-    record.failed_batches.changed(step.settings.max_checkpoint_failures)
+    record.moves.failed.may_try_again()
+    record.failures.batches.changed(step.settings.max_checkpoint_failures)
 
 
 def _with_share(event: inner.QueryInput, step: Step) -> None:
     """React with another share of the slots than the state was last told of."""
     step.report_share()
     step.react(event)
-    step.record.known_share = step.record.share
+    step.record.shares.known = step.record.shares.now
 
 
 INTAKE: Mapping[type[Any], Callable[[Any, Step], None]] = {

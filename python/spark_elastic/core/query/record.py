@@ -145,75 +145,159 @@ class State(ABC):
 
 
 @define(kw_only=True)
+class Shares:
+    """The slots that a query can use `now`, and those that its state was last told of (`known`).
+
+    `lacks_since` is since when it wants more than it has (epoch ms), None: it has all.
+    """
+
+    now: Share = field(factory=Share)
+    known: Share = field(factory=Share)
+    lacks_since: int | None = None
+
+    def give(self, share: Share, at: int) -> None:
+        """Let the query have another share of the slots from `at` (epoch ms) on."""
+        self.now = share
+        if share.content:
+            self.lacks_since = None
+        elif self.lacks_since is None:
+            self.lacks_since = at
+
+
+@define(kw_only=True)
+class Checkpoint:
+    """What the checkpoint of a query has by now; `becomes_rescalable` says that its start changes that."""
+
+    provider: Provider
+    format: int
+    becomes_rescalable: bool = False
+
+    def note_rescalable(self) -> None:
+        """Note that it was begun as one that can be re-partitioned."""
+        self.provider = "rocksdb"
+        self.format = REPARTITIONED_FORMAT
+
+
+@define(kw_only=True)
+class Failures:
+    """How a query has failed: `exceptions` has the newest first, `restarted` counts the starts after one.
+
+    `recovering` is True from a failure until the query runs again; `manager` is how far the wait for a
+    rescale had come when it failed, None if it continues elsewhere.
+    """
+
+    strategy: RestartStrategy
+    poison: PoisonWatch = field(factory=PoisonWatch)
+    exceptions: tuple[RunFailure, ...] = ()
+    batches: FailedBatches = field(factory=FailedBatches)
+    manager: TransitionManager | None = None
+    recovering: bool = False
+    restarted: int = 0
+
+
+@define(kw_only=True)
+class Moves:
+    """The moves of a query's state: how many there were, and when the last ones `ended` (epoch ms).
+
+    `moved` is True from a move until a micro-batch with the new count is committed: only after that the state
+    is moved again. `failed` is a count that could not be brought about, `cost_ms` what the last rescale took.
+    """
+
+    moved: bool = False
+    failed: FailedMove = field(factory=FailedMove)
+    ended: tuple[int, ...] = ()
+    count: int = 0
+    cost_ms: int | None = None
+
+
+@define(kw_only=True)
+class Load:
+    """What micro-batches took: each count's in `measurements`, the last ones' in `pace`.
+
+    `shuffles` tells whether they have one; if not, `reads` is in how many tasks the sources are to be read,
+    None before they follow the slots.
+    """
+
+    measurements: Measurements = field(factory=Measurements)
+    pace: Pace = field(factory=Pace)
+    last_progress: QueryProgress | None = None
+    shuffles: ShuffleWatch = field(factory=ShuffleWatch)
+    reads: int | None = None
+
+
+@define(kw_only=True)
+class Orders:
+    """The orders whose outcome is waited for, by action.
+
+    `aside` has those that concern nothing but how sources are read, with the reason that is told where one
+    fails, `keeping` the same for those that keep a text beside the checkpoint.
+    """
+
+    pending: dict[str, PendingOrder] = field(factory=dict)
+    aside: dict[str, str] = field(factory=dict)
+    keeping: dict[str, str] = field(factory=dict)
+
+    def put_aside(self, action: str, reason: str) -> None:
+        """Note an order that changes how sources are read."""
+        _note(self.aside, action, reason)
+
+    def note_keeping(self, action: str, reason: str) -> None:
+        """Note an order to keep a text."""
+        _note(self.keeping, action, reason)
+
+    def validate(self) -> None:
+        """Check that they are few, and that one rescale at most counts. Raises AssertionError."""
+        assert max(len(self.pending), len(self.aside), len(self.keeping)) <= MOST_ORDERS
+        assert all(order.action == key for key, order in self.pending.items())
+        rescales = [order for order in self.pending.values() if order.kind == "rescale"]
+        assert all(order.replaced for order in rescales[:-1])
+
+
+@define(kw_only=True)
+class Told:
+    """What was last told of a query: its `decision`, what is told only `once`, what `hold` keeps it.
+
+    `advised` is the last change (before, after, slots) that was only advised.
+    """
+
+    decision: Decision | None = None
+    once: set[str] = field(factory=set)
+    advised: tuple[int | None, int | None, int] | None = None
+    hold: tuple[str | int | None, ...] | None = None
+
+
+@define(kw_only=True)
 class QueryRecord:
     """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
 
     `declared` are the requirements that were declared for it; a policy may have narrowed those in force.
     `settings` are its own, None: it has those of the application.
-    `share` are the slots that it can use now, `known_share` those that its state was last told of;
-    `lacks_since` is since when it wants more slots than it has, None: it has all.
     `run_state` says whether it runs, or where it waits for an answer: held at its start, or failed.
-    `restarted` counts the starts after a failure, `rescaled` the rescales that moved its state.
-    `recovering` is True from a failure until it runs again; `manager` is how far the wait for a rescale had
-    come when it failed, None if it continues elsewhere. `exceptions` has the newest failure first,
-    `savepoints` the newest savepoint.
-    `shuffles` tells whether its micro-batches have one; if not, `reads` is in how many tasks its sources are
-    to be read, None before they follow the slots.
     `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
-    not in force yet. `provider` and `checkpoint_format` are what its checkpoint has by now,
-    `becomes_rescalable` says that its start changes them. `rescale_cost_ms` is what the last rescale took,
-    `rescales` is when the last ones ended. `moved` is True from a move of its state until a micro-batch with
-    the new count is committed: only after that it is moved again. `aside` has orders that concern nothing but
-    how its sources are read, with the reason that is told where one fails, `keeping` the same for those that
-    keep a text beside its checkpoint. `advised` is the last change
-    (before, after, slots) that was only advised. `failed_move` is a count that could not be brought about.
-    `pace` is what the last micro-batches took, `stayed_ms` how long it was in each state that it has left.
-    All times are epoch ms.
+    not in force yet. `savepoints` has the newest first, `stayed_ms` how long it was in each state that it has
+    left. All times are epoch ms.
     """
 
     facts: QueryFacts
     run: str
+    run_state: RunState
     state: State
+    stayed_ms: dict[str, int] = field(factory=dict)
+    timer: Timer | None = None
     requirements: Requirements
     declared: Requirements
     settings: CoreSettings | None = None
-    share: Share = field(factory=Share)
-    known_share: Share = field(factory=Share)
-    lacks_since: int | None = None
-    timer: Timer | None = None
-    run_state: RunState
     partitions: int | None
-    provider: Provider
-    checkpoint_format: int
-    history: History
-    strategy: RestartStrategy
-    poison: PoisonWatch = field(factory=PoisonWatch)
-    exceptions: tuple[RunFailure, ...] = ()
-    savepoints: tuple[Savepoint, ...] = ()
-    shuffles: ShuffleWatch = field(factory=ShuffleWatch)
-    reads: int | None = None
-    failed_batches: FailedBatches = field(factory=FailedBatches)
-    manager: TransitionManager | None = None
-    recovering: bool = False
-    restarted: int = 0
-    rescaled: int = 0
     target: int | None = None
-    measurements: Measurements = field(factory=Measurements)
-    rescale_cost_ms: int | None = None
-    becomes_rescalable: bool = False
-    rescales: tuple[int, ...] = ()
-    moved: bool = False
-    failed_move: FailedMove = field(factory=FailedMove)
-    orders: dict[str, PendingOrder] = field(factory=dict)
-    aside: dict[str, str] = field(factory=dict)
-    keeping: dict[str, str] = field(factory=dict)
-    last_progress: QueryProgress | None = None
-    pace: Pace = field(factory=Pace)
-    stayed_ms: dict[str, int] = field(factory=dict)
-    last_decision: Decision | None = None
-    said: set[str] = field(factory=set)
-    advised: tuple[int | None, int | None, int] | None = None
-    last_hold: tuple[str | int | None, ...] | None = None
+    shares: Shares = field(factory=Shares)
+    checkpoint: Checkpoint
+    load: Load = field(factory=Load)
+    moves: Moves = field(factory=Moves)
+    failures: Failures
+    orders: Orders = field(factory=Orders)
+    told: Told = field(factory=Told)
+    history: History
+    savepoints: tuple[Savepoint, ...] = ()
 
     @property
     def standing(self) -> Standing | None:
@@ -235,15 +319,7 @@ class QueryRecord:
     @property
     def has_other_slots(self) -> bool:
         """Whether a query that is not over has other slots than its state was told of."""
-        return self.share != self.known_share and not self.state.final
-
-    def give(self, share: Share, at: int) -> None:
-        """Let it have another share of the slots from `at` (epoch ms) on."""
-        self.share = share
-        if share.content:
-            self.lacks_since = None
-        elif self.lacks_since is None:
-            self.lacks_since = at
+        return self.shares.now != self.shares.known and not self.state.final
 
     def declare(self, requirements: Requirements) -> None:
         """Let other requirements be declared for it; those in force follow with `BoundsChanged`."""
@@ -251,22 +327,9 @@ class QueryRecord:
 
     def reading(self, settings: CoreSettings) -> Reading | None:
         """Tell how its sources are read by these settings, None if its micro-batches may have a shuffle."""
-        if not self.shuffles.has_none:
+        if not self.load.shuffles.has_none:
             return None
-        return Reading(self.facts.sources, settings.divide_ordered, self.reads)
-
-    def put_aside(self, action: str, reason: str) -> None:
-        """Note an order that changes how its sources are read."""
-        _note(self.aside, action, reason)
-
-    def note_keeping(self, action: str, reason: str) -> None:
-        """Note an order to keep a text."""
-        _note(self.keeping, action, reason)
-
-    def note_rescalable(self) -> None:
-        """Note that the checkpoint was begun as one that can be re-partitioned."""
-        self.provider = "rocksdb"
-        self.checkpoint_format = REPARTITIONED_FORMAT
+        return Reading(self.facts.sources, settings.divide_ordered, self.load.reads)
 
     def validate(self) -> None:
         """Check all invariants of the query. Raises AssertionError."""
@@ -274,18 +337,13 @@ class QueryRecord:
         self.history.validate()
         self.requirements.validate()
         self.declared.validate()
-        self.failed_batches.validate()
-        self.failed_move.validate()
+        self.failures.batches.validate()
+        self.moves.failed.validate()
+        self.orders.validate()
         assert self.target is None or self.target >= 1
-        assert len(self.orders) <= MOST_ORDERS
-        assert len(self.aside) <= MOST_ORDERS
-        assert len(self.keeping) <= MOST_ORDERS
-        assert all(order.action == key for key, order in self.orders.items())
         due = self.state.due
         assert (self.timer is None) == (due is None)
         assert self.timer is None or self.timer.at == due
-        rescales = [order for order in self.orders.values() if order.kind == "rescale"]
-        assert all(order.replaced for order in rescales[:-1])
 
 
 def _note(orders: dict[str, str], action: str, reason: str) -> None:
@@ -306,6 +364,6 @@ def keep_text(
 ) -> str:
     """Order that a text outlives the driver, None: that none does; return the id of the order."""
     action = turn.next_action()
-    record.note_keeping(action, _FAILED[name])
+    record.orders.note_keeping(action, _FAILED[name])
     turn.emit(KeepText(id=action, cause=turn.cause, query=record.facts.query, name=name, text=text))
     return action

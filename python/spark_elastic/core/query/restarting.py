@@ -55,7 +55,7 @@ class Restarting(Moving):
         choice = step.choose_again(overdue=self.overdue)
         present = step.record.partitions
         # What is moved by an order that was replaced stays as it is until a micro-batch has run with it.
-        moves = choice.way == "move" and not step.record.moved
+        moves = choice.way == "move" and not step.record.moves.moved
         wanted = choice.partitions if moves else present
         if wanted is not None and wanted != self.target:
             self.target = wanted
@@ -71,11 +71,11 @@ class Restarting(Moving):
     def order_again(self, event: inner.Recovered, step: Step) -> None:
         """Order the rescale again unless it is through, or say again until when the query waits."""
         if self.target is None:
-            step.record.last_hold = None
+            step.record.told.hold = None
             self._back_off(step)
-        elif step.record.moved and step.record.partitions == self.target and not step.may_move_on:
+        elif step.record.moves.moved and step.record.partitions == self.target and not step.may_move_on:
             self._through(step)
-        elif step.record.moved:
+        elif step.record.moves.moved:
             # An order that was replaced has been carried out, and another one may be on its way yet.
             self.target = present = step.record.partitions
             assert present is not None
@@ -140,7 +140,7 @@ class Restarting(Moving):
         if judgement.backoff_ms is None:
             step.fail()
         else:
-            step.record.restarted += 1
+            step.record.failures.restarted += 1
             self.target = self.moving_until = None
             self.backoff_end = step.now + judgement.backoff_ms
             self._back_off(step)

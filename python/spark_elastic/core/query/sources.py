@@ -65,7 +65,7 @@ def repeat_bounds(record: QueryRecord, turn: Turn, settings: CoreSettings) -> No
 
     Open ones, too: they lift what was ordered before.
     """
-    if record.requirements.sources or record.reads is not None:
+    if record.requirements.sources or record.load.reads is not None:
         order_bounds(record, record.requirements, turn, settings)
 
 
@@ -76,7 +76,7 @@ def order_bounds(record: QueryRecord, now: Requirements, turn: Turn, settings: C
     facts = record.facts
     open_ = Bounds(upper=settings.max_parallelism)
     bounds = now.sources or (open_,) * len(facts.sources)
-    reading = Reading(facts.sources, settings.divide_ordered, record.reads)
+    reading = Reading(facts.sources, settings.divide_ordered, record.load.reads)
     sources = tuple(
         SourceBounds(
             least=bound.lower,
@@ -86,5 +86,5 @@ def order_bounds(record: QueryRecord, now: Requirements, turn: Turn, settings: C
         for bound, source in zip(bounds, facts.sources, strict=True)
     )
     action = turn.next_action()
-    record.put_aside(action, "sources_not_bounded")
+    record.orders.put_aside(action, "sources_not_bounded")
     turn.emit(BoundSources(id=action, cause=turn.cause, query=facts.query, run=record.run, sources=sources))

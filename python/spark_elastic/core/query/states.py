@@ -54,8 +54,8 @@ class QueryState(State):
 
     def measure_the_stage(self, event: StageCompleted, step: Step) -> None:
         """Note what it took: nothing follows from it before its micro-batch is through."""
-        step.record.shuffles.stage_read_shuffle()
-        step.record.measurements.add_stage(event)
+        step.record.load.shuffles.stage_read_shuffle()
+        step.record.load.measurements.add_stage(event)
 
     def note_their_begin(self, event: ExecutorsUsed, step: Step) -> None:
         """Note for the history of rescales when they began."""
@@ -68,7 +68,7 @@ class QueryState(State):
     def note_the_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
         """Note it, whoever has waited for it; the next one may be asked for."""
         step.saved(event)
-        step.record.orders.pop(event.action, None)
+        step.record.orders.pending.pop(event.action, None)
 
     def refuse_the_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
         """Say that there is nothing to copy."""
@@ -204,7 +204,7 @@ class Finished(QueryState):
 
     def validate(self, record: QueryRecord) -> None:
         """Check that nothing is waited for. Raises AssertionError."""
-        assert not record.orders
+        assert not record.orders.pending
         assert record.history.open_record is None
 
     reactions: ClassVar[Reactions] = {
@@ -277,7 +277,7 @@ class CreatingExecutionGraph(Moving):
         target = step.record.target
         step.started(event)
         if target is not None and event.partitions != target:
-            step.record.failed_move.failed(target, step.now)
+            step.record.moves.failed.failed(target, step.now)
             step.close_rescale("exception_occurred")
         step.close_rescale("succeeded")
         step.execute()

@@ -148,7 +148,7 @@ class Step:
             # The rescale is through, or off: an outcome that is still to come is none of this state's.
             self.give_up("rescale")
             self.record.target = None
-        manager, self.record.manager = self.record.manager, None
+        manager, self.record.failures.manager = self.record.failures.manager, None
         self._go(EXECUTING, manager=manager or self.new_executing_manager())
 
     def move_state(self, target: int, *, overdue: bool) -> None:
@@ -163,7 +163,7 @@ class Step:
             message = None if savepoint is None else fill(catalogue.SAVED_BEFORE, path=savepoint)
             self.fail(message)
         else:
-            self.record.restarted += 1
+            self.record.failures.restarted += 1
             end = self.now + judgement.backoff_ms
             self._go(RESTARTING, target=None, backoff_end=end)
 
@@ -183,7 +183,7 @@ class Step:
             "advice": catalogue.FEWER if self.settings.mode == "adaptive" else catalogue.MORE,
         }
         self.report(reason, before=self.record.partitions, numbers=numbers)
-        said = self.record.last_decision
+        said = self.record.told.decision
         assert said is not None
         self.fail(said.message)
 
@@ -234,12 +234,12 @@ class Step:
     @property
     def slots_before(self) -> int:
         """The slots before the event that the query could use."""
-        return self.record.known_share.slots
+        return self.record.shares.known.slots
 
     @property
     def share(self) -> Share:
         """What the query has of the slots of now."""
-        return self.record.share
+        return self.record.shares.now
 
     @property
     def needed_slots(self) -> int:
@@ -270,9 +270,9 @@ class Step:
         record, reason = self.record, reason or choice.reason
         entry = catalogue.REASONS[reason]
         if entry.once:
-            if reason in record.said:
+            if reason in record.told.once:
                 return
-            record.said.add(reason)
+            record.told.once.add(reason)
         numbers: Mapping[str, Number] = {"slots": self.slots, **choice.numbers}
         if self.share.total != self.slots:
             numbers = {**numbers, "total_slots": self.share.total}
@@ -288,7 +288,7 @@ class Step:
             message = catalogue.expected(message, **numbers)
         changes = entry.kind in ("start", "rescale_in_place", "rescale_state")
         message = catalogue.advised(message, only=changes and self.turn.settings.advise_only)
-        record.last_decision = self.turn.publish(
+        record.told.decision = self.turn.publish(
             reason,
             message,
             query=record.facts.query,
@@ -301,18 +301,18 @@ class Step:
             ),
             until=until,
         )
-        record.last_hold = None
+        record.told.hold = None
 
     def report_hold(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
         """Publish that nothing is done, unless that was the last thing said."""
         hold = (reason or choice.reason, choice.before, choice.after, self.slots, until)
-        if hold != self.record.last_hold:
+        if hold != self.record.told.hold:
             self.report_choice(choice, reason=reason, until=until)
-            self.record.last_hold = hold
+            self.record.told.hold = hold
 
     def report_share(self) -> None:
         """Publish how the slots are divided where the query has less than it could use, and that is new."""
-        share, before = self.share, self.record.known_share
+        share, before = self.share, self.record.shares.known
         if not share.suffices or share.content or share.slots == share.total:
             return
         if self.settings.mode == "off":
@@ -341,8 +341,8 @@ class Step:
         """Note, once, that an event made no sense."""
         name, state = type(event).__name__, self.record.state.name
         key = f"unexpected {name} {state}"
-        if key not in self.record.said:
-            self.record.said.add(key)
+        if key not in self.record.told.once:
+            self.record.told.once.add(key)
             self.report("unexpected", numbers={"event": name, "state": state})
 
     def open_rescale(self, cause: Cause) -> None:
@@ -395,31 +395,31 @@ class Step:
             since=since,
             partitions=choice.partitions,
             into_bounds=choice.is_into_bounds,
-            gain_ms=None if self.record.measurements.latest is None else choice.gain.net_ms,
+            gain_ms=None if self.record.load.measurements.latest is None else choice.gain.net_ms,
         )
 
     def _situation(self, partitions: int | None, *, overdue: bool) -> Situation:
         record = self.record
-        since, progress = self.now - HORIZON_MS, record.last_progress
+        since, progress = self.now - HORIZON_MS, record.load.last_progress
         return Situation(
             facts=record.facts,
-            provider=record.provider,
-            checkpoint_format=record.checkpoint_format,
+            provider=record.checkpoint.provider,
+            checkpoint_format=record.checkpoint.format,
             partitions=partitions,
             slots=self.slots,
             reach=min(self.share.reach, record.facts.session_partitions),
             shortage=self.share.shortage,
             requirements=record.requirements,
-            model=fit(record.measurements, record.provider),
-            seen_slots=record.measurements.slots,
+            model=fit(record.load.measurements, record.checkpoint.provider),
+            seen_slots=record.load.measurements.slots,
             settings=self.settings,
-            rescale_cost_ms=RESCALE_COST_MS if record.rescale_cost_ms is None else record.rescale_cost_ms,
-            rescales=sum(at > since for at in record.rescales) if record.rescales else 0,
+            rescale_cost_ms=RESCALE_COST_MS if record.moves.cost_ms is None else record.moves.cost_ms,
+            rescales=sum(at > since for at in record.moves.ended) if record.moves.ended else 0,
             pending=record.facts.pending and record.run_state == "held",
-            recovering=record.recovering,
-            failed_target=record.failed_move.to_avoid(self.now),
+            recovering=record.failures.recovering,
+            failed_target=record.moves.failed.to_avoid(self.now),
             overdue=overdue,
-            expects_slots=record.lacks_since is not None and record.lacks_since > since,
+            expects_slots=record.shares.lacks_since is not None and record.shares.lacks_since > since,
             behind=progress is not None and (progress.records_behind or 0) > progress.input_rows,
             reading=record.reading(self.settings),
         )
@@ -463,33 +463,39 @@ class Step:
         before = self.settings
         self.record.settings = settings
         if self.settings.restart != before.restart:
-            self.record.strategy = strategy_of(self.record.facts, self.settings)
-        if self.record.manager is not None:
-            self.record.manager.retime(self.new_executing_manager())
+            self.record.failures.strategy = strategy_of(self.record.facts, self.settings)
+        if self.record.failures.manager is not None:
+            self.record.failures.manager.retime(self.new_executing_manager())
 
     @property
     def _store_of(self) -> StoreOf:
         record = self.record
-        movable = repartition_obstacle(record.facts, record.provider, record.checkpoint_format) is None
+        movable = (
+            repartition_obstacle(record.facts, record.checkpoint.provider, record.checkpoint.format) is None
+        )
         if not record.facts.stateful or record.facts.provider_chosen or not movable:
             return "user"
-        first = record.facts.checkpoint_partitions is None and record.last_progress is None
+        first = record.facts.checkpoint_partitions is None and record.load.last_progress is None
         return "new" if first else "ours"
 
     def judge(self, failure: Failure) -> Judgement:
         """Note the failure of a run, say what is to become of the query, and publish that."""
         record = self.record
         judgement = judge(
-            failure, at=self.now, strategy=record.strategy, poison=record.poison, store=self._store_of
+            failure,
+            at=self.now,
+            strategy=record.failures.strategy,
+            poison=record.failures.poison,
+            store=self._store_of,
         )
         if judgement.reason == "failure_new_store":
             keep_text(record, "store", "unchanged", self.turn)
         record.run_state = "failed"
-        record.recovering = True
+        record.failures.recovering = True
         record.target = None
         self.give_up("start", "rescale", "end")  # a copy continues beside the failed run
         entry = RunFailure(at=self.now, failure=failure, reason=judgement.reason)
-        record.exceptions = (entry, *record.exceptions)[:EXCEPTIONS_KEPT]
+        record.failures.exceptions = (entry, *record.failures.exceptions)[:EXCEPTIONS_KEPT]
         if judgement.backoff_ms is not None:
             self.open_rescale("recoverable_failover")
         self.report(
@@ -498,7 +504,7 @@ class Step:
             numbers={
                 "error": summary(failure.error),
                 "offsets": failure.offsets,
-                "tries": record.poison.times,
+                "tries": record.failures.poison.times,
                 "backoff_ms": judgement.backoff_ms or 0,
             },
         )
@@ -524,7 +530,7 @@ class Step:
             stages=self.settings.mode != "off",
         )
         record.target = partitions
-        record.becomes_rescalable = action.rescalable
+        record.checkpoint.becomes_rescalable = action.rescalable
         self._ordered("start", action, partitions)
 
     def _makes_rescalable(self) -> bool:
@@ -544,19 +550,19 @@ class Step:
     def may_move_on(self) -> bool:
         """Whether a rescale to another count than the present may be on its way."""
         record = self.record
-        orders = record.orders.values()
+        orders = record.orders.pending.values()
         return any(order.kind == "rescale" and order.target != record.partitions for order in orders)
 
     def hold(self, reason: str, *, until: int | None, numbers: Mapping[str, Number]) -> None:
         """Keep the query waiting and say why, also to its application."""
         record = self.record
         choice = Choice(way="nothing", reason=reason, before=record.partitions, numbers=numbers)
-        said = record.last_decision
+        said = record.told.decision
         self.report_hold(choice, until=until)
         if (
             record.run_state != "running"
-            and record.last_decision is not None
-            and record.last_decision is not said
+            and record.told.decision is not None
+            and record.told.decision is not said
         ):
             self.turn.emit(
                 HoldQuery(
@@ -564,7 +570,7 @@ class Step:
                     cause=self.turn.cause,
                     query=record.facts.query,
                     run=record.run,
-                    message=record.last_decision.message,
+                    message=record.told.decision.message,
                     rescalable=self._makes_rescalable(),
                 )
             )
@@ -574,9 +580,9 @@ class Step:
         record = self.record
         assert record.run_state == "running"
         record.target = target
-        for order in record.orders.values():
+        for order in record.orders.pending.values():
             if order.kind == "rescale":
-                record.orders[order.action] = evolve(order, replaced=True)
+                record.orders.pending[order.action] = evolve(order, replaced=True)
         action = Rescale(
             id=self.turn.next_action(),
             cause=self.turn.cause,
@@ -598,7 +604,7 @@ class Step:
 
     def read_in(self, tasks: int | None) -> None:
         """Let the sources that can follow the slots be read in so many tasks; None: as Spark does."""
-        self.record.reads = tasks
+        self.record.load.reads = tasks
         order_bounds(self.record, self.record.requirements, self.turn, self.settings)
 
     def end_failed(self, message: str | None) -> None:
@@ -658,7 +664,7 @@ class Step:
         folder: str | None = None,
         within: str | None = None,
     ) -> None:
-        orders = self.record.orders
+        orders = self.record.orders.pending
         orders[action.id] = PendingOrder(
             action=action.id, kind=kind, target=target, at=self.now, folder=folder, within=within
         )
@@ -671,10 +677,10 @@ class Step:
 
     def give_up(self, *kinds: OrderKind) -> tuple[PendingOrder, ...]:
         """Give up the orders of these kinds, of any kind if none is named; return them."""
-        every = self.record.orders.values()
+        every = self.record.orders.pending.values()
         given_up = tuple(order for order in every if not kinds or order.kind in kinds)
         for order in given_up:
-            del self.record.orders[order.action]
+            del self.record.orders.pending[order.action]
         return given_up
 
     # What is heard
@@ -684,33 +690,33 @@ class Step:
         record = self.record
         # The outcome of a start comes before this: without it the query was let run as it was.
         unasked = self.give_up("start")
-        if record.becomes_rescalable and not unasked:
-            record.note_rescalable()
-        record.becomes_rescalable = False
+        if record.checkpoint.becomes_rescalable and not unasked:
+            record.checkpoint.note_rescalable()
+        record.checkpoint.becomes_rescalable = False
         record.run = event.run
         record.run_state = "running"
-        record.recovering = False
+        record.failures.recovering = False
         before = record.partitions
         record.partitions = event.partitions or before or record.facts.session_partitions
         if record.facts.stateful and before not in (None, record.partitions):
-            record.moved = True
-            record.failed_move = FailedMove()
+            record.moves.moved = True
+            record.moves.failed = FailedMove()
         record.target = None
 
     def measured(self, event: ev.QueryProgress, *, warm: bool) -> None:
         """Take in a committed batch; only the duration of a warm one counts."""
         record, slots = self.record, self.slots
-        record.last_progress = event
-        record.pace = record.pace.after(event, slots, record.measurements.work(event.batch))
+        record.load.last_progress = event
+        record.load.pace = record.load.pace.after(event, slots, record.load.measurements.work(event.batch))
         if event.partitions < 1:
             return  # The count is not known to the sender, so there is nothing to learn about it.
         if not record.facts.stateful:
             return  # What is changed in place follows the slots alone: nothing is computed from its batches.
         if event.partitions == record.partitions:
-            record.moved = False
+            record.moves.moved = False
         record.partitions = event.partitions
         if warm and slots > 0:
-            record.measurements.add(
+            record.load.measurements.add(
                 batch=event.batch,
                 partitions=event.partitions,
                 slots=slots,
@@ -720,7 +726,7 @@ class Step:
 
     def resting(self) -> None:
         """Take in that there has been nothing to read for a while."""
-        self.record.pace = self.record.pace.resting(self.record.run)
+        self.record.load.pace = self.record.load.pace.resting(self.record.run)
 
     def rescaled(self, count: int, *, took_ms: int | None) -> None:
         """Take in that the query has another count, or has kept its own; None: nobody knows what it took."""
@@ -731,15 +737,15 @@ class Step:
         if count == before:
             return
         since = self.now - HORIZON_MS
-        record.rescaled += 1
-        record.rescales = (*(at for at in record.rescales if at > since), self.now)
+        record.moves.count += 1
+        record.moves.ended = (*(at for at in record.moves.ended if at > since), self.now)
         record.partitions = count
-        record.moved = True
-        record.failed_move = FailedMove()
+        record.moves.moved = True
+        record.moves.failed = FailedMove()
         if took_ms is None:
             self.report("rescaled_unheard", before=before, after=count)
         else:
-            record.rescale_cost_ms = took_ms
+            record.moves.cost_ms = took_ms
             self.report("rescaled", before=before, after=count, numbers={"took_ms": took_ms})
 
     def saved(self, event: ev.SavepointTaken) -> None:
@@ -753,18 +759,18 @@ class Step:
     def answered(self, event: ev.ActionDone | ev.ActionFailed) -> None:
         """Take in what became of an order; a count that failed is left alone for a while."""
         record = self.record
-        aside = record.aside.pop(event.action, None)
+        aside = record.orders.aside.pop(event.action, None)
         if aside is not None and isinstance(event, ev.ActionFailed):
             self.report(aside, before=record.partitions, numbers={"error": event.error})
-        keeping = record.keeping.pop(event.action, None)
+        keeping = record.orders.keeping.pop(event.action, None)
         if keeping is not None and isinstance(event, ev.ActionFailed):
             # Beside what the query does, which stays what was last said of it.
             self.turn.report(keeping, query=record.facts.query, error=event.error)
-        self.order = order = record.orders.pop(event.action, None)
+        self.order = order = record.orders.pending.pop(event.action, None)
         if isinstance(event, ev.ActionDone) or order is None or order.replaced:
             return
         if order.kind in ("start", "rescale"):
-            record.failed_move.failed(order.target, self.now)
+            record.moves.failed.failed(order.target, self.now)
         if order.target is not None and record.target == order.target:
             record.target = None
         code = {
@@ -774,7 +780,7 @@ class Step:
             "savepoint": "savepoint_failed",
         }[order.kind]
         numbers: Mapping[str, Number] = {"error": event.error}
-        again_at = record.failed_move.again_at
+        again_at = record.moves.failed.again_at
         if code == "rescale_failed":
             if again_at is None:
                 code = "rescale_given_up"
@@ -785,8 +791,8 @@ class Step:
     def shown(self, info: ev.QueryInfo) -> None:
         """Take what a snapshot shows of the query for what is so: what was said before may be lost."""
         record = self.record
-        record.provider = info.facts.provider
-        record.checkpoint_format = info.facts.checkpoint_format
+        record.checkpoint.provider = info.facts.provider
+        record.checkpoint.format = info.facts.checkpoint_format
         moved = info.partitions not in (None, record.partitions)
         if record.facts.stateful and record.run_state == "running" and info.partitions is not None and moved:
             self.rescaled(info.partitions, took_ms=None)
@@ -813,7 +819,7 @@ class Step:
             if record.state.looks_at_failures_later:
                 return None
             # The same failure again can be another one: better one attempt too many than one too few.
-            known = [exception.failure for exception in record.exceptions[:1]]
+            known = [exception.failure for exception in record.failures.exceptions[:1]]
             if record.run_state == "failed" and info.failure in known:
                 return None
             return ev.QueryFailed(id=cause, at=self.now, query=query, run=info.run, failure=info.failure)

@@ -88,13 +88,13 @@ class StopWithSavepoint(QueryState):
             self.finish(event, step)
         else:
             for action in self.orders:  # the end may come before their outcome
-                step.record.orders.pop(action, None)
+                step.record.orders.pending.pop(action, None)
             step.end("stopped_with_savepoint", "job_finished", {"path": self.path})
 
     def _hold(self, step: Step) -> None:
         # A failed query that waits for nothing ends after a while.
         if self.failure is not None:
-            step.record.last_hold = None
+            step.record.told.hold = None
             step.hold("taking_savepoint", until=None, numbers={"target": self.target})
 
     def _saved(self, step: Step) -> None:

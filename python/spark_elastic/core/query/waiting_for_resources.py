@@ -71,7 +71,7 @@ class WaitingForResources(QueryState):
 
     def say_again(self, event: ev.QuerySubmitted | inner.Recovered, step: Step) -> None:
         """Answer a question that is repeated, or that may have been lost with its answer."""
-        step.record.last_hold = None
+        step.record.told.hold = None
         self._say(step)
 
     def follow_the_start(self, event: ev.QueryStarted, step: Step) -> None:

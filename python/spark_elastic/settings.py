@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from spark_elastic import policy_options, query_settings
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
-from spark_elastic.core.failures.strategy import POLICIES
+from spark_elastic.core.failures.strategy import POLICY_TYPES
 from spark_elastic.core.keys import (
     KEYS,
     NAMES,
@@ -87,7 +87,7 @@ class Settings:
                 if key in self.chosen or (not key.by_mode and self.values[key] != key.default)
             },
             queries=self.queries,
-            restart=view_of(POLICIES[self[rescaling.STRATEGY]], self.values),
+            restart=view_of(POLICY_TYPES[self[rescaling.STRATEGY]], self.values),
         )
 
     @property

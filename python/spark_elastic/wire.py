@@ -86,17 +86,6 @@ ACTION_TYPES: tuple[type[ac.Action], ...] = (
 )
 
 
-__all__ = [
-    "WireError",
-    "decode_action",
-    "decode_event",
-    "decode_question",
-    "encode_action",
-    "encode_answer",
-    "encode_event",
-    "encode_question",
-]
-
 T = TypeVar("T")
 
 _EVENTS: Mapping[str, type[Event]] = {cls.__name__: cls for cls in EVENT_TYPES}

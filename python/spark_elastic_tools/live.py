@@ -34,7 +34,7 @@ _MOST_NEWS = 1_000
 
 
 @frozen
-class Snapshot:
+class Documents:
     """Documents of the API: the overview, the queries, and the decisions that are new, oldest first."""
 
     overview: Json
@@ -51,14 +51,14 @@ class Look:
         self._last: int | None = None
         self._restarts: int | None = None
 
-    def take(self) -> Snapshot:
+    def take(self) -> Documents:
         """Return how things are now. Raises Failure."""
         overview = self._source.get("/overview")
         queries = tuple(self._source.get("/queries")["queries"])
         if overview["policyRestarts"] != self._restarts and self._restarts is not None:
             self._last = 0  # another policy process keeps decisions of its own
         self._restarts = overview["policyRestarts"]
-        return Snapshot(overview, queries, self._news())
+        return Documents(overview, queries, self._news())
 
     def _news(self) -> tuple[Json, ...]:
         if self._last is None:
@@ -83,7 +83,7 @@ class Narrator:
     _executors: dict[str, tuple[bool, bool]] | None = None
     _partitions: dict[str, int] = field(factory=dict)
 
-    def lines(self, snapshot: Snapshot) -> list[str]:
+    def lines(self, snapshot: Documents) -> list[str]:
         """Return one line for each thing that is new since the last call."""
         names = {query["id"]: title(query) for query in snapshot.queries}
         told = list(self._changes(snapshot.overview))
@@ -185,7 +185,7 @@ _NARROWEST = 24
 _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 
-def draw_snapshot(snapshot: Snapshot) -> RenderableType:
+def draw_snapshot(snapshot: Documents) -> RenderableType:
     """Draw slots, executors and queries, and what is off or not in this Spark."""
     overview, queries = snapshot.overview, snapshot.queries
     return Group(
@@ -298,7 +298,7 @@ def _own_settings(queries: Iterable[Json]) -> Iterable[RenderableType]:
             )
 
 
-def draw_queries(snapshot: Snapshot) -> RenderableType:
+def draw_queries(snapshot: Documents) -> RenderableType:
     """Draw the table of queries."""
     queries = snapshot.queries
     # Only some sources say how far behind a query is, and only adaptive mode has bounds.
@@ -378,7 +378,7 @@ class Stage:
         if self._live is None:
             self._console.print(Text(stamped), soft_wrap=True)
 
-    def show(self, snapshot: Snapshot, done: float | None = None, coming: str = "") -> None:
+    def show(self, snapshot: Documents, done: float | None = None, coming: str = "") -> None:
         """Show a snapshot; with `done` (0 to 1) also how far the scenario is, and what comes next."""
         for line in self._narrator.lines(snapshot):
             self.say(shown(line))

@@ -25,7 +25,7 @@ from spark_elastic.core.bounds.declared import (
     sharing_by_name,
     unknown_vertex,
 )
-from spark_elastic.core.bounds.kept import Requested, Unusable, read, write
+from spark_elastic.core.bounds.kept import Requested, UnusableText, read, write
 from spark_elastic.core.bounds.requirements import (
     DEFAULT_GROUP,
     SHUFFLE,
@@ -258,7 +258,7 @@ def recall_bounds(facts: ev.QueryFacts, declarations: Declarations, turn: Turn) 
     """Take up the bounds that are kept beside a query's checkpoint; return whether they are outdated."""
     try:
         recalled = declarations.recall(facts)
-    except Unusable as error:
+    except UnusableText as error:
         turn.report("kept_bounds_unusable", query=facts.query, error=str(error))
         return False
     if recalled is None:

@@ -15,7 +15,7 @@ import attrs
 from attrs import evolve
 
 from spark_elastic.core.events import PolicyFileChanged
-from spark_elastic.core.failures.strategy import POLICIES, NoRestart, RestartPolicy
+from spark_elastic.core.failures.strategy import POLICY_TYPES, NoRestart, RestartPolicy
 from spark_elastic.core.keys import PER_QUERY, rescaling
 from spark_elastic.core.keys.key import PREFIX, Key, fields_of, key_of, view_of
 from spark_elastic.core.name_patterns import merged
@@ -121,7 +121,7 @@ def _resolve(
         executor_wait_ms=CoreSettings.executor_wait(
             values[rescaling.RESOURCE_WAIT_MS], is_set=rescaling.RESOURCE_WAIT_MS.name in texts
         ),
-        restart=NoRestart() if mode == "off" else view_of(POLICIES[strategy], values),
+        restart=NoRestart() if mode == "off" else view_of(POLICY_TYPES[strategy], values),
     )
     return (None if own == unnamed else own), ()
 
@@ -129,7 +129,7 @@ def _resolve(
 def _restart_texts(own: RestartPolicy, application: RestartPolicy) -> dict[str, str]:
     found: dict[str, str] = {}
     if type(own) is not type(application):
-        found[rescaling.STRATEGY.name] = next(name for name, of in POLICIES.items() if of is type(own))
+        found[rescaling.STRATEGY.name] = next(name for name, of in POLICY_TYPES.items() if of is type(own))
     for field in attrs.fields(type(own)):
         key, value = key_of(field), getattr(own, field.name)
         if key is not None and value != getattr(application, field.name, None):

@@ -67,9 +67,6 @@ def unavailable(why: str) -> Refusal:
 # What every resource needs to find first: the view, and in it a query.
 
 
-__all__ = ["as_json", "current", "find"]
-
-
 def current(board: Board) -> View:
     """Return what is to be seen now. Raises Refusal (503) before the driver has told the policy anything."""
     view = board.view

@@ -333,9 +333,6 @@ class Archive:
 # nothing of what is at the place that was asked for.
 
 
-__all__ = ["permitted"]
-
-
 def permitted(target: str, settings: Settings) -> tuple[str, str]:
     """Return the folder that was asked for, and the one that allows it. Raises Refusal (400)."""
     folder, allowed = settings[SAVEPOINT_DIR], tuple(_allowed(settings))

@@ -15,9 +15,6 @@ from cattrs.preconf.json import make_converter
 # HTTP requests and answers as they cross to the driver and back: the twin of the shim's Contract.scala.
 
 
-__all__ = ["HttpAnswer", "HttpRequest", "NoRequest", "decode_request", "encode_answer"]
-
-
 @frozen(kw_only=True)
 class HttpRequest:
     """One request: `may_modify` is what Spark's ACLs say, `left_ms` how long the client is kept waiting.

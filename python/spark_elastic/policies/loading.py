@@ -18,7 +18,7 @@ GROUP = "spark_elastic.policies"
 """The group of the entry points by which a package names its policies."""
 
 
-class Unusable(ValueError):
+class UnusablePolicy(ValueError):
     """A custom policy cannot be had; the text says what was found, what is allowed and what to do."""
 
 
@@ -32,12 +32,12 @@ def make(name: str, options: Mapping[str, str]) -> Policy:
         policy: Any = build(**options)
     except (Exception, SystemExit) as error:
         given = ", ".join(f"{option}={text}" for option, text in options.items()) or "no options"
-        raise Unusable(
+        raise UnusablePolicy(
             f"the policy {name} cannot be made with {given}: {described(error)}: set {option_name(name)} "
             "as its constructor wants it"
         ) from error
     if not callable(getattr(policy, "decide", None)):
-        raise Unusable(f"the policy {name} is a {type(policy).__name__}: give it a method decide(view)")
+        raise UnusablePolicy(f"the policy {name} is a {type(policy).__name__}: give it a method decide(view)")
     made: Policy = policy
     return made
 
@@ -52,12 +52,12 @@ def _class(name: str) -> Callable[..., Any]:
     try:
         found: Any = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:
-        raise Unusable(
+        raise UnusablePolicy(
             f"the policy {name} cannot be imported: {described(error)}: install its package where the "
             f"policy process runs, with the Python of {PREFIX}python"
         ) from error
     if not callable(found):
-        raise Unusable(
+        raise UnusablePolicy(
             f"the policy {name} is a {type(found).__name__}: name a class with a method decide(view)"
         )
     build: Callable[..., Any] = found
@@ -75,13 +75,13 @@ def _entry_point(name: str) -> Callable[..., Any]:
         allowed = (*OURS, *found)
         near = difflib.get_close_matches(name, allowed, 1)
         advice = f"set {near[0]}" if near else f"install the package whose entry point of {GROUP} it is"
-        raise Unusable(
+        raise UnusablePolicy(
             f"there is no policy {name}, allowed are {', '.join(allowed)}, or package.module:Class: {advice}"
         )
     try:
         build: Callable[..., Any] = found[name].load()
     except (Exception, SystemExit) as error:
-        raise Unusable(
+        raise UnusablePolicy(
             f"the policy {name} ({found[name].value}) cannot be imported: {described(error)}: repair its "
             "package"
         ) from error

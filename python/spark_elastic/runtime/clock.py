@@ -7,7 +7,7 @@ which have its wall time. The monotonic clock is CLOCK_MONOTONIC, which stands w
 not CLOCK_BOOTTIME: in that time no executor could come and no batch could run, so nobody has waited for one.
 
 That clock is one for all processes of a machine. So a process that resumes where another one has died takes
-its time up by a reading of both (`Reading`), and has no part in a leap from before it began.
+its time up by a reading of both (`ClockReading`), and has no part in a leap from before it began.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOLERANCE_MS = 1_000
 
 
 @frozen(kw_only=True)
-class Reading:
+class ClockReading:
     """The time `at` (epoch ms) that was taken for now when the machine's clock was at `monotonic` (ms)."""
 
     at: int
@@ -43,7 +43,7 @@ class Clock(Protocol):
         """Continue from `at`; a time that has passed changes nothing."""
         ...
 
-    def follow(self, earlier: Reading) -> None:
+    def follow(self, earlier: ClockReading) -> None:
         """Take up the time of the process before this one, before anybody has asked for the time."""
         ...
 
@@ -89,11 +89,11 @@ class SteadyClock:
         self._ahead += max(0, at - self.now())
         self._now = max(self._now, at)
 
-    def reading(self) -> Reading:
+    def reading(self) -> ClockReading:
         """Read both clocks, for a process that is to continue from here."""
-        return Reading(at=self.now(), monotonic=self._monotonic)
+        return ClockReading(at=self.now(), monotonic=self._monotonic)
 
-    def follow(self, earlier: Reading) -> None:
+    def follow(self, earlier: ClockReading) -> None:
         """Take up the time of the process before this one, before anybody has asked for the time."""
         passed = self._monotonic - earlier.monotonic
         ahead = earlier.at + passed - self._wall

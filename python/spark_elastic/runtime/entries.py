@@ -32,7 +32,7 @@ from attrs import field, frozen
 from spark_elastic.core.actions import Action
 from spark_elastic.core.batch.questions import Question
 from spark_elastic.core.events import Event
-from spark_elastic.runtime.clock import Reading
+from spark_elastic.runtime.clock import ClockReading
 from spark_elastic.wire import WireError, decode_action, decode_event, decode_question
 
 FORMAT = 1
@@ -50,7 +50,7 @@ class Header:
     application: str
     part: int
     settings: Mapping[str, str] = field(factory=dict)
-    clock: Reading | None = None
+    clock: ClockReading | None = None
 
 
 @frozen(kw_only=True)
@@ -115,7 +115,7 @@ def parse_line(line: str) -> Entry:
             application=value["application"],
             part=value["part"],
             settings=value["settings"],
-            clock=Reading(**value["clock"]) if "clock" in value else None,
+            clock=ClockReading(**value["clock"]) if "clock" in value else None,
         )
     except Unreadable:
         raise

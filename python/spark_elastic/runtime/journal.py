@@ -31,7 +31,7 @@ from attrs import frozen
 from spark_elastic.core.events import Snapshot
 from spark_elastic.core.keys import application
 from spark_elastic.core.keys.key import is_on
-from spark_elastic.runtime.clock import Reading
+from spark_elastic.runtime.clock import ClockReading
 from spark_elastic.runtime.entries import FORMAT, StateEntry
 from spark_elastic.runtime.port import JsonObject
 from spark_elastic.settings import Settings
@@ -42,8 +42,6 @@ from spark_elastic.version import __version__
 # application has been doing, and nothing that somebody else has put there is followed, written to, or taken
 # for the state of the policy.
 
-
-__all__ = ["NotOurs", "make_own_folder", "open_to_append", "read", "remove_old"]
 
 # A symbolic link is no journal, and opening a pipe must not wait for its other end.
 _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -166,7 +164,7 @@ _SPARK_EVENT_LOGS = "/tmp/spark-events"
 
 
 @frozen(kw_only=True)
-class Place:
+class JournalPlace:
     """The file of a journal: `own` says that its folder is ours, `kept` that nothing leaves it."""
 
     path: Path
@@ -174,7 +172,7 @@ class Place:
     kept: bool = True
 
 
-def journal_place(settings: Settings, snapshot: Snapshot) -> Place | None:
+def journal_place(settings: Settings, snapshot: Snapshot) -> JournalPlace | None:
     """Return where the journal of an application is, None if it has none."""
     wanted = settings[application.JOURNAL_DIR]
     name = journal_name(snapshot.application)
@@ -182,16 +180,16 @@ def journal_place(settings: Settings, snapshot: Snapshot) -> Place | None:
         return None
     if wanted != application.JOURNAL_DIR.default:
         folder = _local(wanted)
-        return None if folder is None else Place(path=folder / name, own=False)
+        return None if folder is None else JournalPlace(path=folder / name, own=False)
     if is_on(snapshot.conf, "spark.eventLog.enabled"):
         logs = _local(snapshot.conf.get("spark.eventLog.dir", _SPARK_EVENT_LOGS))
         if logs is not None:
             # Not beside them: Spark's history server takes each file there for one of them.
-            return Place(path=logs / _own_folder() / name, own=True)
+            return JournalPlace(path=logs / _own_folder() / name, own=True)
     temporary = _temporary_folder(snapshot)
     if temporary is None:
         return None
-    return Place(path=temporary / _own_folder() / name, own=True, kept=False)
+    return JournalPlace(path=temporary / _own_folder() / name, own=True, kept=False)
 
 
 def journal_name(application: str) -> str:
@@ -257,7 +255,7 @@ class Journal:
         settings: Settings | None = None,
         max_size: int = 0,
         required: bool = True,
-        reading: Callable[[], Reading] | None = None,
+        reading: Callable[[], ClockReading] | None = None,
     ) -> None:
         self._path = path
         self._application = application
@@ -414,7 +412,7 @@ def _size(parts: list[Path]) -> int:
 
 
 def open_journal(
-    settings: Settings, snapshot: Snapshot, reading: Callable[[], Reading] | None = None
+    settings: Settings, snapshot: Snapshot, reading: Callable[[], ClockReading] | None = None
 ) -> Journal:
     """Open the journal of an application where its settings say, and remove old ones that nobody wants kept.
 

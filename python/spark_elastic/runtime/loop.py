@@ -15,7 +15,7 @@ from spark_elastic.core.events import Event, PolicyFileChanged, Snapshot, TimerF
 from spark_elastic.core.keys import application, rescaling
 from spark_elastic.core.policies.policy import AskPolicy
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.runtime.clock import Clock, Reading
+from spark_elastic.runtime.clock import Clock, ClockReading
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
@@ -96,7 +96,7 @@ class Resumed:
     own_events: int
     last_event: str
     last_at: int
-    clock: Reading | None
+    clock: ClockReading | None
     file: PolicyFileChanged | None
 
 
@@ -315,9 +315,3 @@ class Loop:
 # Looks after the policy file: read when the process starts and whenever it changes.
 # There is no thread: the loop asks, at most once a second a look is taken, and the file is read only if that
 # shows another file than before.
-
-
-LOOK_EVERY_MS = 1_000
-_MOST_READS = 3
-
-_Look = tuple[int, int, int]

@@ -17,7 +17,7 @@ from spark_elastic_tools.cli.driver import (
     query_argument,
 )
 from spark_elastic_tools.client import find
-from spark_elastic_tools.live import Snapshot, draw_snapshot
+from spark_elastic_tools.live import Documents, draw_snapshot
 
 
 @click.command(cls=DriverCommand)
@@ -39,4 +39,4 @@ def status(where: Where, query: str | None, journal: Path | None, as_json: bool)
     if as_json:
         print_json({"overview": overview, "queries": queries})
     else:
-        console().print(draw_snapshot(Snapshot(overview, tuple(queries))))
+        console().print(draw_snapshot(Documents(overview, tuple(queries))))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.policies.loading import Unusable, make
+from spark_elastic.policies.loading import UnusablePolicy, make
 from tests.unit.policies.examples import Steady
 
 EXAMPLES = "tests.unit.policies.examples"
 
 
 def error_of(name: str, **options: str) -> str:
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusablePolicy) as caught:
         make(name, options)
     assert "\n" not in str(caught.value)
     return str(caught.value)

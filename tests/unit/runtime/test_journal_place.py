@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_elastic.runtime.journal import Place, journal_name, journal_place, open_journal
+from spark_elastic.runtime.journal import JournalPlace, journal_name, journal_place, open_journal
 from spark_elastic.settings import load
 from tests.unit.runtime.support import snapshot
 
@@ -24,7 +24,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def place(**conf: str) -> Place | None:
+def place(**conf: str) -> JournalPlace | None:
     given = {name.replace("_", "."): value for name, value in conf.items()}
     return journal_place(load(given), snapshot(given))
 
@@ -44,7 +44,7 @@ LOGS = {"spark_eventLog_enabled": "true"}
 )
 def test_the_journal_goes_where_somebody_has_said(conf: dict[str, str], folder: str | None) -> None:
     name = "spark-elastic-app-1.jsonl"
-    assert place(**conf) == (None if folder is None else Place(path=Path(folder, name), own=False))
+    assert place(**conf) == (None if folder is None else JournalPlace(path=Path(folder, name), own=False))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_else_it_goes_to_a_folder_of_the_user_among_local_event_logs(
     temporary: Path, conf: dict[str, str], logs: str
 ) -> None:
     path = Path(logs, "spark-elastic-anna/spark-elastic-app-1.jsonl")
-    assert place(**conf) == Place(path=path, own=True, kept=True)
+    assert place(**conf) == JournalPlace(path=path, own=True, kept=True)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_else_it_goes_to_a_folder_of_the_user_among_temporary_files(
     temporary: Path, conf: dict[str, str]
 ) -> None:
     path = temporary / "spark-elastic-anna/spark-elastic-app-1.jsonl"
-    assert place(**conf) == Place(path=path, own=True, kept=False)
+    assert place(**conf) == JournalPlace(path=path, own=True, kept=False)
 
 
 def test_temporary_files_are_where_spark_has_its_own(

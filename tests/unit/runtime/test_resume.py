@@ -18,7 +18,7 @@ from spark_elastic.runtime import journal as journal_module
 from spark_elastic.runtime import resume as resume_module
 from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, StateEntry, read_journal
-from spark_elastic.runtime.journal import Place, open_journal
+from spark_elastic.runtime.journal import JournalPlace, open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.replay import replay
 from spark_elastic.runtime.resume import resume
@@ -218,7 +218,9 @@ def test_after_a_new_part_the_state_at_its_beginning_is_enough(
     assert whole is not None
     # Between two parts, for a moment, there is only the older one; its end is what counts then.
     application.path.unlink()
-    monkeypatch.setattr(resume_module, "journal_place", lambda *_: Place(path=application.path, own=False))
+    monkeypatch.setattr(
+        resume_module, "journal_place", lambda *_: JournalPlace(path=application.path, own=False)
+    )
     older.rename(application.path)
     part = resume_of(application)
     assert part is not None

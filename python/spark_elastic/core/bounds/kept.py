@@ -17,7 +17,7 @@ from spark_elastic.core.bounds.requirements import Bounds
 # The texts that are kept beside a query's checkpoint: a first line with the form, then one for each fact.
 
 
-class Unusable(ValueError):
+class UnusableText(ValueError):
     """What is kept cannot be read; the text says why."""
 
 
@@ -25,13 +25,13 @@ def lines_of(text: str, form: str) -> Sequence[str]:
     """Return the lines of a text that has to be of this form. Raises Unusable."""
     found, *lines = text.splitlines() or [""]
     if found != form:
-        raise Unusable(f"it begins with {shortened(found)}, not with '{form}'")
+        raise UnusableText(f"it begins with {shortened(found)}, not with '{form}'")
     return lines
 
 
-def unusable(line: str, why: str) -> Unusable:
+def unusable(line: str, why: str) -> UnusableText:
     """Return what says that this line cannot be read."""
-    return Unusable(f"{shortened(line)}: {why}")
+    return UnusableText(f"{shortened(line)}: {why}")
 
 
 _FORM = "spark-elastic bounds 1"

@@ -237,22 +237,10 @@ class NoRestartStrategy:
         """Check nothing: there is no state."""
 
 
-__all__ = [
-    "POLICIES",
-    "ExponentialDelay",
-    "FailureRate",
-    "FixedDelay",
-    "Jitter",
-    "NoRestart",
-    "RestartPolicy",
-    "RestartStrategy",
-    "new_strategy",
-]
-
 RestartPolicy = NoRestart | FixedDelay | FailureRate | ExponentialDelay
 """What a user chose; plain values, shared by all queries."""
 
-POLICIES: Mapping[StrategyName, type[RestartPolicy]] = {
+POLICY_TYPES: Mapping[StrategyName, type[RestartPolicy]] = {
     "none": NoRestart,
     "fixed-delay": FixedDelay,
     "failure-rate": FailureRate,

@@ -13,8 +13,6 @@ from attrs import frozen
 # Folders of file systems, compared as Hadoop would understand them: what is below what.
 
 
-__all__ = ["Place", "has_login"]
-
 # Hadoop has the first colon before any slash end the scheme, and an authority follow two slashes.
 _PARTS = re.compile(
     r"(?:(?P<scheme>[a-z][a-z0-9+.-]*):)?(?://(?P<authority>[^/]*))?(?P<path>(?:/.*)?)", re.IGNORECASE

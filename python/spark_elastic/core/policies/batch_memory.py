@@ -19,7 +19,7 @@ from spark_elastic.core.turn import Number, Turn
 
 
 @frozen(kw_only=True)
-class Pace:
+class StagePace:
     """What batch stages have taken so far, in ms of one slot; None: nothing has told it yet.
 
     `read_ms` is for each byte read from shuffles, `written_ms` for each byte written to them, `task_ms` for
@@ -31,7 +31,7 @@ class Pace:
     task_ms: float | None = None
 
     @classmethod
-    def of(cls, stages: Iterable[BatchStage]) -> Pace:
+    def of(cls, stages: Iterable[BatchStage]) -> StagePace:
         """Take the mean of what the tasks that are done have taken."""
         stages = tuple(stages)
         reads = [stage for stage in stages if stage.read_bytes > 0]
@@ -131,7 +131,7 @@ class BatchMemory:
         gone = tuple(stage for stage in self.stages if stage.stage not in here)
         self.over = (*self.over, *gone)[-_OVER:]
         self.row += event.over
-        self.row_ms += sum(map(Pace.whole_ms, gone))
+        self.row_ms += sum(map(StagePace.whole_ms, gone))
         if not self.crowded_ms:
             self.row, self.row_ms = 0, 0.0
         self.stages, self.idle, self.at = event.stages, frozenset(event.idle), event.at
@@ -149,9 +149,9 @@ class BatchMemory:
         return BatchDemand(executors=self.executors, idle=self.idle, written_ms=self.pace.written_ms or 0.0)
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> StagePace:
         """What their tasks have taken so far."""
-        return Pace.of((*self.over, *self.stages))
+        return StagePace.of((*self.over, *self.stages))
 
     @property
     def until(self) -> int | None:

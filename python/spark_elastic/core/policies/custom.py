@@ -28,7 +28,7 @@ SPOKEN_OF_BATCH = "policy_says_batch"
 
 
 @frozen(kw_only=True)
-class Failing:
+class Unanswered:
     """Why a policy has no answer: the last `error`, `since` when there has been none (epoch ms).
 
     `failures` counts the questions since then, `retry_at` is when it is asked again (epoch ms).
@@ -46,7 +46,7 @@ class CustomMetrics:
 
     answers: int
     failures: int
-    failing: Failing | None
+    failing: Unanswered | None
 
 
 @define(kw_only=True)
@@ -63,7 +63,7 @@ class Custom:
     asked: str | None = None
     about: frozenset[str] = frozenset()
     stale: bool = True
-    failing: Failing | None = None
+    failing: Unanswered | None = None
     answers: int = 0
     failures: int = 0
 
@@ -90,7 +90,7 @@ class Custom:
         """Note that it is asked."""
         self.asked, self.about, self.stale = id, frozenset(view.queries), False
 
-    def answered(self, event: PolicyAnswered, now: int) -> Failing | None:
+    def answered(self, event: PolicyAnswered, now: int) -> Unanswered | None:
         """Take in an answer; return why it had none until then, None: it had."""
         before, self.asked = self.failing, None
         self.known = self.about
@@ -101,7 +101,7 @@ class Custom:
         self.failures += 1
         failures = 1 if before is None else before.failures + 1
         wait = min(LONGEST_RETRY_MS, FIRST_RETRY_MS << min(failures - 1, 20))
-        self.failing = Failing(
+        self.failing = Unanswered(
             error=event.error or "", since=now if before is None else before.since, failures=failures,
             retry_at=now + wait,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import SourceLimit
-from spark_elastic.core.bounds.kept import Unusable, lines_of, unusable
+from spark_elastic.core.bounds.kept import UnusableText, lines_of, unusable
 from spark_elastic.core.events import QueryProgress
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.policies.autoscale.model import BatchTime, fit
@@ -236,7 +236,7 @@ def recall_batches(record: QueryRecord, memory: QueryMemory, turn: Turn) -> None
         return
     try:
         memory.earlier = read(text, turn.now)
-    except Unusable as error:
+    except UnusableText as error:
         turn.report("kept_batches_unusable", query=record.facts.query, error=str(error))
         return
     memory.kept, memory.keep_from = text, turn.now + _AGAIN_MS

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from spark_elastic.core.policies.policy import Policy, PolicyAnswered
 from spark_elastic.core.policies.view import ClusterView
 from spark_elastic.policies.answers import BadAnswer, ask
-from spark_elastic.policies.loading import Unusable, make
+from spark_elastic.policies.loading import UnusablePolicy, make
 from spark_elastic.runtime.custom.pipe import Pipe, PipeClosed
 from spark_elastic.runtime.custom.protocol import Begin, encode, encode_begun
 
@@ -52,7 +52,7 @@ def _take_over_pipes() -> Pipe:
 def _begin(begin: Begin, pipe: Pipe) -> Policy | None:
     try:
         policy = make(begin.policy, begin.options)
-    except Unusable as error:
+    except UnusablePolicy as error:
         pipe.send(encode_begun(str(error)))
         return None
     pipe.send(encode_begun(None))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import Action, KeepText
 from spark_elastic.core.bounds.declared import WantedBounds
-from spark_elastic.core.bounds.kept import Requested, Unusable, read, write
+from spark_elastic.core.bounds.kept import Requested, UnusableText, read, write
 from spark_elastic.core.bounds.requirements import Bounds
 from tests.unit.core.builder import STATEFUL, Scene, decisions, only, reasons
 
@@ -81,7 +81,7 @@ def test_what_is_written_is_read(bounds: dict[str, Bounds], file: dict[str, Want
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
-    with pytest.raises(Unusable, match=why):
+    with pytest.raises(UnusableText, match=why):
         read(text)
 
 

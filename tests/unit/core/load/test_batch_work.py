@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_elastic.core.events import BatchStage
-from spark_elastic.core.policies.batch_memory import Pace
+from spark_elastic.core.policies.batch_memory import StagePace
 
 NOW = 1_000_000
 
@@ -34,14 +34,16 @@ def stage(tasks: int = 100, **fields: int | None) -> BatchStage:
 )
 def test_the_nearest_measurement_counts(one: BatchStage, work_ms: float) -> None:
     before = stage(done=50, run_ms=2_000, bytes=1_000, read_bytes=1_000)
-    assert Pace.of([before]).work_ms(one, NOW) == pytest.approx(work_ms)
+    assert StagePace.of([before]).work_ms(one, NOW) == pytest.approx(work_ms)
 
 
 def test_what_nobody_knows_is_no_work() -> None:
-    assert Pace.of([]) == Pace()
-    assert Pace().work_ms(stage(bytes=10), NOW) == 0.0
+    assert StagePace.of([]) == StagePace()
+    assert StagePace().work_ms(stage(bytes=10), NOW) == 0.0
 
 
 def test_the_pace_is_that_of_all_tasks_that_are_done() -> None:
-    pace = Pace.of([stage(done=10, run_ms=100, written_bytes=50), stage(done=30, run_ms=300, read_bytes=100)])
+    pace = StagePace.of(
+        [stage(done=10, run_ms=100, written_bytes=50), stage(done=30, run_ms=300, read_bytes=100)]
+    )
     assert (pace.task_ms, pace.written_ms, pace.read_ms) == (10.0, 2.0, 3.0)

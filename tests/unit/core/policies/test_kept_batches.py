@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
-from spark_elastic.core.bounds.kept import Unusable
+from spark_elastic.core.bounds.kept import UnusableText
 from spark_elastic.core.policies.memory import read, write
 from spark_elastic.core.policies.view import Sample
 from tests.unit.core.builder import decisions, reasons
@@ -99,7 +99,7 @@ def test_what_tells_nothing_is_not_kept(samples: list[Sample]) -> None:
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
-    with pytest.raises(Unusable, match=why):
+    with pytest.raises(UnusableText, match=why):
         read(text, at=7)
 
 

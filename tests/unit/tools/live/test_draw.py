@@ -9,7 +9,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.events import OffsetsBehind
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import lacks_of
-from spark_elastic_tools.live import Look, Snapshot, draw_snapshot
+from spark_elastic_tools.live import Documents, Look, draw_snapshot
 from spark_elastic_tools.recorded import Recorded
 from tests.unit.tools.live.recorded import event, header, progress, read, snapshot, started, submitted
 
@@ -18,7 +18,7 @@ def drawn(recorded: Recorded) -> str:
     return rendered(Look(recorded, past=10).take())
 
 
-def rendered(snapshot: Snapshot) -> str:
+def rendered(snapshot: Documents) -> str:
     console = Console(file=StringIO(), width=160)
     console.print(draw_snapshot(snapshot))
     assert isinstance(console.file, StringIO)
@@ -105,6 +105,6 @@ def test_a_custom_policy_without_an_answer_is_named_with_its_error() -> None:
     answering = {"name": "other", "error": None}
     recorded = read(header(), snapshot())
     overview = {**recorded.get("/overview"), "customPolicies": [policy, answering]}
-    shown = rendered(Snapshot(overview, ()))
+    shown = rendered(Documents(overview, ()))
     assert "no answer from my.scaling:LateNight: LookupError: [red]no[/red]" in shown
     assert "other" not in shown

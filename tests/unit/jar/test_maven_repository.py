@@ -16,7 +16,7 @@ from maven_repository import About
 from spark_versions import SparkVersion, supported
 from tests.unit.docs.pages import read
 
-ROW = SparkVersion("4.2.0", "maven", "4.2.0", "2.13.18", 17, "0.10.9.9", ("scala-4.2", "scala-since-4.2"))
+ROW = SparkVersion("4.2.0", "maven", "4.2.0", "2.13.18", 17, "0.10.9.9", ("scala-4.2", "scala-4.2-4.3"))
 ABOUT = About(summary="Scaling & more.", licence="Apache-2.0")
 NAMESPACE = {"m": "http://maven.apache.org/POM/4.0.0"}
 HOME = Path("io/github/spark-elastic/spark-elastic_4.2_2.13/1.2.3")

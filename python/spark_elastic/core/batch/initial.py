@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_elastic.core.batch.balance import Waves, smallest_task
+from spark_elastic.core.batch.balance import SMALLEST_TASK, Waves, smallest_task
 from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer, StageRecord, record
 from spark_elastic.core.batch.settings import BatchSettings, clamp, narrow, tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
@@ -45,16 +45,21 @@ def initial_count(
     def tasks(size: int) -> int:
         return waves.fill(tasks_for(size, settings.volume, bounds), size, bounds.upper)
 
+    # A number of the user's own is a bound, or means nothing: it does not stand for what Spark would take.
+    planned = question.planned if question.chosen is None else max(question.planned, SPARKS_OWN)
+    is_advised = settings.volume == question.advised
+
     def partitions(size: int) -> int:
         # Never fewer than there are slots: what is missing cannot be cut off afterwards.
-        return SPARE * max(tasks(size), question.slots)
+        count = SPARE * max(tasks(size), question.slots)
+        # Spark's own setting joins partitions and makes no more of them: tasks that small are not worth it.
+        worth = SPARE * max(size // SMALLEST_TASK, question.slots)
+        return min(count, max(planned, worth)) if is_advised else count
 
     most = _most(question)
     expected = sum(exchange.bytes for exchange in question.exchanges)
     expected = expected if most is None else min(expected, most)
     # A plan's sizes are a guess: too few partitions cannot be corrected afterwards, too many are joined.
-    # A number of the user's own is a bound, or means nothing: it does not stand for what Spark would take.
-    planned = question.planned if question.chosen is None else max(question.planned, SPARKS_OWN)
     safe = planned if most is None else min(planned, partitions(most))
     wanted = bounds.upper if settings.rules.writes_most else max(partitions(expected), safe)
     reason = "initial_from_bytes" if most is not None else "initial_unbounded"

@@ -30,6 +30,16 @@ def test_what_the_application_tells_spark_is_what_a_task_reads() -> None:
     assert ask_count(planned(900 * MIB), advised=128 * MIB).record.numbers["tasks"] == 8
 
 
+@pytest.mark.parametrize(("size", "partitions"), [(3 * MIB, 201), (150 * MIB, 300), (900 * MIB, 1024)])
+def test_a_small_size_that_spark_is_told_makes_no_more_partitions_than_spark_has(
+    size: int, partitions: int
+) -> None:
+    """Spark joins partitions up to that size, and never writes more of them for it."""
+    assert ask_count(planned(size), advised=10 << 10).partitions == partitions
+    ours = BatchSettings(avg_data_volume_per_task=10 << 10)
+    assert ask_count(planned(3 * MIB), settings=ours).partitions == 616
+
+
 @pytest.mark.parametrize("size", [3 * MIB, 10, 0])
 def test_a_small_result_leaves_work_for_every_slot(size: int) -> None:
     assert ask_count(planned(size)).partitions == 16

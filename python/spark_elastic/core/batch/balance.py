@@ -9,7 +9,7 @@ from operator import sub
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.batch.settings import tasks_for
+from spark_elastic.core.batch.settings import SMALLEST_TASK, tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.keys.batch import Preset
 
@@ -90,9 +90,6 @@ class Partitions:
 
 # Tasks run in waves, as many at a time as there are slots: full waves cost no more than begun ones.
 
-
-SMALLEST_TASK = 1 << 20
-"""Bytes below which a task is not worth its start: that takes about as long as to read so many."""
 
 EVEN = 1.1
 """Tasks are even if the largest has at most this many times the mean."""

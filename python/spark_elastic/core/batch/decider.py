@@ -85,14 +85,17 @@ class BatchDecider:
             written = None if question.pinned else self._memory.written(question.exchanges)
             if not self._memory.is_as_before(question):
                 question = evolve(question, kept=None)
-            return initial_count(question, self.settings.with_volume(question.advised), written)
+            return initial_count(question, self._for(question), written)
         if isinstance(question, Ranges):
             self._memory.learn(question)
             if not self._memory.is_as_before(question):
                 question = evolve(question, kept=None)
-            return ranges(question, self.settings.with_volume(question.advised))
+            return ranges(question, self._for(question))
         if isinstance(question, SplitOffsets):
             return split_offsets(question, self.settings)
         if isinstance(question, JoinPartitions):
             return join_partitions(question, self.settings)
         return split_size(question, self.settings)
+
+    def _for(self, question: InitialCount | Ranges) -> BatchSettings:
+        return self.settings.with_volume(question.advised, question.smallest)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_elastic.core.batch.balance import SMALLEST_TASK, Waves, smallest_task
+from spark_elastic.core.batch.balance import Waves, smallest_task
 from spark_elastic.core.batch.questions import InitialCount, InitialCountAnswer, StageRecord, record
-from spark_elastic.core.batch.settings import BatchSettings, clamp, narrow, tasks_for
+from spark_elastic.core.batch.settings import SMALLEST_TASK, BatchSettings, clamp, narrow, tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
 
 SPARE = 2
@@ -47,7 +47,7 @@ def initial_count(
 
     # A number of the user's own is a bound, or means nothing: it does not stand for what Spark would take.
     planned = question.planned if question.chosen is None else max(question.planned, SPARKS_OWN)
-    is_advised = settings.volume == question.advised
+    is_advised = question.advised is not None and settings.volume < SMALLEST_TASK
 
     def partitions(size: int) -> int:
         # Never fewer than there are slots: what is missing cannot be cut off afterwards.

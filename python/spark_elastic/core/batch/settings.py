@@ -43,6 +43,9 @@ def tasks_for(bytes_to_read: int, volume: int, bounds: Bounds) -> int:
     return clamp(-(-bytes_to_read // volume), bounds)
 
 
+SMALLEST_TASK = 1 << 20
+"""Bytes below which a task is not worth its start: that takes about as long as to read so many."""
+
 MOST_WAVES = 128
 """The most waves of a stage if nobody has set an upper bound: beyond it a task's share grows instead."""
 
@@ -86,11 +89,15 @@ class BatchSettings:
         """The bytes that one task should read."""
         return self.rules.volume if self.avg_data_volume_per_task is None else self.avg_data_volume_per_task
 
-    def with_volume(self, advised: int | None) -> BatchSettings:
-        """Return these settings for an application that has told Spark how many bytes a task should read."""
+    def with_volume(self, advised: int | None, smallest: int | None = None) -> BatchSettings:
+        """Return these settings for an application that has told Spark how many bytes a task should read.
+
+        As in Spark's own rule (`ShufflePartitionsUtil`) it reads no fewer than the `smallest`, None: 1 MiB.
+        """
         if advised is None or self.avg_data_volume_per_task is not None:
             return self
-        return evolve(self, avg_data_volume_per_task=advised)
+        least = SMALLEST_TASK if smallest is None else smallest
+        return evolve(self, avg_data_volume_per_task=max(advised, least))
 
     @property
     def leaves_chosen(self) -> bool:

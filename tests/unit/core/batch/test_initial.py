@@ -35,7 +35,7 @@ def test_a_small_size_that_spark_is_told_makes_no_more_partitions_than_spark_has
     size: int, partitions: int
 ) -> None:
     """Spark joins partitions up to that size, and never writes more of them for it."""
-    assert ask_count(planned(size), advised=10 << 10).partitions == partitions
+    assert ask_count(planned(size), advised=10 << 10, smallest=1).partitions == partitions
     ours = BatchSettings(avg_data_volume_per_task=10 << 10)
     assert ask_count(planned(3 * MIB), settings=ours).partitions == 616
 
@@ -213,7 +213,7 @@ def test_what_is_remembered_is_bounded() -> None:
         ({"parallelism_first": False, "lower": 3}, 3),
         ({"smallest": 16 * MIB}, 2),
         ({"smallest": 64 * MIB}, 1),
-        ({"smallest": 64 * MIB, "advised": 4 * MIB}, 8),
+        ({"smallest": 64 * MIB, "advised": 4 * MIB}, 1),
         ({"lower": 16}, 16),
         ({"chosen": 4}, 4),
     ],

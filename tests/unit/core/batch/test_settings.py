@@ -21,8 +21,11 @@ def test_a_preset_fills_in_only_what_is_not_set() -> None:
 
 def test_the_size_that_an_application_advises_counts_unless_ours_is_set() -> None:
     assert BatchSettings().with_volume(None) == BatchSettings()
-    assert BatchSettings().with_volume(5).volume == 5
-    assert BatchSettings(preset="flink").with_volume(5).volume == 5
+    assert BatchSettings().with_volume(5 << 20).volume == 5 << 20
+    assert BatchSettings(preset="flink").with_volume(5 << 20).volume == 5 << 20
+    assert BatchSettings().with_volume(5).volume == 1 << 20
+    assert BatchSettings().with_volume(5, 3).volume == 5
+    assert BatchSettings().with_volume(5, 7).volume == 7
     assert BatchSettings(avg_data_volume_per_task=7).with_volume(5).volume == 7
 
 

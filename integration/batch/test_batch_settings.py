@@ -24,6 +24,7 @@ BATCH = "spark.elastic.batch"
 # So that it takes a few tasks to read a few rows, and a file of some lines is worth to be split.
 SMALL = {
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "240k",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "240k",
     "spark.sql.files.openCostInBytes": "1000",
 }
 ROWS, KEYS, FILES = 40_000, 40_000, 3

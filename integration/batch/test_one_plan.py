@@ -55,6 +55,7 @@ def with_tasks_of(size: str, elastic: SparkSession) -> SparkSession:
     """Give another session, whose user wants tasks of so many bytes."""
     session = elastic.newSession()
     session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", size)
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", size)
     return session
 
 

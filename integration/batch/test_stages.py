@@ -107,6 +107,7 @@ SKEWED = {
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "20k",
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.5",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "20k",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "20k",
 }
 
 
@@ -142,6 +143,7 @@ def test_the_size_that_the_application_tells_spark_is_what_a_task_reads(
 ) -> None:
     session = elastic.newSession()
     session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "30k")
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "30k")
     ids = session.range(0, 40_000, 1, 2).select((F.xxhash64("id") % 20_000).alias("k"))
     result = ids.groupBy("k").count()
     rows(result)

@@ -1,7 +1,7 @@
 """The policy engine as the jars of the Maven repository carry it: our package, and what it needs, pinned.
 
-All of it is pure Python below one folder of the jar, from which Python imports without unpacking. What
-``python -m spark_elastic.runtime`` does not need is left out.
+All of it is pure Python below one folder of the jar, from which Python imports without unpacking. Of ours it
+is the package `spark_elastic`: what people run beside the engine are packages of their own.
 """
 
 from __future__ import annotations

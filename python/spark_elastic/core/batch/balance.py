@@ -9,7 +9,7 @@ from operator import sub
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.batch.settings import SMALLEST_TASK, tasks_for
+from spark_elastic.core.batch.settings import least_volume, tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.keys.batch import Preset
 
@@ -101,7 +101,7 @@ _STEPS = 1024
 
 def smallest_task(chosen: int | None, volume: int) -> int:
     """Return the bytes that a task has at least: what the application has chosen, else 1 MiB."""
-    return max(1, min(SMALLEST_TASK if chosen is None else chosen, volume))
+    return max(1, min(least_volume(chosen), volume))
 
 
 @frozen(kw_only=True)

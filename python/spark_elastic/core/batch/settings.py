@@ -46,6 +46,12 @@ def tasks_for(bytes_to_read: int, volume: int, bounds: Bounds) -> int:
 SMALLEST_TASK = 1 << 20
 """Bytes below which a task is not worth its start: that takes about as long as to read so many."""
 
+
+def least_volume(chosen: int | None) -> int:
+    """Return the bytes that a task should read at least: what the application has chosen, else 1 MiB."""
+    return SMALLEST_TASK if chosen is None else chosen
+
+
 MOST_WAVES = 128
 """The most waves of a stage if nobody has set an upper bound: beyond it a task's share grows instead."""
 
@@ -96,8 +102,7 @@ class BatchSettings:
         """
         if advised is None or self.avg_data_volume_per_task is not None:
             return self
-        least = SMALLEST_TASK if smallest is None else smallest
-        return evolve(self, avg_data_volume_per_task=max(advised, least))
+        return evolve(self, avg_data_volume_per_task=max(advised, least_volume(smallest)))
 
     @property
     def leaves_chosen(self) -> bool:

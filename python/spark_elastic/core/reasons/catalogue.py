@@ -1,8 +1,7 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
 Logs, history, UI and ``explain`` show these sentences and make up none of their own. Those about batch
-stages, bounds, failures and policies stand in `reasons.py` of their own rooms. `sentences.py` says what
-a sentence may have in it.
+stages and policies stand in files beside this one. `reason.py` says what a sentence may have in it.
 """
 
 from __future__ import annotations

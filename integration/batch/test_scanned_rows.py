@@ -260,4 +260,4 @@ def test_many_small_files_keep_the_slots_busy(
         ]
 
     records = eventually(told, "the scan is in the journal")
-    assert any("100 openings of files count for 4 MiB each" in record["message"] for record in records)
+    assert any("100 openings of files counted as 4 MiB each" in record["message"] for record in records)

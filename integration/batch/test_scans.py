@@ -273,7 +273,7 @@ def test_each_decision_is_in_the_journal_and_replays(
     )
     answer = found[-1].answer
     assert (answer["type"], answer["tasks"]) == (SplitSizeAnswer.__name__, 2)
-    assert answer["record"]["message"].startswith("Scans ")
+    assert answer["record"]["message"].startswith("Scan ")
     (file,) = journal.glob("*.jsonl")
     assert replay(read_journal(file), Scheduler).difference is None
 
@@ -304,7 +304,7 @@ def test_a_source_of_version_2_is_named_and_its_partitions_are_joined_to_the_bou
         eventually(lambda: readers(tmp_path) == {"CSVScan", "ParquetScan"}, "the scans are in the journal")
     joined = [entry.answer for entry in joins(tmp_path) if entry.answer["record"]["before"] == 3]
     assert {answer["record"]["reason"] for answer in joined} == {"source_joined"}
-    assert "Joins 3 partitions of CSVScan into 2 tasks" in joined[0]["record"]["message"]
+    assert "Read 3 partitions of CSVScan in 2 tasks" in joined[0]["record"]["message"]
 
 
 def test_jdbc_is_read_as_it_says_and_the_record_tells_what_makes_more_of_it(
@@ -322,7 +322,7 @@ def test_jdbc_is_read_as_it_says_and_the_record_tells_what_makes_more_of_it(
         eventually(lambda: len(joins(tmp_path)) >= 4, "the reads are in the journal")
     records = {entry.answer["record"]["reason"]: entry.answer["record"] for entry in joins(tmp_path)}
     assert records.keys() == {"source_whole", "source_joined"}
-    assert "Reads JDBCRelation in one task" in records["source_whole"]["message"]
+    assert "Read JDBCRelation in one task" in records["source_whole"]["message"]
 
 
 def test_switched_off_the_scans_are_sparks(

@@ -73,7 +73,7 @@ def test_one_key_with_most_of_the_rows_is_named_and_gets_no_executors(app: Appli
         return policy if is_news else None
 
     policy = eventually(named, "the long task is named", timeout_s=SETTLED_S, every_s=0.5)
-    assert "One key or partition has so much of the rows" in policy["message"]
+    assert "Spread the key or partition with most rows" in policy["message"]
     assert policy["wantedSlots"] <= FEW
     assert max(requests(app)[before:], default=FEW) <= FEW
     one = api.get(f"/queries/{app.queries['slow'].id}").json["policy"]

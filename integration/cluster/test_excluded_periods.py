@@ -75,7 +75,7 @@ def test_in_an_excluded_period_a_query_that_falls_behind_keeps_what_it_has(
             lambda: [one for one in wanted(app) if one.at < end], "it wants more", SETTLED_S, every_s=0.5
         )[0]
         assert held.after == 1
-        assert "No more than 1 are allowed by the excluded period freeze" in held.message
+        assert "Limited to 1 by the excluded period freeze" in held.message
         # There is room for others now. What comes unasked is given back.
         while len(app.workers) < WORKERS:
             app.workers.append(app.cluster.start_worker(1))

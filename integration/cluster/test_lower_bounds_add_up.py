@@ -38,7 +38,7 @@ def test_only_one_of_two_starts_where_there_are_slots_for_one(app: Application) 
     app.wait_in_force(2, ["enrichment"], 0)
     waiting = app.start("totals", start_totals)
     eventually(
-        lambda: "the lower bounds of queries that come first take 2" in waiting.status["message"],
+        lambda: "lower bounds of queries ahead of it reserve 2" in waiting.status["message"],
         "the second one says what it waits for",
     )
     eventually(lambda: "waiting_for_others" in app.story.reasons("totals"), "the journal says it, too")

@@ -61,7 +61,7 @@ def test_a_start_without_workers_returns_and_says_what_it_waits_for(app: Applica
     for query in app.queries.values():
         assert query.isActive
         # Spark creates the sources first, and says so.
-        waits = "Waits for resources: 0 slots, 1 needed; waits without limit."
+        waits = "Waiting for resources (no time limit): 0 of 1 slot available."
         eventually(lambda q=query, m=waits: q.status["message"] == m, "its status says it")  # type: ignore[misc]
         assert query.lastProgress is None
     assert app.queries["totals"].awaitTermination(1) is False

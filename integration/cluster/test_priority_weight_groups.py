@@ -105,7 +105,9 @@ def test_slots_are_divided_by_weight(app: Application) -> None:
 def test_a_source_in_a_group_of_its_own_takes_slots_of_its_own(app: Application) -> None:
     app.have_workers(1, cores=2)
     apart = app.start("apart", start_enrichment)
-    eventually(lambda: "2 slots, 4 needed" in apart.status["message"], "it waits for slots for both vertices")
+    eventually(
+        lambda: "2 of 4 slots available" in apart.status["message"], "it waits for slots for both vertices"
+    )
     eventually(lambda: requested(app) == 3, "four slots for its shuffle and two for its source are requested")
     assert apart.lastProgress is None
     joined = now()

@@ -74,7 +74,7 @@ def test_its_executors_are_requested_ahead_of_time_and_are_there_when_it_begins(
     (said,) = [one for one in app.story.said if one.reason == "slots_limited"]
     # A busy machine may be late, though not by much of what is left.
     assert -LEAD_S * 1_000 <= said.at - ms(begin) < -LEAD_S * 1_000 + 30_000
-    assert said.message == f"Limits for its slots: at least {WORKERS}, by the window peak."
+    assert said.message == f"Slot limits: at least {WORKERS}, by the window peak."
     wait_for_executors(app, WORKERS, WORKERS)
     assert now() < ms(begin)
 

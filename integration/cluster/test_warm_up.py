@@ -52,7 +52,7 @@ class Said:
 
     def rescaled(self) -> bool:
         """Tell whether a query has been rescaled from one partition to two."""
-        return any("Runs with 2 partitions instead of 1" in line for line in self._jvm.said()[self._since :])
+        return any("Scaled 1 → 2 partitions" in line for line in self._jvm.said()[self._since :])
 
     def next(self) -> str:
         eventually(self.lines, "a warm-up has ended")
@@ -148,14 +148,14 @@ class TestAnExecutorThatJoins:
 
             query = start(counted(executors, inbox), tmp_path / "stateful", "update")
             executors.add()
-            eventually(lambda: place("Runs with 3 partitions instead of 2") > 0, "it has been rescaled")
+            eventually(lambda: place("Scaled 2 → 3 partitions") > 0, "it has been rescaled")
             query.stop()
         ordered, warm = (
-            place("Goes from 2 partitions to 3 partitions on"),
+            place("Scale 2 → 3 partitions on"),
             place("the new executors 2 are warm"),
         )
         # The warm-up begins before anybody is told of the executor, so it may be over before the order comes.
-        runs = place("Runs with 3 partitions")
+        runs = place("Scaled 2 → 3 partitions")
         assert 0 < ordered < runs
         assert 0 < warm < runs
 

@@ -245,7 +245,7 @@ def test_a_stream_keeps_the_order_of_each_partition_and_says_that_its_tasks_stay
         eventually(lambda: copy.said("sources_stay"), "it is said")
         assert [copy.read_in() for _ in range(BATCHES)] == [2] * BATCHES
         (said,) = copy.said("sources_stay")
-        assert "cannot be divided (kafka" in said
+        assert "the query has no shuffle, and kafka" in said
         assert "spark.elastic.source.divideOrdered=true would let several tasks" in said
         assert copy.slots() == SLOTS
         assert not copy.said("sources_follow")

@@ -66,9 +66,9 @@ def test_what_would_be_done_to_a_query_is_said_and_nothing_is_done(
             found = api.get(f"/decisions?query={query.id}").json["decisions"]
             return [one["message"] for one in found if one["kind"] == kind]
 
-        advice = "Only advice (spark.elastic.adviseOnly): nothing was changed."
+        advice = "Advice only (spark.elastic.adviseOnly), nothing is changed."
         moves = eventually(lambda: said("rescale_state"), "a move is advised")
-        assert moves[0].startswith(f"Goes from {OWN_PARTITIONS} partitions to 1 partition")
+        assert moves[0].startswith(f"Scale {OWN_PARTITIONS} → 1 partition")
         assert all(message.endswith(advice) for message in [*moves, *said("start")])
         assert state_partitions(query) == OWN_PARTITIONS
         assert sink.result() == inbox.totals()

@@ -112,7 +112,7 @@ def test_a_rescale_is_in_force_soon_and_explained(application: Application) -> N
     eventually(lambda: newest() == ("update_requirement", "completed", 2), "the rescale has come to its end")
     told = application.run("explain", "counts")
     assert "why it was rescaled" in told
-    assert "Goes from 1 partition to 2 partitions on 2 slots" in told
+    assert "Scale 1 → 2 partitions on 2 slots" in told
     assert "what came of it: completed" in told
 
 

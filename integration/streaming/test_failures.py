@@ -292,7 +292,7 @@ def test_the_application_can_stop_a_query_that_waits_for_its_next_start(jvm: Dri
         inbox.put(1)
         sink = Flaky(failures=1)
         query = start(spark, inbox, sink)
-        eventually(lambda: "starts again from its checkpoint in" in query.status["message"], "the backoff")
+        eventually(lambda: "restarting from the checkpoint in" in query.status["message"], "the backoff")
         waiter = threading.Thread(target=query.awaitTermination, daemon=True)
         waiter.start()
         query.stop()
@@ -309,7 +309,7 @@ def test_a_policy_process_that_dies_during_the_backoff_takes_no_query_with_it(
         inbox.put(1)
         sink = Flaky(failures=1)
         query = start(spark, inbox, sink)
-        eventually(lambda: "starts again" in query.status["message"], "the backoff")
+        eventually(lambda: "restarting" in query.status["message"], "the backoff")
         (policy,) = policies_of(jvm.pid)
         os.kill(policy.pid, signal.SIGKILL)
         query.processAllAvailable()
@@ -322,7 +322,7 @@ def test_below_its_lower_bound_it_waits_and_then_fails_with_the_reason(jvm: Driv
     with session(jvm, "none", **wait, **{"spark.elastic.query.hungry.lowerBound": "64"}) as spark:
         inbox.put(1)
         query = start(spark, inbox, Flaky(failures=0), queryName="hungry")
-        waits = "Waits for resources: 2 slots, 64 needed"
+        waits = "Waiting for resources (at most 10 s): 2 of 64 slots"
         eventually(lambda: waits in query.status["message"], "its status says what it waits for")
-        with pytest.raises(StreamingQueryException, match=r"64 slots, and after \d\d+(\.\d)? s there are 2"):
+        with pytest.raises(StreamingQueryException, match=r"needs 64 slots, has 2 after \d\d+(\.\d)? s"):
             query.awaitTermination()

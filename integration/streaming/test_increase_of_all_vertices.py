@@ -43,7 +43,7 @@ def test_a_source_that_may_not_grow_does_not_count(jvm: Driver, inbox: Inbox, tm
         shown.bound(source_0=(1, 1), shuffle=(1, 2))
         eventually(lambda: partitions() == 1 and shown.said("increase_too_small"), "it is held back")
         (why,) = {*shown.said("increase_too_small")}
-        assert "would have 1 more, and less than 2 is not worth it" in why
+        assert "would add 1 in total, less than 2" in why
         shown.bound(source_0=(1, 2), shuffle=(1, 2))
         eventually(lambda: partitions() == 2, "it has grown, with its source")
         assert sink.now == inbox.totals()

@@ -143,7 +143,7 @@ def test_what_cannot_be_kept_is_in_force_and_another_driver_begins_without_it(
         with storage.away("the bounds have met the storage"):
             assert counts.ask(1, 2).status == 200, "the answer does not wait for the storage"
             (said,) = eventually(lambda: counts.said("bounds_not_kept"), "it is said")
-        assert said.endswith("does not begin with them: the storage is away")
+        assert said.endswith("a new driver starts without them: the storage is away")
         assert counts.bounds() == (1, 2)
         assert counts.query.exception() is None
         assert not kept.exists()

@@ -110,7 +110,7 @@ def test_a_line_names_its_query_and_a_failure_is_a_warning(jvm: Driver, inbox: I
     warned = [line for level, line in log.ours() if level == "WARN"]
     assert [line for line in warned if line.startswith(f"The policy file {refused} is left out")]
     for name in said.values():
-        failed = "Failed and is to start again in 10 ms: ValueError: the sink is"
+        failed = "Failed, restarting in 10 ms: ValueError: the sink is"
         assert [line for line in warned if failed in line] != []
         assert [line for line in warned if line.startswith(f"query {name}: ")] == [
             f"query {name}: {failed} very ill",

@@ -70,4 +70,4 @@ def test_it_fails_once_with_what_helps_and_then_has_the_users_store_and_count(
         assert state_partitions(query) == count
         query.stop()
     assert "RocksDB" not in (checkpoint / "offsets" / "0").read_text()
-    assert [line for line in jvm.said()[since:] if "begins with Spark's own store" in line]
+    assert [line for line in jvm.said()[since:] if "uses Spark's own store" in line]

@@ -135,7 +135,7 @@ def test_folders_may_have_any_name(jvm: Driver, asking: Asking, inbox: Inbox, tm
         query.processAllAvailable()
         asking.savepoint(query, str(place / "savepoints"), within=str(place))
         query.processAllAvailable()
-        asking.said(re.compile("Its savepoint of micro-batch 10 is complete: "))
+        asking.said(re.compile("Savepoint of micro-batch 10 complete: "))
         query.stop()
     (taken,) = savepoints(place / "savepoints")
     before = inbox.rows

@@ -146,7 +146,7 @@ def test_a_backoff_ends_when_it_would_have_ended(jvm: Driver, inbox: Inbox, tmp_
     with application(jvm, tmp_path / "journal", fixed_delay(3, BACKOFF_MS)) as running:
         sink = Flaky(failures=1)
         query = start(running.spark, inbox, sink)
-        eventually(waits(query, "starts again"), "the backoff")
+        eventually(waits(query, "restarting"), "the backoff")
         running.kill_policy()
         assert sink.failed == 1
         query.processAllAvailable()

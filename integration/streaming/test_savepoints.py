@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 PROVIDERS = {"rocksdb": {}, "hdfs": {"spark.sql.streaming.stateStore.providerClass": HDFS}}
-COMPLETE = re.compile(r"Its savepoint of micro-batch (\d+) is complete: (\S+)")
+COMPLETE = re.compile(r"Savepoint of micro-batch (\d+) complete: (\S+)")
 
 
 class Asking:
@@ -152,7 +152,7 @@ def test_a_query_ends_with_its_savepoint(jvm: Driver, asking: Asking, inbox: Inb
         assert not query.isActive
         batch, path = asking.taken()
         assert batch == totals.batches[-1]
-        asking.said(re.compile(re.escape(f"Was stopped with the savepoint {path}")))
+        asking.said(re.compile(re.escape(f"Stopped with savepoint {path}")))
     assert path.startswith("viewfs://far/away/savepoint-")
     assert savepoints(tmp_path / "there") == [Path(path).name]
     again = Totals()
@@ -176,7 +176,7 @@ def test_a_copy_that_fails_leaves_the_query_running_and_nothing_behind(
         inbox.put(2)
         query.processAllAvailable()
         asking.savepoint(query, str(target), stop=stop)
-        asking.said(re.compile("No savepoint was taken: it could not be copied, the driver's log says why"))
+        asking.said(re.compile("Savepoint failed: it could not be copied, the driver's log says why"))
         inbox.put(2)
         query.processAllAvailable()
         assert query.isActive
@@ -200,9 +200,9 @@ def test_a_link_does_not_lead_a_savepoint_out_of_where_it_may_be(
         query.processAllAvailable()
         for target in (allowed / "away", allowed / "away" / "deeper"):
             asking.savepoint(query, target.as_uri(), within=allowed.as_uri())
-            asking.said(re.compile("No savepoint was taken: a link leads out of file:"))
+            asking.said(re.compile("Savepoint failed: a link leads out of file:"))
         asking.savepoint(query, str(allowed / "nowhere" / "deeper"), within=str(allowed))
-        asking.said(re.compile("No savepoint was taken: it could not be copied, the driver's log says why"))
+        asking.said(re.compile("Savepoint failed: it could not be copied, the driver's log says why"))
         assert list(outside.iterdir()) == []
         # The folder of the settings may be a link itself.
         mounted = tmp_path / "mounted"
@@ -283,7 +283,7 @@ def test_a_batch_that_is_not_kept_until_the_end_makes_no_savepoint(
         with slow.open("wb"):
             inbox.put(3)
             query.processAllAvailable()
-        found = asking.said(re.compile("No savepoint was taken: (.*)"))
+        found = asking.said(re.compile("Savepoint failed: (.*)"))
         assert "raise spark.sql.streaming.minBatchesToRetain, now 1" in found[1]
         assert savepoints(target) == []
         query.stop()

@@ -105,7 +105,7 @@ def storage(jvm: Driver, tmp_path: Path) -> Storage:
 
 def failures(jvm: Driver, since: int) -> list[str]:
     """Return what the log says of batches that have failed."""
-    return [line for line in jvm.said()[since:] if "Failed and is to start again" in line]
+    return [line for line in jvm.said()[since:] if "Failed, restarting in" in line]
 
 
 def start(world: World, inbox: Inbox, sink: Totals, checkpoint: str) -> StreamingQuery:

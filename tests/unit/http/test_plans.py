@@ -37,7 +37,7 @@ def test_before_a_rate_is_known_it_says_that_it_measures() -> None:
     with world(AUTOSCALE, queries=(EACH_SECOND,)) as running:
         policy = shown(running)
         assert (policy["name"], policy["reason"]) == ("autoscale", "autoscale_measuring")
-        assert "not known before" in policy["message"]
+        assert "until micro-batches have shown a rate" in policy["message"]
         assert policy["wantedSlots"] == policy["allowedSlots"] == 4
         for name in ("objective", "load", "rowsPerSecond", "model", "backlog"):
             assert policy[name] is None, name
@@ -95,7 +95,7 @@ def test_what_limits_keep_it_from_is_said() -> None:
             batch(running, number, took=980)
         policy = shown(running)
         assert policy["wantedSlots"] > policy["allowedSlots"] == 4
-        assert policy["message"].endswith("Its bounds allow 4.")
+        assert policy["message"].endswith("Bounds allow 4.")
 
 
 def test_advice_is_shown_as_such() -> None:
@@ -105,4 +105,4 @@ def test_advice_is_shown_as_such() -> None:
         query = running.get(f"{API}/queries/{ID}").json
         assert query["grantedSlots"] is None
         assert query["policy"]["wantedSlots"] > 4
-        assert query["policy"]["message"].endswith("nothing was changed.")
+        assert query["policy"]["message"].endswith("nothing is changed.")

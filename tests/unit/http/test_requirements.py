@@ -123,7 +123,7 @@ def test_the_change_is_carried_out_and_names_who_asked() -> None:
         running.shim.settle()
         assert [a.partitions for a in running.shim.actions if isinstance(a, Rescale)] == [3]
         told = [a.decision.message for a in running.shim.actions if isinstance(a, Report)]
-        assert "New bounds, asked for by alice: shuffle 1 to 3." in told
+        assert "New bounds from alice: shuffle 1 to 3." in told
 
 
 def test_no_bound_is_expanded_before_it_is_stored(api: World, tmp_path: Path) -> None:

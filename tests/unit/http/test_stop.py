@@ -33,7 +33,7 @@ def test_who_stopped_it_is_recorded(api: World) -> None:
     headers = {"Content-Type": "application/json"}
     assert api.request("POST", STOP, headers=headers, user="alice").status == 202
     (said,) = [d for d in api.get(f"{API}/decisions").json["decisions"] if d["reason"] == "canceling"]
-    assert said["message"] == "Is being stopped for alice."
+    assert said["message"] == "Stopping, requested by alice."
 
 
 @pytest.mark.parametrize("sent", [{"drain": True}, b"{", b"[]"])

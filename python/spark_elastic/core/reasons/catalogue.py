@@ -15,79 +15,70 @@ from spark_elastic.core.reasons.reason import Reason, fill
 
 
 BOUNDS_REASONS: Mapping[str, Reason] = {
-    "bounds_requested": Reason("info", "New bounds, asked for by {by}: {bounds}."),
-    "bounds_dropped": Reason(
-        "info", "The bounds that were asked for no longer count, says {by}: what is configured does."
-    ),
-    "bounds_recalled": Reason(
-        "info", "Has the bounds that were asked for before and kept beside its checkpoint: {bounds}."
-    ),
+    "bounds_requested": Reason("info", "New bounds from {by}: {bounds}."),
+    "bounds_dropped": Reason("info", "Requested bounds withdrawn by {by}; the configured ones apply."),
+    "bounds_recalled": Reason("info", "Restored the requested bounds stored with the checkpoint: {bounds}."),
     "kept_bounds_outdated": Reason(
         "info",
-        "The bounds that are kept beside its checkpoint, {bounds}, no longer count: the policy file says "
-        "something else about it than at that time.",
+        "Dropped the bounds stored with the checkpoint, {bounds}: the policy file has changed since.",
     ),
     "kept_bounds_unusable": Reason(
-        "failed", "The bounds that are kept beside its checkpoint cannot be read, and do not count: {error}"
+        "failed", "Ignored the bounds stored with the checkpoint, they cannot be read: {error}"
     ),
     "bounds_not_kept": Reason(
         "failed",
-        "The bounds that were asked for could not be kept beside its checkpoint, so another driver does not "
-        "begin with them: {error}",
+        "Could not store the requested bounds with the checkpoint, a new driver starts without them: {error}",
     ),
     "slots_shared": Reason(
         "info",
-        "Can use {slots} of {total_slots:slot}: the lower bounds of all queries take {reserved}, and the "
-        "rest is divided by weight, {weight} of {weights} being its own.",
+        "May use {slots} of {total_slots:slot}: lower bounds reserve {reserved}, the rest is shared "
+        "by weight ({weight} of {weights}).",
     ),
-    "source_bounds": Reason("info", "From the next micro-batch on: {bounds}."),
-    "sources_not_bounded": Reason("failed", "Its sources are read as before: {error}", once=True),
+    "source_bounds": Reason("info", "Source bounds from the next micro-batch: {bounds}."),
+    "sources_not_bounded": Reason(
+        "failed", "Source bounds not applied, sources are read as before: {error}", once=True
+    ),
     "source_not_divisible": Reason(
         "info",
-        "Cannot read {source} ({what}) in {least:task} at least: what Spark makes of it cannot be divided.",
+        "Cannot read {source} ({what}) in {least:task} or more: its partitions cannot be divided.",
     ),
-    "policy_file_read": Reason("info", "The policy file {path} counts from now on."),
+    "policy_file_read": Reason("info", "Policy file {path} loaded."),
     "policy_file_refused": Reason(
-        "failed", "The policy file {path} is left out, what counted before still does: {errors}"
+        "failed", "Policy file {path} rejected, the previous settings stay in force: {errors}"
     ),
-    "own_settings": Reason("info", "Has settings of its own: {settings}."),
-    "no_own_settings": Reason("info", "Has the settings of the application from now on."),
-    "own_settings_refused": Reason(
-        "failed", "The settings that are said for this query cannot be used, and are left out: {errors}"
-    ),
-    "bounds_refused": Reason(
-        "failed", "The bounds that are declared for this query cannot be used: {errors}"
-    ),
+    "own_settings": Reason("info", "Settings for this query: {settings}."),
+    "no_own_settings": Reason("info", "Settings for this query removed, those of the application apply."),
+    "own_settings_refused": Reason("failed", "Settings for this query rejected and ignored: {errors}"),
+    "bounds_refused": Reason("failed", "Bounds for this query rejected: {errors}"),
     "sources_follow": Reason(
         "rescale_in_place",
-        "Has no shuffle, so its sources are read in up to {after:task} from the next micro-batch on, one for "
-        "each of {slots:slot}, as far as there is enough to read.",
+        "Read sources in up to {after:task} on {slots:slot} from the next micro-batch: the query has "
+        "no shuffle.",
     ),
     "sources_fit": Reason(
         "nothing_to_do",
-        "Has no shuffle, and its sources are read in up to {after:task}: they suit {slots:slot}.",
+        "Keep reading sources in up to {after:task}: fits {slots:slot}, the query has no shuffle.",
     ),
     "sources_stay": Reason(
         "nothing_to_do",
-        "Has no shuffle, and what reads its sources cannot be divided ({stuck}), so slots beyond that stay "
-        "empty: {help}.",
+        "Slots beyond the source's tasks stay empty: the query has no shuffle, and {stuck} cannot be "
+        "divided; {help}.",
         once=True,
     ),
     "sources_bring_executors": Reason(
         "nothing_to_do",
-        "Has no shuffle, and its sources are read in as many tasks as in plain Spark: with "
-        "spark.dynamicAllocation.enabled Spark requests executors only for tasks that wait.",
+        "Keep Spark's read tasks: with spark.dynamicAllocation.enabled, Spark requests executors only "
+        "for waiting tasks.",
     ),
     "other_sources_stay": Reason(
         "nothing_to_do",
-        "What reads the others of its sources cannot be divided ({stuck}), so these are read as before: "
-        "{help}.",
+        "Other sources are read as before: {stuck} cannot be divided; {help}.",
         once=True,
     ),
     "files_stay_whole": Reason(
         "nothing_to_do",
-        "Files of {stuck} cannot be split, as is so with gzip, and each is read in one task: other slots "
-        "read nothing. More and smaller files would help, or a format that can be split.",
+        "Files of {stuck} cannot be split (gzip, for example), so one task reads each. Use smaller "
+        "files, or a format that can be split.",
         once=True,
     ),
 }
@@ -99,56 +90,54 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
 FAILURE_REASONS: Mapping[str, Reason] = {
     "failure_restart": Reason(
         "failed",
-        "Failed and is to start again in {backoff_ms:ms}: {error}",
+        "Failed, restarting in {backoff_ms:ms}: {error}",
     ),
     "failure_no_restart": Reason(
         "failed",
-        "Failed, and the restart strategy allows no further attempt: {error}",
+        "Failed, the restart strategy allows no further attempt: {error}",
     ),
     "failure_poison": Reason(
         "failed",
-        "Failed {tries} times in the same way at the same offsets, {offsets}; another start would, too: "
-        "{error}",
+        "Failed {tries} times in the same way at the same offsets, {offsets}, and would again; not "
+        "restarted: {error}",
     ),
-    "failure_analysis": Reason("failed", "Failed for good, a new start would meet the same plan: {error}"),
+    "failure_analysis": Reason("failed", "Failed, not restarted, the plan itself is invalid: {error}"),
     "failure_incompatible_state": Reason(
-        "failed", "Failed for good, the query does not fit the state of its checkpoint: {error}"
+        "failed", "Failed, not restarted, the query does not fit the state in its checkpoint: {error}"
     ),
     "failure_missing_checkpoint": Reason(
-        "failed", "Failed for good, files of its checkpoint are missing: {error}"
+        "failed", "Failed, not restarted, files of the checkpoint are missing: {error}"
     ),
-    "failure_fatal": Reason("failed", "Failed for good: {error}"),
+    "failure_fatal": Reason("failed", "Failed, not restarted: {error}"),
     "failure_no_resources": Reason(
         "failed",
-        "Fails: it needs {needed:slot}, and after {waited_ms:ms} there are {slots}. {advice}, or raise "
-        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout, which is {wait_ms:ms}.",
+        "Failed: needs {needed:slot}, has {slots} after {waited_ms:ms}. {advice}, or raise "
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout ({wait_ms:ms}).",
     ),
     "failure_others_first": Reason(
         "failed",
-        "Fails: it needs {needed:slot}, and after {waited_ms:ms} the lower bounds of queries that come first "
-        "take {ahead} of {total_slots}. Lower a lower bound, give it a higher priority, or raise "
+        "Failed: needs {needed:slot}, but lower bounds of queries ahead of it reserve {ahead} of "
+        "{total_slots} after {waited_ms:ms}. Lower a bound, raise the query's priority, or raise "
         "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout.",
     ),
     # Only the state store of our choice fails so.
     "failure_new_store": Reason(
         "failed",
-        "Failed for good, in the state store that spark-elastic has chosen: what reads the micro-batch opens "
-        "a store twice in one task, or reads only some of its rows. The next start of the query begins with "
-        "Spark's own store and your number of partitions, and its state cannot be re-partitioned. To have "
-        "that, cache what foreachBatch reads more than once, read all rows, and begin a new checkpoint: "
-        "{error}",
+        "Failed in the state store that spark-elastic chose: a task opened it twice, or read only "
+        "some of its rows. The next start uses Spark's own store and your number of partitions; its "
+        "state cannot be re-partitioned. To allow that, cache what foreachBatch reads more than once, "
+        "read all rows, and use a new checkpoint: {error}",
     ),
     "failure_our_store": Reason(
         "failed",
-        "Failed for good, in the state store that spark-elastic has chosen: what reads the micro-batch opens "
-        "a store twice in one task, or reads only some of its rows. Cache what foreachBatch reads more than "
-        "once, and read all rows; or set spark.elastic.stateStore=unchanged and begin a new checkpoint: "
-        "{error}",
+        "Failed in the state store that spark-elastic chose: a task opened it twice, or read only "
+        "some of its rows. Cache what foreachBatch reads more than once, and read all rows; or set "
+        "spark.elastic.stateStore=unchanged and use a new checkpoint: {error}",
     ),
     "store_not_kept": Reason(
         "failed",
-        "That its next start is to begin with Spark's own state store could not be noted beside its "
-        "checkpoint; set spark.elastic.stateStore=unchanged: {error}",
+        "Could not note with the checkpoint that the next start uses Spark's own state store; set "
+        "spark.elastic.stateStore=unchanged: {error}",
     ),
 }
 
@@ -157,343 +146,330 @@ REASONS: Mapping[str, Reason] = {
     # Starts
     "start_per_slot": Reason(
         "start",
-        "Starts with {after:partition} on {slots:slot} instead of the session's {session}.",
+        "Start with {after:partition} on {slots:slot} (session setting: {session}).",
     ),
     "start_bounded": Reason(
         "start",
-        "Starts with {after:partition} on {slots:slot}: {bound_by} allows no more.",
+        "Start with {after:partition} on {slots:slot}: {bound_by} allows no more.",
     ),
     "start_for_growth": Reason(
         "start",
-        "Starts with {after:partition} on {slots:slot}: this count can never be changed, so it leaves room "
-        "for more slots; the session's setting of {session} would have been used otherwise.",
+        "Start with {after:partition} on {slots:slot} (session setting: {session}): the count cannot "
+        "change later, so it leaves room for more slots.",
     ),
     "start_repartitioned": Reason(
         "start",
-        "Moves its state from {before:partition} to {after:partition} before it starts on {slots:slot}: "
-        "a batch should take {after_ms:ms} instead of {before_ms:ms}.",
+        "Re-partition state {before} → {after:partition} before starting on {slots:slot}: batch "
+        "{before_ms:ms} → {after_ms:ms} expected.",
     ),
     "start_checkpoint_same": Reason(
         "start",
-        "Starts with the {before:partition} of its checkpoint: that suits {slots:slot}.",
+        "Start with the checkpoint's {before:partition}: fits {slots:slot}.",
     ),
     "start_checkpoint_kept": Reason(
         "start",
-        "Starts with the {before:partition} of its checkpoint for now: {after:partition} would save "
-        "{saved_ms:ms} of {before_ms:ms} per batch, too little for what moving the state costs "
-        "({cost_ms:ms}).",
+        "Start with the checkpoint's {before:partition}: {after} would save {saved_ms:ms} of "
+        "{before_ms:ms} per batch, too little for a rescale of {cost_ms:ms}.",
     ),
     "start_checkpoint_deferred": Reason(
         "start",
-        "Starts with the {before:partition} of its checkpoint and is to go to {after:partition} later: other "
-        "queries move their state, no more than {most} may at once "
-        "(spark.elastic.adaptiveScheduler.maxConcurrentRescales).",
+        "Start with the checkpoint's {before:partition}, scale to {after} later: no more than "
+        "{most:rescale} may run at once (spark.elastic.adaptiveScheduler.maxConcurrentRescales).",
     ),
     "start_checkpoint_pending": Reason(
         "start",
-        "Starts with the {before:partition} of its checkpoint: the last batch was not committed and "
-        "has to run before the state can be moved to {after:partition}.",
+        "Start with the checkpoint's {before:partition}: the uncommitted batch must run before "
+        "scaling to {after}.",
     ),
     "start_without_resources": Reason(
         "start",
-        "Starts as it is: {slots:slot} cannot meet its lower bound, and Spark itself waits for executors.",
+        "Start unchanged: {slots:slot} cannot meet the lower bound, Spark waits for executors itself.",
     ),
     "start_for_executors": Reason(
         "start",
-        "Starts with {after:partition} on {slots:slot}: with spark.dynamicAllocation.enabled Spark requests "
-        "executors only for tasks that wait.",
+        "Start with {after:partition} on {slots:slot}: with spark.dynamicAllocation.enabled, Spark "
+        "requests executors only for waiting tasks.",
     ),
     "start_after_failure": Reason(
         "start",
-        "Starts again from its checkpoint with the {before:partition} that it had.",
+        "Restart from the checkpoint with {before:partition}, as before.",
     ),
     # What is left alone, and why
     "untouched_off": Reason(
         "nothing_to_do",
-        "Left to plain Spark: spark.elastic.schedulerMode of this query is off.",
+        "Left to plain Spark: spark.elastic.schedulerMode is off for this query.",
         once=True,
     ),
     "untouched_fixed": Reason(
         "nothing_to_do",
-        "Left alone: the application sets spark.sql.shuffle.partitions to {explicit}, and "
+        "Not changed: the application sets spark.sql.shuffle.partitions to {explicit}, and "
         "spark.elastic.explicitParallelism is fixed.",
         once=True,
     ),
     "untouched_trigger": Reason(
         "nothing_to_do",
-        "Left alone: the count of a query with a {trigger} trigger is never changed.",
+        "Not changed: a query with a {trigger} trigger keeps its partitions.",
         once=True,
     ),
     "untouched_stateless": Reason(
         "nothing_to_do",
-        "Left alone: the count of this stateless query cannot be changed while it runs.",
+        "Not changed: a stateless query keeps its partitions while it runs.",
         once=True,
     ),
     "never_rescaled": Reason(
         "nothing_to_do",
-        "Keeps its {before:partition} on {slots:slot}: a query with a {trigger} trigger is never "
-        "rescaled, it ends by itself.",
+        "Keep {before:partition} on {slots:slot}: a query with a {trigger} trigger ends by itself and "
+        "is not rescaled.",
         once=True,
     ),
     "no_repartition_global": Reason(
         "nothing_to_do",
-        "Keeps the {before:partition} of its checkpoint: an operator without keys, such as "
-        "groupBy().count() or limit, has all of its state in one partition, and there is nothing to divide.",
+        "Keep the checkpoint's {before:partition}: an operator without keys, such as "
+        "groupBy().count() or limit, has all its state in one.",
         once=True,
     ),
     "no_repartition_spark": Reason(
         "nothing_to_do",
-        "Keeps the {before:partition} of its checkpoint: this Spark cannot re-partition state, Spark 4.2 and "
-        "later can.",
+        "Keep the checkpoint's {before:partition}: re-partitioning state needs Spark 4.2 or later.",
         once=True,
     ),
     "no_repartition_provider": Reason(
         "nothing_to_do",
-        "Keeps the {before:partition} of its checkpoint: only state in RocksDB can be re-partitioned, "
-        "this state is kept by the {provider} provider. A query with a new checkpoint can have it: leave "
+        "Keep the checkpoint's {before:partition}: re-partitioning needs state in RocksDB, not in the "
+        "{provider} provider. For a new checkpoint, leave "
         "spark.sql.streaming.stateStore.providerClass unset with spark.elastic.stateStore=rescalable.",
         once=True,
     ),
     "no_repartition_format": Reason(
         "nothing_to_do",
-        "Keeps the {before:partition} of its checkpoint: its format is {format}, and re-partitioning "
-        "needs format 2. A query with a new checkpoint can have it: set "
+        "Keep the checkpoint's {before:partition}: re-partitioning needs checkpoint format 2, not "
+        "{format}. For a new checkpoint, set "
         "spark.sql.streaming.stateStore.checkpointFormatVersion=2, or leave it unset with "
         "spark.elastic.stateStore=rescalable.",
         once=True,
     ),
     "explicit_ignored": Reason(
         "info",
-        "The application sets spark.sql.shuffle.partitions to {explicit}; "
-        "spark.elastic.explicitParallelism is ignore, so the slots decide. Set it to upperBound or fixed "
-        "to change that.",
+        "spark.sql.shuffle.partitions is {explicit}, and slots decide instead: "
+        "spark.elastic.explicitParallelism is ignore. Set it to upperBound or fixed to change that.",
         once=True,
     ),
     # Waiting
     "waiting_for_resources": Reason(
-        "held", "Waits for resources: {slots:slot}, {needed} needed; waits {limit}."
+        "held", "Waiting for resources ({limit}): {slots} of {needed:slot} available."
     ),
     "waiting_for_others": Reason(
         "held",
-        "Waits for resources: {needed} needed, and of {total_slots:slot} the lower bounds of queries that "
-        "come first take {ahead}; waits {limit}.",
+        "Waiting for resources ({limit}): needs {needed:slot}, but lower bounds of queries ahead of "
+        "it reserve {ahead} of {total_slots}.",
     ),
     "waiting_for_more": Reason(
         "held",
-        "Has the {needed:slot} it needs; waits up to {stabilization_ms:ms} for more than {slots:slot} "
-        "before it starts.",
+        "Waiting up to {stabilization_ms:ms} for more than {slots:slot} before starting; {needed} are "
+        "enough.",
     ),
     "all_executors_lost": Reason(
         "held",
-        "All executors are lost: the query is left running with {before:partition}, and Spark waits for "
-        "executors.",
+        "Keep {before:partition}: all executors are lost, Spark waits for new ones.",
     ),
     "below_lower_bounds": Reason(
         "held",
-        "Keeps {before:partition} as it is: {slots:slot} cannot meet its lower bound.",
+        "Keep {before:partition}: {slots:slot} cannot meet the lower bound.",
     ),
     "lower_bounds_of_others": Reason(
         "held",
-        "Keeps {before:partition} as it is: its lower bounds need {needed:slot}, and of {total_slots} the "
-        "lower bounds of queries that come first take {ahead}.",
+        "Keep {before:partition}: lower bounds need {needed:slot}, but queries ahead of it reserve "
+        "{ahead} of {total_slots}.",
     ),
-    "backing_off": Reason("held", "Has failed; starts again from its checkpoint in {backoff_ms:ms}."),
+    "backing_off": Reason("held", "Failed, restarting from the checkpoint in {backoff_ms:ms}."),
     "cooldown": Reason(
         "held",
-        "Will look at a change from {before:partition} to {after:partition} when {cooldown_ms:ms} have "
-        "passed since the last start.",
+        "Waiting until {cooldown_ms:ms} after the last start before scaling {before} → {after:partition}.",
     ),
     "stabilizing": Reason(
         "held",
-        "Means to go from {before:partition} to {after:partition}; waits {stabilization_ms:ms} for the "
-        "resources to settle.",
+        "Waiting {stabilization_ms:ms} for resources to settle before scaling {before} → {after:partition}.",
     ),
     "awaiting_batch": Reason(
         "held",
-        "Goes from {before:partition} to {after:partition} at the end of the running micro-batch.",
+        "Waiting for the running micro-batch to end before scaling {before} → {after:partition}.",
     ),
     "rescale_queued": Reason(
         "held",
-        "Waits to go from {before:partition} to {after:partition}: other queries move their state, no more "
-        "than {most} may at once (spark.elastic.adaptiveScheduler.maxConcurrentRescales).",
+        "Waiting to scale {before} → {after:partition}: no more than {most:rescale} may run at once "
+        "(spark.elastic.adaptiveScheduler.maxConcurrentRescales).",
     ),
     "recovering": Reason(
         "held",
-        "Goes from {before:partition} to {after:partition} after a whole micro-batch without the executors "
-        "that were lost.",
+        "Waiting for a whole micro-batch without the lost executors before scaling {before} → "
+        "{after:partition}.",
     ),
     "increase_too_small": Reason(
         "held",
-        "Keeps {before:partition}: with {after} all its vertices together would have {increase} more, and "
-        "less than {min_increase} is not worth it (spark.elastic.adaptiveScheduler.minParallelismIncrease).",
+        "Keep {before:partition}: {after} would add {increase} in total, less than {min_increase} "
+        "(spark.elastic.adaptiveScheduler.minParallelismIncrease).",
     ),
     "failed_before": Reason(
         "held",
-        "Keeps {before:partition}: going to {after} has failed. It is tried again after a pause, unless it "
-        "has failed too often, and when slots or bounds change.",
+        "Keep {before:partition}: scaling to {after} has failed. Retried after a pause, unless it "
+        "failed too often, and when slots or bounds change.",
     ),
     # Nothing to do
     "parallelism_fits": Reason(
         "nothing_to_do",
-        "Keeps {before:partition}: that suits {slots:slot}.",
+        "Keep {before:partition}: fits {slots:slot}.",
     ),
     "gain_too_small": Reason(
         "nothing_to_do",
-        "Keeps {before:partition} on {slots:slot} for now: {after} would take {after_ms:ms} instead of "
-        "{before_ms:ms} per batch, less than {min_gain_percent} % saved.",
+        "Keep {before:partition} on {slots:slot}: {after} would take {after_ms:ms} instead of "
+        "{before_ms:ms} per batch, a gain below {min_gain_percent} %.",
     ),
     "cost_too_high": Reason(
         "nothing_to_do",
-        "Keeps {before:partition} on {slots:slot} for now: {after} would save {saved_total_ms:ms} within "
-        "{horizon_ms:ms}, and the rescale costs {cost_ms:ms}.",
+        "Keep {before:partition} on {slots:slot}: {after} would save {saved_total_ms:ms} within "
+        "{horizon_ms:ms}, the rescale costs {cost_ms:ms}.",
     ),
     # Rescales
     "in_place": Reason(
         "rescale_in_place",
-        "Goes from {before:partition} to {after:partition} in place: {slots:slot}.",
+        "Scale {before} → {after:partition} in place on {slots:slot}.",
     ),
     "rescale_pays": Reason(
         "rescale_state",
-        "Goes from {before:partition} to {after:partition} on {slots:slot}: a batch should take "
-        "{after_ms:ms} instead of {before_ms:ms}, the rescale costs {cost_ms:ms}.",
+        "Scale {before} → {after:partition} on {slots:slot}: batch {before_ms:ms} → {after_ms:ms} "
+        "expected, the rescale costs {cost_ms:ms}.",
     ),
     "rescale_always": Reason(
         "rescale_state",
-        "Goes from {before:partition} to {after:partition} on {slots:slot}: "
+        "Scale {before} → {after:partition} on {slots:slot}: "
         "spark.elastic.adaptiveScheduler.rescalePolicy is always.",
     ),
     "rescale_overdue": Reason(
         "rescale_state",
-        "Goes from {before:partition} to {after:partition} on {slots:slot}: since the last rescale more time "
-        "has passed than spark.elastic.adaptiveScheduler.scalingInterval.max, so any growth counts.",
+        "Scale {before} → {after:partition} on {slots:slot}: no rescale for "
+        "spark.elastic.adaptiveScheduler.scalingInterval.max, so any growth counts.",
     ),
     "rescale_into_bounds": Reason(
         "rescale_state",
-        "Goes from {before:partition} to {after:partition} on {slots:slot}: its bounds are {lower} and "
-        "{upper} now.",
+        "Scale {before} → {after:partition} on {slots:slot}: bounds are {lower} to {upper}.",
     ),
     "rescaled_again": Reason(
         "rescale_state",
-        "Is told again to go to {after:partition}: the first order may be lost.",
+        "Order to scale to {after:partition} sent again: the first may be lost.",
     ),
     "rescale_changed": Reason(
         "rescale_state",
-        "Is to go to {after:partition} instead, now that it has {slots:slot}.",
+        "Scale to {after:partition} instead: now {slots:slot}.",
     ),
     "rescale_called_off": Reason(
         "info",
-        "Stays with {before:partition}: the rescale that was ordered is called off.",
+        "Keep {before:partition}: the pending rescale is cancelled.",
     ),
     "rescale_unfinished": Reason(
         "info",
-        "Has not gone from {before:partition} to {after:partition} in {patience_ms:ms}: no other query waits "
-        "for that any longer.",
+        "Rescale {before} → {after:partition} not finished after {patience_ms:ms}: other queries no "
+        "longer wait for it.",
     ),
     "rescaled": Reason(
         "info",
-        "Runs with {after:partition} instead of {before}, after a pause of {took_ms:ms}.",
+        "Scaled {before} → {after:partition}, paused {took_ms:ms}.",
     ),
     "rescaled_unheard": Reason(
         "info",
-        "Runs with {after:partition} instead of {before}: its state was moved while nobody listened.",
+        "Scaled {before} → {after:partition} while the policy engine was away.",
     ),
     # Outcomes
     "start_failed": Reason(
         "failed",
-        "Could not start with {after:partition}, continues with what it had: {error}",
+        "Could not start with {after:partition}, continuing with the previous count: {error}",
     ),
     "rescale_failed": Reason(
         "failed",
-        "Could not go to {after:partition}, continues with what it had and tries again in {again_ms:ms}: "
-        "{error}",
+        "Could not scale to {after:partition}, continuing as before and retrying in {again_ms:ms}: {error}",
     ),
     "rescale_given_up": Reason(
         "failed",
-        "Could not go to {after:partition}, continues with what it had and tries again when slots or bounds "
-        "change: {error}",
+        "Could not scale to {after:partition}, continuing as before until slots or bounds change: {error}",
     ),
     "in_place_failed": Reason(
         "failed",
-        "Could not be set to {after:partition} in place: {error}",
+        "Could not scale to {after:partition} in place: {error}",
     ),
-    "end_failed": Reason("failed", "Could not be ended: {error}"),
-    "canceling": Reason("info", "Is being stopped for {by}."),
-    "canceled": Reason("finished", "Was stopped."),
+    "end_failed": Reason("failed", "Could not stop the query: {error}"),
+    "canceling": Reason("info", "Stopping, requested by {by}."),
+    "canceled": Reason("finished", "Stopped."),
     # Savepoints
-    "savepoint": Reason("info", "Takes a savepoint into {target}."),
-    "stop_with_savepoint": Reason("info", "Is being stopped with a savepoint into {target}, for {by}."),
+    "savepoint": Reason("info", "Taking a savepoint into {target}."),
+    "stop_with_savepoint": Reason("info", "Stopping with a savepoint into {target}, requested by {by}."),
     "stopping_again": Reason(
-        "info", "Is stopped again with a savepoint into {target}: the order may have been lost."
+        "info", "Order to stop with a savepoint into {target} sent again: the first may be lost."
     ),
-    "taking_savepoint": Reason("held", "Has failed, and its savepoint is being taken into {target}."),
-    "saving_again": Reason("info", "Is saved again: what became of its savepoint may have been lost."),
-    "savepoint_taken": Reason("info", "Its savepoint of micro-batch {batch} is complete: {path}"),
-    "savepoint_failed": Reason("failed", "No savepoint was taken: {error}"),
-    "savepoint_refused": Reason("failed", "Takes no savepoint while it is {state}: ask again when it runs."),
+    "taking_savepoint": Reason("held", "Failed, but first completing its savepoint into {target}."),
+    "saving_again": Reason("info", "Savepoint ordered again: its result may be lost."),
+    "savepoint_taken": Reason("info", "Savepoint of micro-batch {batch} complete: {path}"),
+    "savepoint_failed": Reason("failed", "Savepoint failed: {error}"),
+    "savepoint_refused": Reason(
+        "failed", "Savepoint refused while the query is {state}: ask again when it runs."
+    ),
     "savepoint_nowhere": Reason(
         "failed",
-        "Takes no savepoint: nobody said where to. Name a folder, or set spark.elastic.savepointDir.",
+        "Savepoint refused, no folder given: name one, or set spark.elastic.savepointDir.",
     ),
-    "stopped_with_savepoint": Reason("finished", "Was stopped with the savepoint {path}"),
+    "stopped_with_savepoint": Reason("finished", "Stopped with savepoint {path}"),
     # Executors
     "executors_requested": Reason(
         "info",
-        "Requests {wanted:executor} in all, {before} are here: so many are needed for the slots "
-        "that the queries have declared.",
+        "Request {before} → {wanted:executor}: declared bounds need them.",
     ),
     "executors_replaced": Reason(
         "info",
-        "Requests {wanted:executor} in all, of which {leaving} are about to go: somebody has "
-        "decommissioned them, and others are to be there before they are gone.",
+        "Request {wanted:executor}: replacing {leaving} being decommissioned.",
     ),
     "executors_unlimited": Reason(
         "info",
-        "Takes back the number of executors that was asked for, {before} are here: a query without an upper "
-        "bound uses all there are.",
+        "Withdraw the request for executors, {before} running: a query without an upper bound uses all.",
     ),
     "executors_released": Reason(
         "info",
-        "Releases executors {released}: the slots that the queries have declared need {wanted:executor}.",
+        "Release executors {released}: declared bounds need {wanted:executor}.",
     ),
     "executors_left_alone": Reason(
         "info",
-        "Neither requests nor releases executors: spark.dynamicAllocation.enabled does that already. Set it "
-        "to false to leave executors to this plugin.",
+        "Executors are left to spark.dynamicAllocation.enabled. Set it to false to let spark-elastic "
+        "request and release them.",
         once=True,
     ),
     "executors_may_be_removed": Reason(
         "info",
-        "Uses the executors that are there; with spark.dynamicAllocation.enabled Spark adds some for tasks "
-        "that wait, and removes idle ones. Set it to false for queries to follow the slots.",
+        "Queries use the executors that run; spark.dynamicAllocation.enabled adds them for waiting "
+        "tasks and removes idle ones. Set it to false to let queries follow the slots.",
         once=True,
     ),
-    "executors_refused": Reason("failed", "The cluster did not do what was asked: {error}"),
+    "executors_refused": Reason("failed", "The cluster refused or failed the request for executors: {error}"),
     "adopted": Reason(
         "info",
-        "Found running with {before:partition}; continues from there.",
+        "Found running with {before:partition}, now managed.",
     ),
     "started_unasked": Reason(
         "info",
-        "Was started with {after:partition} before it had an answer.",
+        "Started with {after:partition} before the decision arrived.",
     ),
-    "finished": Reason("finished", "Is finished."),
+    "finished": Reason("finished", "Finished."),
     "query_failed": Reason("finished", "Failed: {error}"),
-    "superseded": Reason("finished", "Its run is over: the driver shows another one, or none."),
-    "unexpected": Reason(
-        "info", "Left out a {event} event, which makes no sense while the query is {state}."
-    ),
+    "superseded": Reason("finished", "Run is over: the driver shows another run, or none."),
+    "unexpected": Reason("info", "Ignored event {event}, unexpected while the query is {state}."),
     **BOUNDS_REASONS,
     **FAILURE_REASONS,
     **POLICY_REASONS,
 }
 
-EXPECTED = "{message} A batch should take {after_ms:ms} instead of {before_ms:ms}."
-ADVICE = "{message} Only advice (spark.elastic.adviseOnly): nothing was changed."
-NO_LIMIT = "without limit"
-MORE = "Let executors come"
-FEWER = "Lower its lower bound, or let executors come"
-SAVED_BEFORE = "The query was being stopped and failed; all that it had committed is in the savepoint {path}"
-LIMIT = "until {wait_ms:ms} have passed"
+EXPECTED = "{message} Batch {before_ms:ms} → {after_ms:ms} expected."
+ADVICE = "{message} Advice only (spark.elastic.adviseOnly), nothing is changed."
+NO_LIMIT = "no time limit"
+LIMIT = "at most {wait_ms:ms}"
+MORE = "Add executors"
+FEWER = "Lower its lower bound, or add executors"
+SAVED_BEFORE = "The query failed while it was being stopped; all that it had committed is in savepoint {path}"
 ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
 
 

@@ -17,8 +17,7 @@ def test_bytes_make_tasks_the_last_wave_is_filled_and_each_task_has_two_partitio
     assert answer.record.numbers["tasks"] == 16
     assert answer.partitions == 32
     assert answer.record.message == (
-        "Writes 32 partitions instead of 200: 900 MiB are expected, 16 tasks of at most 64 MiB read them on "
-        "8 slots."
+        "Write 32 partitions instead of 200: 900 MiB expected, read in 16 tasks of at most 64 MiB on 8 slots."
     )
 
 

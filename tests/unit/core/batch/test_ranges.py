@@ -17,8 +17,8 @@ def test_a_wave_is_filled_where_that_costs_nothing() -> None:
     assert spans(answer) == [(start, start + 8) for start in range(0, 64, 8)]
     assert ask_ranges(written([MIB] * 504), slots=3).record.after == 9
     assert answer.record.message == (
-        "Reads 64 partitions in 8 tasks on 8 slots: 512 MiB, at most 64 MiB per task; the largest has "
-        "64 MiB, 1.0 times the mean."
+        "Read 64 partitions in 8 tasks on 8 slots: 512 MiB, at most 64 MiB per task; the "
+        "largest has 64 MiB, 1.0 × the mean."
     )
 
 
@@ -107,16 +107,16 @@ def test_skew_is_told_even_if_nothing_is_changed() -> None:
     assert spans(answer) == [(0, 1), (1, 2), (2, 3), (3, 4)]
     assert (answer.record.reason, answer.record.after) == ("ranges_skewed", 4)
     assert answer.record.message == (
-        "Reads 4 partitions in 4 tasks on 8 slots, each partition whole: Spark has split none for a join, "
-        "though 1 partition had far more bytes than the others; the largest task has 900 MiB, 3.16 times the "
-        "mean."
+        "Read 4 partitions in 4 tasks on 8 slots, each partition whole: Spark split none for a "
+        "join, with 1 partition far above the others; the largest task has 900 "
+        "MiB, 3.16 × the mean."
     )
 
 
 def test_a_partition_that_any_exchange_has_far_more_of_is_skewed_once() -> None:
     answer = ask_ranges(written([MIB, 300 * MIB, MIB]), written([MIB, 900 * MIB, MIB]))
     assert answer.record.numbers["skewed"] == 1
-    assert "has split none for a join" in answer.record.message
+    assert "split none for a join" in answer.record.message
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,7 @@ def test_exchanges_with_different_numbers_of_partitions_are_no_group() -> None:
         ask_ranges(written([7, 8]), written([7, 8, 9]))
 
 
-@pytest.mark.parametrize(
-    ("left", "message"), [("skew", "splits the skewed ones"), ("local", "where the map")]
-)
+@pytest.mark.parametrize(("left", "message"), [("skew", "splits skewed ones"), ("local", "where the map")])
 def test_what_spark_has_done_itself_stays(left: str, message: str) -> None:
     answer = ask_ranges(written([MIB] * 4), left=left)
     assert (answer.specs, answer.record.reason) == (None, f"ranges_left_{left}")

@@ -226,7 +226,7 @@ def test_partitions_that_the_plan_relies_on_stay() -> None:
 
 
 def test_a_source_is_named_as_what_it_is() -> None:
-    assert "Reads JDBCRelation in one task" in ask_join(1).record.message
+    assert "Read JDBCRelation in one task" in ask_join(1).record.message
     assert "numPartitions" in ask_join(1).record.message
     assert (
         "Joins 7 partitions of JDBCRelation into 4 tasks"

@@ -97,7 +97,7 @@ def test_what_is_asked_for_is_kept_and_the_last_of_it(scene: Scene) -> None:
     said = scene.fail(second, "no space left")
     (failed,) = decisions(said)
     assert (failed.reason, failed.query) == ("bounds_not_kept", "counts")
-    assert failed.message.endswith("does not begin with them: no space left")
+    assert failed.message.endswith("a new driver starts without them: no space left")
     assert shuffle(scene) == (2, 3), "they are in force all the same"
 
 
@@ -111,7 +111,7 @@ def test_whoever_only_advises_keeps_nothing(adaptive: Callable[..., Scene]) -> N
 def test_a_query_begins_with_what_is_kept(scene: Scene) -> None:
     actions = scene.submit(KEPT)
     (recalled,) = [decision for decision in decisions(actions) if decision.reason == "bounds_recalled"]
-    assert recalled.message.endswith("kept beside its checkpoint: shuffle 2 to 3.")
+    assert recalled.message.endswith("stored with the checkpoint: shuffle 2 to 3.")
     assert shuffle(scene) == (2, 3)
     assert scene.query().target == 3
     assert not [action for action in actions if isinstance(action, KeepText)]

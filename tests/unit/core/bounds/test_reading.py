@@ -74,12 +74,11 @@ def test_what_can_be_divided_follows_the_slots(scene: Scene) -> None:
     )
     said, others = decisions(actions)
     assert said.message == (
-        "Has no shuffle, so its sources are read in up to 2 tasks from the next micro-batch on, one for each "
-        "of 2 slots, as far as there is enough to read."
+        "Read sources in up to 2 tasks on 2 slots from the next micro-batch: the query has no shuffle."
     )
     assert others.message == (
-        "What reads the others of its sources cannot be divided (RateStream), so these are read as before: a "
-        "repartition() after it would give all slots something to do, at the price of a shuffle."
+        "Other sources are read as before: RateStream cannot be divided; a repartition() after "
+        "it would give all slots something to do, at the price of a shuffle."
     )
     scene.done(only(actions, Rescale))
     more = scene.executor("1", 2)
@@ -109,7 +108,7 @@ def test_what_cannot_be_divided_is_said_once(scene: Scene, source: ev.SourceFact
     actions = batches(scene)
     (said,) = decisions(actions)
     assert said.reason == "sources_stay"
-    assert f"cannot be divided ({source.name})" in said.message
+    assert f"{source.name} cannot be divided" in said.message
     assert help in said.message
     assert ordered(actions) == []
     more = scene.executor("1", 2)
@@ -122,9 +121,7 @@ def test_files_that_cannot_be_split_are_named_once(scene: Scene) -> None:
     reads = (SourceRead(rows=9, tasks=1), SourceRead(rows=9, tasks=1, whole=True))
     first, second = (scene.batch(100, 2, rows=9, sources=reads) for _ in range(2))
     (said,) = decisions(first)
-    assert said.message.startswith(
-        "Files of FileSource[/in] cannot be split, as is so with gzip, and each is"
-    )
+    assert said.message.startswith("Files of FileSource[/in] cannot be split (gzip, for example)")
     assert reasons(second) == []
 
 

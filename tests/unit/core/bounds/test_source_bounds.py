@@ -113,7 +113,9 @@ class TestOrders:
         first = only(request(scene, source_0=(1, 3)), BoundSources)
         (said,) = decisions(scene.fail(first, error="this build of Spark has no getBatch"))
         assert (said.reason, said.query) == ("sources_not_bounded", "counts")
-        assert said.message == "Its sources are read as before: this build of Spark has no getBatch"
+        assert said.message == (
+            "Source bounds not applied, sources are read as before: this build of Spark has no getBatch"
+        )
         second = only(request(scene, source_0=(1, 2)), BoundSources)
         assert not decisions(scene.fail(second, error="this build of Spark has no getBatch"))
         scene.check()
@@ -132,7 +134,7 @@ class TestOrders:
         scene.running(4, FACTS)
         said = [d for d in decisions(request(scene, source_1=(2, 4))) if d.reason == "source_not_divisible"]
         assert [decision.message for decision in said] == [
-            "Cannot read source-1 (RateStream) in 2 tasks at least: what Spark makes of it cannot be divided."
+            ("Cannot read source-1 (RateStream) in 2 tasks or more: its partitions cannot be divided.")
         ]
         assert "source_not_divisible" not in reasons(request(scene, source_1=(2, 4), shuffle=(1, 8)))
 
@@ -141,7 +143,7 @@ class TestOrders:
         scene.start(4)
         actions = scene.submit(FACTS)
         assert not [action for action in actions if isinstance(action, BoundSources)]
-        assert "nothing was changed" in decisions(actions)[0].message
+        assert "nothing is changed" in decisions(actions)[0].message
 
     def test_they_are_ordered_again_when_the_world_is_read_anew(self, adaptive: Callable[..., Scene]) -> None:
         scene = adaptive(source_bounds={"counts": {"source-0": pair(upper=4)}})

@@ -208,10 +208,7 @@ def test_for_one_that_somebody_decommissions_another_one_is_asked_for_before_it_
     world.submit()
     actions = world.send(ev.ExecutorDecommissioning, executor="0")
     assert only(actions, ac.RequestExecutors).total == 3, "Kubernetes counts it until it is gone"
-    assert said(actions, "executors_replaced") == [
-        "Requests 3 executors in all, of which 1 are about to go: somebody has decommissioned "
-        "them, and others are to be there before they are gone."
-    ]
+    assert said(actions, "executors_replaced") == ["Request 3 executors: replacing 1 being decommissioned."]
     # Its successor is there before it is gone: from then on nobody is asked for again.
     assert only(world.executor("2"), ac.RequestExecutors).total == 2
     assert executor_orders(world.lose("0")) == []
@@ -331,8 +328,8 @@ def test_nobody_is_asked(stage: Stage, mode: str) -> None:
 def test_in_reactive_mode_it_is_said_that_spark_adds_and_removes_executors(stage: Stage) -> None:
     said = decisions(stage(mode="reactive").start(1, spark_dynamicAllocation_enabled="true"))
     assert [decision.message for decision in said] == [
-        "Uses the executors that are there; with spark.dynamicAllocation.enabled Spark adds some for tasks "
-        "that wait, and removes idle ones. Set it to false for queries to follow the slots."
+        "Queries use the executors that run; spark.dynamicAllocation.enabled adds them for "
+        "waiting tasks and removes idle ones. Set it to false to let queries follow the slots."
     ]
 
 

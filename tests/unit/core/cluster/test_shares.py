@@ -103,8 +103,8 @@ class TestLowerBounds:
         assert run(scene, "a") == 2
         held = submit(scene, "b")
         assert only(held, ac.HoldQuery).message == (
-            "Waits for resources: 2 needed, and of 2 slots the lower bounds of queries that come first "
-            "take 2; waits without limit."
+            "Waiting for resources (no time limit): needs 2 slots, but lower bounds of queries "
+            "ahead of it reserve 2 of 2."
         )
         (said,) = [decision for decision in decisions(held) if decision.reason == "waiting_for_others"]
         assert (said.numbers["total_slots"], said.numbers["needed"], said.numbers["ahead"]) == (2, 2, 2)
@@ -138,8 +138,8 @@ class TestLowerBounds:
         message = only(scene.advance(300_000), ac.FailQuery).message
         assert message is not None
         assert message.startswith(
-            "Fails: it needs 2 slots, and after 5 min the lower bounds of queries that come first take 2 of "
-            "3. Lower a lower bound, give it a higher priority, or raise "
+            "Failed: needs 2 slots, but lower bounds of queries ahead of it reserve 2 of 3 after 5 min. Lower a "
+            "bound, raise the query's priority, or raise "
         )
 
     def test_who_does_not_fit_keeps_no_other_from_starting(self, stage: Stage) -> None:
@@ -201,7 +201,7 @@ class TestWhatIsShared:
         scene.start(3)
         facts = evolve(STATELESS, sources=(ev.SourceFacts(name="files", divisible=True),))
         held = submit(scene, "a", facts)
-        assert "Waits for resources: 3 slots, 4 needed" in only(held, ac.HoldQuery).message
+        assert "Waiting for resources (no time limit): 3 of 4 slots" in only(held, ac.HoldQuery).message
         start = only(scene.executor("7", cores=2), ac.StartQuery)
         assert start.partitions == 3  # of five, two are those of the source
 
@@ -255,8 +255,7 @@ class TestPriority:
         (kept,) = [one for one in decisions(lost) if one.reason == "lower_bounds_of_others"]
         assert kept.query == "a"
         assert kept.message == (
-            "Keeps 2 partitions as it is: its lower bounds need 2 slots, and of 2 the lower bounds of "
-            "queries that come first take 2."
+            "Keep 2 partitions: lower bounds need 2 slots, but queries ahead of it reserve 2 of 2."
         )
         assert scene.query("b").share.suffices
         scene.executor("2", cores=2)
@@ -296,8 +295,7 @@ class TestWeights:
         said = [one for one in decisions(actions) if one.reason == "slots_shared"]
         assert {one.query: (one.before, one.after) for one in said} == {"a": (10, 7), "b": (None, 3)}
         assert said[0].message == (
-            "Can use 3 of 10 slots: the lower bounds of all queries take 2, and the rest is divided by "
-            "weight, 1 of 4 being its own."
+            "May use 3 of 10 slots: lower bounds reserve 2, the rest is shared by weight (1 of 4)."
         )
         (shrunk,) = [one for one in decisions(actions) if one.reason == "in_place"]
         assert (shrunk.numbers["slots"], shrunk.numbers["total_slots"]) == (7, 10)

@@ -34,7 +34,7 @@ def test_before_a_batch_is_committed_the_next_start_is_to_begin_anew(
     kept = only(actions, ac.KeepText)
     assert (kept.name, kept.text) == ("store", "unchanged")
     only(actions, ac.FailQuery)
-    assert "begins with Spark's own store" in only(actions, ac.Report).decision.message
+    assert "uses Spark's own store" in only(actions, ac.Report).decision.message
     world.check()
 
 

@@ -117,7 +117,7 @@ def test_declared_bounds_are_kept_and_it_says_so() -> None:
     assert world.executors == 3
     assert max(granted for _, _, granted in world.seen) == 3
     said = [action.decision.message for action in world.scene.actions if hasattr(action, "decision")]
-    assert any("Its bounds allow 3." in message for message in said)
+    assert any("Bounds allow 3." in message for message in said)
 
 
 def test_executors_are_limited_to_what_the_quota_allows_and_it_says_so() -> None:
@@ -169,7 +169,7 @@ def test_who_is_only_advised_is_told_and_keeps_what_it_has() -> None:
     world.run(300)
     assert world.executors == 2
     said = [action.decision.message for action in world.scene.actions if hasattr(action, "decision")]
-    assert any(message.endswith("nothing was changed.") and "Is to have" in message for message in said)
+    assert any(message.endswith("nothing is changed.") and "Scale " in message for message in said)
     assert world.scene.query("q").granted_slots is None
 
 

@@ -86,7 +86,10 @@ def test_an_order_that_fails_is_said_once() -> None:
     assert len(orders(world)) == 1
     assert max(there for _, there, _ in world.seen) > 1, "what it needs is decided all the same"
     said = [message for message in world.said() if "uniqueSources" in message]
-    assert said == ["Its micro-batches read all that there is: this build of Spark has no uniqueSources"]
+    assert said == [
+        "Could not limit micro-batches, they read all that is available: this build of Spark "
+        "has no uniqueSources"
+    ]
 
 
 def test_our_own_limit_is_no_bottleneck() -> None:

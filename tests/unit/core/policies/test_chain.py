@@ -159,7 +159,7 @@ def test_limits_alone_are_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     found = one.query("enrich")
     assert (found.share.slots, found.requirements.upper) == (3, 32_768)
     said = [decision.message for decision in decisions(one) if decision.reason == "slots_limited"]
-    assert said == ["Limits for its slots: 2 to 3, by the window noon."]
+    assert said == ["Slot limits: 2 to 3, by the window noon."]
     one.check()
 
 
@@ -179,7 +179,7 @@ def test_a_number_that_is_trimmed_says_who_trims_it(monkeypatch: pytest.MonkeyPa
     one.running(3, STATELESS)
     assert one.query("enrich").granted_slots == 3
     said = [decision.message for decision in decisions(one) if decision.reason == "autoscale_idle"]
-    assert said[0].endswith("No more than 3 are allowed by the window noon.")
+    assert said[0].endswith("Limited to 3 by the window noon.")
     one.check()
 
 
@@ -192,7 +192,7 @@ def test_who_is_only_advised_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) 
     assert one.query("enrich").share.slots == 8
     assert not [action for action in one.actions if isinstance(action, RequestExecutors)]
     said = [decision.message for decision in decisions(one) if decision.reason == "slots_limited"]
-    assert said[0].endswith("nothing was changed.")
+    assert said[0].endswith("nothing is changed.")
     one.check()
 
 
@@ -201,9 +201,7 @@ def test_executors_are_wanted_before_there_is_any_query(monkeypatch: pytest.Monk
     one.start(1)
     assert [action.total for action in one.actions if isinstance(action, RequestExecutors)] == [4]
     said = [decision.message for decision in decisions(one) if decision.reason == "executors_at_least"]
-    assert said == [
-        "Requests 4 executors in all, 1 are here: so many at least are called for by the window noon."
-    ]
+    assert said == ["Request 1 → 4 executors: required by the window noon."]
     one.check()
 
 

@@ -73,7 +73,7 @@ def test_one_hot_partition_is_named_and_gets_no_executors() -> None:
     found = wish(query(batches(6, 1_000, 4, behind=100_000, offsets_behind=hot, fullest=fullest)))
     assert (found.slots, found.reason) == (4, "autoscale_hot_partition")
     said = message(found.reason, **found.told, after=4)
-    assert "90 % of the rows that wait to be read are in partition words-2 of a source" in said
+    assert "90 % of the waiting rows are in partition words-2 of a source" in said
 
 
 def test_one_key_that_has_most_of_the_rows_is_named_and_gets_no_executors() -> None:
@@ -82,7 +82,7 @@ def test_one_key_that_has_most_of_the_rows_is_named_and_gets_no_executors() -> N
     found = wish(query(batches(6, 4_000, 4, work=hot)))
     assert (found.slots, found.reason) == (4, "autoscale_skew")
     said = message(found.reason, **found.told, slots=4, before=4, after=found.slots)
-    assert "One key or partition has so much of the rows" in said
+    assert "Spread the key or partition with most rows" in said
     assert "1 s of each micro-batch" in said
 
 
@@ -249,7 +249,7 @@ def test_a_query_short_of_memory_gets_no_executors_and_is_told_so() -> None:
         found = wish(query(batches(6, 4_000, 4, work=short)))
         assert (found.slots, found.reason) == (4, "autoscale_memory")
         said = message(found.reason, **found.told, slots=4, before=4, after=found.slots)
-        assert "memory is missing, not cores" in said
+        assert "tasks lack memory, not cores" in said
     assert wish(query(batches(6, 4_000, 4, work=work(gc_ms=50)))).slots > 4
 
 
@@ -367,6 +367,6 @@ def test_what_would_be_done_can_be_seen_before_it_is_done() -> None:
     plan = world.scene.query("q").plan
     assert plan is not None
     assert plan.granted.slots > 2
-    assert plan.message.endswith("nothing was changed.")
+    assert plan.message.endswith("nothing is changed.")
     assert plan.outlook is not None
     assert plan.outlook.load > plan.outlook.target_load

@@ -45,7 +45,7 @@ def test_it_is_asked_about_what_there_is_and_its_answer_counts(scene: Asked) -> 
     assert list(question.view.queries) == ["enrich"]
     actions = scene.answer(3)
     (said,) = (decision for decision in decisions(actions) if decision.reason == "policy_says")
-    assert said.message == "Is to have 3 slots, says LateNight: enough by night"
+    assert said.message == "Use 3 slots, decided by LateNight: enough by night"
     assert scene.granted == 3
     scene.check()
 
@@ -62,9 +62,7 @@ def test_what_it_wants_for_batch_stages_is_requested_and_said(scene: Asked) -> N
     batch = BatchWish(executors=2, reason="policy_says_batch", numbers=said)
     actions = scene.answer(wish=evolve(wants(view, 3), batch=batch))
     messages = [one.message for one in decisions(actions) if one.reason == "policy_says_batch"]
-    assert messages == [
-        "Batch stages are to have 2 executors beside those of the queries, says LateNight: two by night"
-    ]
+    assert messages == ["Use 2 executors for batch stages, decided by LateNight: two by night"]
     (request,) = (action for action in actions if isinstance(action, RequestExecutors))
     queries = -(-3 // max(1, view.usual_slots))
     assert request.total == queries + 2
@@ -141,8 +139,8 @@ def test_one_that_fails_holds_what_it_wanted_and_says_so_once(scene: Asked) -> N
     actions = scene.answer(error="LookupError: no such model")
     (failed,) = decisions(actions)
     assert failed.message == (
-        f"The policy {NIGHT} has no answer that can be used: LookupError: no such model. What it wanted last "
-        "stays in force; it is asked again in 10 s, and later and later."
+        f"Policy {NIGHT} gave no usable answer: LookupError: no such model. Its last decision stays in force; "
+        "next question in 10 s, later ones after longer pauses."
     )
     before = len(scene.questions())
     scene.seconds(9)
@@ -185,9 +183,7 @@ def test_one_that_recovers_says_so_once(scene: Asked) -> None:
     scene.advance(10_000)
     actions = scene.settle(5)
     (recovered,) = (one for one in decisions(actions) if one.reason == "policy_recovered")
-    assert recovered.message == (
-        f"The policy {NIGHT} answers again, after 1 question without an answer in 10 s."
-    )
+    assert recovered.message == (f"Policy {NIGHT} answers again, after 1 question without an answer in 10 s.")
     assert scene.granted == 5
     assert scene.metrics.failing is None
     scene.check()
@@ -264,7 +260,7 @@ def test_with_advice_only_it_is_asked_and_nothing_is_done() -> None:
     scene.begin()
     actions = scene.settle(3)
     (said,) = (decision for decision in decisions(actions) if decision.reason == "policy_says")
-    assert "nothing was changed" in said.message
+    assert "nothing is changed" in said.message
     assert scene.granted is None
 
 

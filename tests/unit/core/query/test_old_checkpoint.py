@@ -81,7 +81,7 @@ class TestOldCheckpoint:
         actions = scene.submit(OLD, pending=True)
         assert only(actions, StartQuery).partitions is None
         assert reasons(actions) == ["start_checkpoint_pending"]
-        assert "has to run before" in decisions(actions)[0].message
+        assert "must run before" in decisions(actions)[0].message
         scene.started(200)
         scene.advance(40_000)
         actions = scene.batches(8000, partitions=200)
@@ -96,7 +96,7 @@ class TestOldCheckpoint:
         start = only(scene.submit(OLD), StartQuery)
         actions = scene.fail(start)
         assert reasons(actions) == ["start_failed"]
-        assert "continues with what it had: no space left" in decisions(actions)[0].message
+        assert "continuing with the previous count: no space left" in decisions(actions)[0].message
         scene.started(200)
         assert scene.query().partitions == 200
         assert scene.query().history[0].status == "failed"

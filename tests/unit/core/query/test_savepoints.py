@@ -115,7 +115,7 @@ def test_a_query_stops_with_its_savepoint(scene: Scene) -> None:
     assert reasons(scene.terminated()) == ["stopped_with_savepoint"]
     decision = scene.query().last_decision
     assert decision is not None
-    assert decision.message == "Was stopped with the savepoint /s/savepoint-7"
+    assert decision.message == "Stopped with savepoint /s/savepoint-7"
     assert scene.query().history[0].reason == "succeeded"
 
 
@@ -154,9 +154,7 @@ def test_who_waits_for_a_savepoint_is_told_that_the_query_has_ended_before(scene
     request(scene, stop=stop)
     actions = scene.terminated()
     assert reasons(actions) == ["savepoint_failed", "finished"]
-    assert decisions(actions)[0].message == (
-        "No savepoint was taken: the query has ended before it was complete"
-    )
+    assert decisions(actions)[0].message == ("Savepoint failed: the query has ended before it was complete")
 
 
 def test_an_end_that_comes_before_the_outcome_of_its_savepoint_is_no_failure(scene: Scene) -> None:
@@ -226,7 +224,7 @@ def test_one_that_was_under_way_before_is_not_the_one_of_the_stop(scene: Scene) 
     assert reasons(scene.terminated()) == ["stopped_with_savepoint"]
     decision = scene.query().last_decision
     assert decision is not None
-    assert decision.message == "Was stopped with the savepoint /s/savepoint-7"
+    assert decision.message == "Stopped with savepoint /s/savepoint-7"
     assert [savepoint.batch for savepoint in scene.query().savepoints] == [7, 5]
 
 

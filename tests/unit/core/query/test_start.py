@@ -57,7 +57,7 @@ def test_a_new_stateful_query_gets_one_partition_per_slot_and_a_rescalable_check
         id=start.id, cause="s2", query="counts", run="r1", partitions=2, rescalable=True
     )
     assert reasons(actions) == ["start_per_slot"]
-    assert "Starts with 2 partitions on 2 slots" in decisions(actions)[0].message
+    assert "Start with 2 partitions on 2 slots" in decisions(actions)[0].message
     scene.started(2)
     assert scene.query().state == "Executing"
     assert scene.query().partitions == 2
@@ -73,7 +73,7 @@ def test_without_a_slot_the_query_is_held_and_told_what_it_waits_for(scene: Scen
     scene.start()
     actions = scene.submit()
     hold = only(actions, HoldQuery)
-    assert hold.message == "Waits for resources: 0 slots, 1 needed; waits without limit."
+    assert hold.message == "Waiting for resources (no time limit): 0 of 1 slot available."
     assert decisions(actions)[0].until is None
     scene.advance(3_600_000)
     assert scene.query().state == "WaitingForResources"
@@ -85,14 +85,14 @@ def test_a_limited_wait_ends_with_an_exception_that_says_what_it_was_for(stage: 
     scene = stage(resource_wait_ms=300_000)
     scene.start()
     actions = scene.submit()
-    assert "until 5 min have passed" in only(actions, HoldQuery).message
+    assert "at most 5 min" in only(actions, HoldQuery).message
     assert decisions(actions)[0].until == scene.now + 300_000
     assert orders(scene.advance(299_999)) == []
     actions = scene.advance(1)
     assert reasons(actions) == ["failure_no_resources"]
     assert only(actions, FailQuery).message == (
-        "Fails: it needs 1 slot, and after 5 min there are 0. Let executors come, or raise "
-        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout, which is 5 min."
+        "Failed: needs 1 slot, has 0 after 5 min. Add executors, or raise "
+        "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout (5 min)."
     )
     assert scene.query().state == "Failing"
 
@@ -112,7 +112,7 @@ def test_after_a_failure_the_wait_is_limited_as_well(stage: Stage) -> None:
     scene.run_fails()
     scene.lose("0")
     assert orders(scene.advance(60_999)) == [scene.last_order("HoldQuery")]
-    assert "there are 0" in str(only(scene.advance(1), FailQuery).message)
+    assert "has 0" in str(only(scene.advance(1), FailQuery).message)
 
 
 def test_no_wait_at_all_starts_at_once_or_fails(stage: Stage) -> None:
@@ -135,7 +135,7 @@ def test_who_only_advises_lets_no_query_fail_for_its_slots(stage: Stage) -> None
 def test_a_stabilization_before_the_start_waits_for_more_slots(stage: Stage) -> None:
     scene = stage(submission_stabilization_ms=10_000)
     scene.start(1)
-    assert "waits up to 10 s for more than 1 slot" in only(scene.submit(), HoldQuery).message
+    assert "Waiting up to 10 s for more than 1 slot" in only(scene.submit(), HoldQuery).message
     scene.advance(4_000)
     assert [type(action) for action in orders(scene.executor("1"))] == [HoldQuery]
     assert only(scene.advance(6_000), StartQuery).partitions == 2

@@ -32,7 +32,7 @@ def test_a_wait_that_was_set_ends_the_query_with_the_reason(conf: dict[str, str]
     assert not [action for action in scene.advance(59_999) if isinstance(action, FailQuery)]
     actions = scene.advance(1)
     assert only(actions, FailQuery).message == decisions(actions)[-1].message
-    assert "it needs 1 slot, and after 1 min there are 0" in decisions(actions)[-1].message
+    assert "needs 1 slot, has 0 after 1 min" in decisions(actions)[-1].message
     assert scene.query().state == "Failing"
     scene.check()
 

@@ -56,8 +56,8 @@ class TestInLine:
         waits = next(decision for decision in decisions(actions) if decision.query == "a")
         assert (waits.kind, waits.before, waits.after, waits.until) == ("held", 2, 4, None)
         assert waits.message == (
-            "Waits to go from 2 partitions to 4 partitions: other queries move their state, no more than 1 "
-            "may at once (spark.elastic.adaptiveScheduler.maxConcurrentRescales)."
+            "Waiting to scale 2 → 4 partitions: no more than 1 rescale may run at once "
+            "(spark.elastic.adaptiveScheduler.maxConcurrentRescales)."
         )
         assert scene.query("a").state == "Executing"
         assert scene.query("a").target is None
@@ -262,8 +262,7 @@ class TestNoOutcome:
         assert moved(actions) == [("c", 4)]
         assert said(actions)["b"] == "rescale_unfinished"
         assert decisions(actions)[0].message == (
-            "Has not gone from 2 partitions to 4 partitions in 10 min: no other query waits for that any "
-            "longer."
+            "Rescale 2 → 4 partitions not finished after 10 min: other queries no longer wait for it."
         )
         assert scene.query("b").state == "Restarting"
         # The boundary came at last: that is a rescale like any other.
@@ -298,9 +297,8 @@ class TestStarts:
         (decision,) = decisions(actions)
         assert (decision.kind, decision.reason) == ("start", "start_checkpoint_deferred")
         assert decision.message == (
-            "Starts with the 200 partitions of its checkpoint and is to go to 2 partitions later: other "
-            "queries move their state, no more than 1 may at once "
-            "(spark.elastic.adaptiveScheduler.maxConcurrentRescales)."
+            "Start with the checkpoint's 200 partitions, scale to 2 later: no more than 1 rescale "
+            "may run at once (spark.elastic.adaptiveScheduler.maxConcurrentRescales)."
         )
         scene.started(200, "b")
         scene.batches(9_000, 9_000, partitions=200, query="b")

@@ -97,8 +97,8 @@ def test_a_query_with_nothing_to_read_is_tried_again_by_the_clock_alone_and_left
     given_up = scene.fail(order, "its rows are elsewhere")
     assert reasons(given_up) == ["rescale_given_up"]
     assert decisions(given_up)[0].message == (
-        "Could not go to 4 partitions, continues with what it had and tries again when slots or bounds "
-        "change: its rows are elsewhere"
+        "Could not scale to 4 partitions, continuing as before until slots or bounds change: "
+        "its rows are elsewhere"
     )
     with pytest.raises(AssertionError, match="nothing is waited for"):
         scene.until_rescale()

@@ -31,7 +31,7 @@ class TestHoldingStill:
         scene.batches(900, 312, 312, 312, partitions=2)
         actions = scene.executor("1", cores=2)
         assert reasons(actions) == ["cost_too_high"]
-        assert "would save 66 ms within 10 min, and the rescale costs 1.5 s" in decisions(actions)[0].message
+        assert "would save 66 ms within 10 min, the rescale costs 1.5 s" in decisions(actions)[0].message
 
     def test_a_count_that_is_kept_is_kept_for_now_and_the_change_of_mind_has_its_numbers(
         self, scene: Scene
@@ -42,13 +42,12 @@ class TestHoldingStill:
         scene.batches(900, 185, 185, 185, partitions=1)
         (kept,) = decisions(scene.executor("1"))
         assert kept.message == (
-            "Keeps 1 partition on 2 slots for now: 2 would take 182 ms instead of 185 ms per batch, less "
-            "than 5 % saved."
+            "Keep 1 partition on 2 slots: 2 would take 182 ms instead of 185 ms per batch, a gain below 5 %."
         )
         (meant,) = decisions(scene.batches(460, partitions=1))
         assert meant.message == (
-            "Means to go from 1 partition to 2 partitions; waits 10 s for the resources to settle. A batch "
-            "should take 320 ms instead of 460 ms."
+            "Waiting 10 s for resources to settle before scaling 1 → 2 partitions. Batch 460 ms → "
+            "320 ms expected."
         )
 
     def test_a_checkpoint_whose_count_is_kept_though_more_slots_are_there_says_what_more_would_save(
@@ -59,13 +58,13 @@ class TestHoldingStill:
         assert only(actions, StartQuery).partitions is None
         (kept,) = decisions(actions)
         assert kept.message == (
-            "Starts with the 1 partition of its checkpoint for now: 2 partitions would save 125 ms of 430 ms "
-            "per batch, too little for what moving the state costs (1.5 s)."
+            "Start with the checkpoint's 1 partition: 2 would save 125 ms of 430 ms per batch, too "
+            "little for a rescale of 1.5 s."
         )
         scene.started(1)
         scene.advance(30_000)
         (meant,) = decisions(scene.batches(900, 9_000, partitions=1))
-        assert meant.message.endswith("A batch should take 4.6 s instead of 9 s.")
+        assert meant.message.endswith("Batch 9 s → 4.6 s expected.")
 
     def test_the_same_is_not_said_for_each_batch(self, scene: Scene) -> None:
         scene.start(2)
@@ -180,7 +179,7 @@ class TestAdviseOnly:
         assert orders(actions) == []
         advice = [decision for decision in decisions(actions) if decision.kind == "rescale_state"]
         assert len(advice) == 1
-        assert advice[0].message.endswith("Only advice (spark.elastic.adviseOnly): nothing was changed.")
+        assert advice[0].message.endswith("Advice only (spark.elastic.adviseOnly), nothing is changed.")
         assert "rescale_pays" not in reasons(scene.advance(600_000) + scene.batch(8000, 200))
 
     @pytest.mark.parametrize("executors", [[], [1], [2]])

@@ -25,7 +25,7 @@ class TestOrdered:
         assert only(actions, Rescale).partitions == 6
         (decision,) = decisions(actions)
         assert (decision.kind, decision.reason) == ("rescale_state", "rescale_changed")
-        assert decision.message == "Is to go to 6 partitions instead, now that it has 6 slots."
+        assert decision.message == "Scale to 6 partitions instead: now 6 slots."
         assert (scene.query().state, scene.query().target) == ("Restarting", 6)
         # The shim answers the one that was replaced: that is no failure.
         assert scene.fail(first, "another one was ordered after it") == ()

@@ -143,7 +143,7 @@ class TestMove:
         actions = scene.rescaled(took_ms=1_000)
         assert orders(actions) == []
         (decision,) = decisions(actions)
-        assert decision.message == "Runs with 4 partitions instead of 2, after a pause of 1 s."
+        assert decision.message == "Scaled 2 → 4 partitions, paused 1 s."
         assert scene.query().state == "Executing"
         assert (scene.query().partitions, scene.query().target) == (4, None)
         assert (scene.query().rescaled, scene.query().restarted) == (1, 0)
@@ -234,7 +234,7 @@ class TestMove:
         assert reasons(actions) == ["rescale_failed"]
         (decision,) = decisions(actions)
         assert decision.message == (
-            "Could not go to 4 partitions, continues with what it had and tries again in 1 min: no space left"
+            "Could not scale to 4 partitions, continuing as before and retrying in 1 min: no space left"
         )
         assert scene.query().state == "Executing"
         assert (scene.query().partitions, scene.query().target, scene.query().rescaled) == (2, None, 0)

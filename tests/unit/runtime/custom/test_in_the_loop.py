@@ -88,7 +88,7 @@ def test_a_policy_of_the_settings_decides_and_its_code_is_nowhere_here(lonely: s
         (said,) = (
             one for one in running.get(f"{API}/decisions").json["decisions"] if one["reason"] == "policy_says"
         )
-        assert said["message"] == "Is to have 3 slots, says Lonely: nobody else is here"
+        assert said["message"] == "Use 3 slots, decided by Lonely: nobody else is here"
     assert "lonely_policy" not in sys.modules
     entries = [entry for _, entry in read_journal(path)]
     answers = [one.event for one in entries if isinstance(one, EventEntry)]

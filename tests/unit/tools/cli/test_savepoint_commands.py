@@ -39,7 +39,7 @@ def test_a_savepoint_that_fails_is_an_error(driver: Served) -> None:
     result = driver.run("savepoint", "counts", "/s")
     shim.join(PATIENCE_S)
     assert result.exit_code == 1
-    assert "No savepoint was taken: no room" in result.stderr
+    assert "Savepoint failed: no room" in result.stderr
 
 
 def test_nobody_waits_longer_than_he_said(driver: Served) -> None:

@@ -16,7 +16,7 @@ def test_each_change_is_told_once() -> None:
     look, narrator = Look(recorded, past=100), Narrator()
     first = narrator.lines(look.take())
     assert first[0] == "executor 0 registered; slots: 2"
-    assert first[1].startswith("lines: Starts with 2 partitions on 2 slots")
+    assert first[1].startswith("lines: Start with 2 partitions on 2 slots")
     assert first[1].endswith("[start_per_slot]")
     assert first[-1] == "lines: runs with 2 partitions"
     assert narrator.lines(look.take()) == []

@@ -175,9 +175,7 @@ def test_executors_of_a_window_are_requested_before_it_begins_though_no_query_ne
     assert requested(one) == []
     one.advance(2_000)
     assert requested(one) == [3]
-    assert said(one, "executors_at_least") == [
-        "Requests 3 executors in all, 1 are here: so many at least are called for by the window day."
-    ]
+    assert said(one, "executors_at_least") == ["Request 1 → 3 executors: required by the window day."]
     one.check()
 
 
@@ -188,8 +186,8 @@ def test_alone_the_limits_of_its_windows_are_in_force() -> None:
     assert one.query("enrich").share.slots == 8
     one.advance(2 * HOUR)
     assert one.query("enrich").share.slots == 12
-    assert said(one, "slots_limited") == ["Limits for its slots: 4 to 8, by the window day."]
-    assert said(one, "slots_not_limited") == ["Only its declared bounds limit its slots again."]
+    assert said(one, "slots_limited") == ["Slot limits: 4 to 8, by the window day."]
+    assert said(one, "slots_not_limited") == ["Slot limits lifted, only declared bounds apply."]
     one.check()
 
 
@@ -202,9 +200,7 @@ def test_a_measured_query_goes_no_lower_than_its_window_and_no_higher() -> None:
     assert (day.executors, day.seen[-1][2]) == (4, 4)
     day.run(900)
     assert (day.executors, day.seen[-1][2]) == (8, 8)
-    assert any(
-        message.endswith("No more than 8 are allowed by the window day.") for message in told(day.scene)
-    )
+    assert any(message.endswith("Limited to 8 by the window day.") for message in told(day.scene))
     day.scene.check()
 
 

@@ -61,8 +61,8 @@ class-archives: jar
 test: class-archives ## run all tests but the slow ones
 	$(BIN)/pytest -m "not slow and not matrix" -n $(WORKERS) --dist loadfile
 
-test-unit: venv ## run the tests that need no Java, in less than a minute
-	$(BIN)/pytest tests -m "not slow and not integration" -n $(WORKERS) --dist loadfile
+test-unit: venv ## run the quick tests that need no Java, in less than a minute
+	$(BIN)/pytest tests -m "not slow and not long and not integration" -n $(WORKERS) --dist loadfile
 
 test-integration: class-archives ## run all tests on real clusters, the slow ones too
 	$(BIN)/pytest integration

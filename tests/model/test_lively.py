@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -11,6 +12,8 @@ from spark_elastic.core.settings import CoreSettings
 from tests.model.test_lives import FAILURES, QUERIES, Lives
 from tests.model.test_resumed_lives import ResumedLives
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS
+
+pytestmark = pytest.mark.long
 
 SETTINGS = st.builds(
     CoreSettings,

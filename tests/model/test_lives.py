@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.core.settings import CoreSettings
 from tests.model.checked import Checked
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS
+
+pytestmark = pytest.mark.long
 
 EXECUTORS = st.sampled_from("01234")
 QUERIES = st.sampled_from(["q0", "q1", "q2"])

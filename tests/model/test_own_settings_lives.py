@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from spark_elastic.core import events as ev
 from tests.model.test_lives import Lives
+
+pytestmark = pytest.mark.long
 
 TEXTS = st.fixed_dictionaries(
     {},

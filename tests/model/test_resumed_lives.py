@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from attrs import define, field
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from spark_elastic.core.actions import (
 from spark_elastic.core.scheduler import Scheduler
 from tests.model.test_lives import Lives
 from tests.unit.core.builder import Scene
+
+pytestmark = pytest.mark.long
 
 
 def read_back(scheduler: Scheduler) -> Scheduler:

@@ -21,6 +21,8 @@ from spark_elastic_lab.simulator.record import Commit, Notes, QueryNotes, Rescal
 from tests.unit.lab.simulator.scenes import CLUSTER, PLAIN, query, scenario
 from tests.unit.lab.simulator.written import recorded
 
+pytestmark = pytest.mark.long
+
 SETTINGS = {
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.policy": "autoscale",

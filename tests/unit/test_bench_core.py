@@ -8,6 +8,8 @@ import pytest
 
 from integration.bench import core
 
+pytestmark = pytest.mark.long
+
 
 def test_a_quick_run_prints_its_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -12,6 +12,8 @@ from integration.bench.simulate_loads import HELD_BACK, LOADS
 from spark_elastic_lab.simulator.load import SHAPES, load_of
 from spark_elastic_lab.simulator.metrics import RunMetrics, elasticity
 
+pytestmark = pytest.mark.long
+
 USUAL = RunMetrics(
     executor_hours=10, elasticity=elasticity([1], [1]), outside_percent=0.5, largest_lag_s=9,
     largest_lag_rows=9, drain_s=0, rescales=4, paused_s=8, steps=3, oscillations=0, lost=0, refused=0,

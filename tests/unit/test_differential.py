@@ -24,6 +24,8 @@ from integration.differential.sources import SOURCES
 from integration.differential.tables import table_programs
 from integration.differential.wide import JOINS, WIDE
 
+pytestmark = pytest.mark.long
+
 OPERATORS = NARROW + WITH_PYTHON + WIDE + JOINS + PLACED + LOOSE + FAILING
 KINDS = {kind.name: kind for kind in SOURCES + OPERATORS}
 Result = Mapping[str, Any]

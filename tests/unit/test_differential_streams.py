@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 from integration.differential.application import Pair
@@ -17,6 +18,8 @@ from integration.differential.streams.compare import differences
 from integration.differential.streams.operators import INPUT, OPERATORS, Operator
 from integration.differential.streams.program import Moment, Stream, body
 from integration.differential.streams.strategies import streams
+
+pytestmark = pytest.mark.long
 
 KINDS = {kind.name: kind for kind in OPERATORS}
 

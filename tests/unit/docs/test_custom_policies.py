@@ -19,6 +19,8 @@ from spark_elastic_tools.cli.main import cli
 from tests.unit.docs.pages import CHECKOUT, read
 from tests.unit.docs.shell import commands
 
+pytestmark = pytest.mark.long
+
 PAGE = read("docs/custom-policies.md")
 LATE_NIGHT, MODEL, CONFORMANCE = (block.text for block in PAGE.blocks if block.language == "python")
 

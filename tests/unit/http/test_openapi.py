@@ -18,6 +18,8 @@ from spark_elastic.http.openapi import document
 from spark_elastic.http.wsgi import HttpRequest, call
 from tests.unit.http.world import API, COUNTS, ID, World, world
 
+pytestmark = pytest.mark.long
+
 load_all_checks()
 HEADERS = ("Content-Type", "If-Match", "Origin", "Sec-Fetch-Site", "Host", "Forwarded", "X-Forwarded-Host")
 MOST_BYTES = 64 * 1024

@@ -18,6 +18,8 @@ from packaging.utils import canonicalize_name
 import engine
 from spark_elastic_tools.maven import FetchError
 
+pytestmark = pytest.mark.long
+
 PINNED = {
     canonicalize_name(name): (version, hashes)
     for name, version, hashes in re.findall(

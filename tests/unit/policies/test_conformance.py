@@ -12,6 +12,8 @@ from spark_elastic.policies.conformance import NotConforming, check, check_view,
 from tests.unit.policies import examples
 from tests.unit.policies.seen import QUERY, VIEW
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(params=["with hypothesis", "with plain seeds"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

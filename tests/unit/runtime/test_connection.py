@@ -17,6 +17,8 @@ from spark_elastic.gateway.handshake import Handshake
 from spark_elastic.runtime.port import Exchange, Lost, Mismatch
 from tests.unit.runtime.driver import TOKEN, Driver, mac, prove
 
+pytestmark = pytest.mark.long
+
 Address = tuple[str, int]
 NO_DRIVER = "is not the driver that started this process"
 

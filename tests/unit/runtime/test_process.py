@@ -21,6 +21,8 @@ from tests.unit.jar.packed import jar
 from tests.unit.runtime.driver import TOKEN, Driver
 from tests.unit.runtime.support import snapshot
 
+pytestmark = pytest.mark.long
+
 CHECKOUT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "spark_elastic.runtime"]
 

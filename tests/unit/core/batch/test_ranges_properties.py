@@ -6,6 +6,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.batch.questions import Ranges, RangesAnswer, WrittenExchange
 from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, read_by, specs_of, written
+
+pytestmark = pytest.mark.long
 
 VOLUME = 100 * MIB
 SIZES = st.one_of(st.integers(0, 60), st.sampled_from([0, 0, 1, 30, 150, 900])).map(lambda size: size * MIB)

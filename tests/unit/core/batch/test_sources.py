@@ -229,6 +229,6 @@ def test_a_source_is_named_as_what_it_is() -> None:
     assert "Read JDBCRelation in one task" in ask_join(1).record.message
     assert "numPartitions" in ask_join(1).record.message
     assert (
-        "Joins 7 partitions of JDBCRelation into 4 tasks"
+        "Read 7 partitions of JDBCRelation in 4 tasks"
         in ask_join(7, default_source_parallelism=4).record.message
     )

@@ -138,8 +138,8 @@ class TestLowerBounds:
         message = only(scene.advance(300_000), ac.FailQuery).message
         assert message is not None
         assert message.startswith(
-            "Failed: needs 2 slots, but lower bounds of queries ahead of it reserve 2 of 3 after 5 min. Lower a "
-            "bound, raise the query's priority, or raise "
+            "Failed: needs 2 slots, but lower bounds of queries ahead of it reserve 2 of 3 after 5 min. "
+            "Lower a bound, raise the query's priority, or raise "
         )
 
     def test_who_does_not_fit_keeps_no_other_from_starting(self, stage: Stage) -> None:

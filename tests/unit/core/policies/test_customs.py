@@ -139,8 +139,8 @@ def test_one_that_fails_holds_what_it_wanted_and_says_so_once(scene: Asked) -> N
     actions = scene.answer(error="LookupError: no such model")
     (failed,) = decisions(actions)
     assert failed.message == (
-        f"Policy {NIGHT} gave no usable answer: LookupError: no such model. Its last decision stays in force; "
-        "next question in 10 s, later ones after longer pauses."
+        f"Policy {NIGHT} gave no usable answer: LookupError: no such model. Its last decision stays in "
+        "force; next question in 10 s, later ones after longer pauses."
     )
     before = len(scene.questions())
     scene.seconds(9)

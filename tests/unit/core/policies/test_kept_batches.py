@@ -17,6 +17,8 @@ from spark_elastic.core.policies.view import Sample
 from tests.unit.core.builder import decisions, reasons
 from tests.unit.core.policies.world import SETTINGS, Load, Source, World
 
+pytestmark = pytest.mark.long
+
 SECOND = 1_000
 FORM = "spark-elastic batches 1\n"
 KAFKA = ev.QueryFacts(

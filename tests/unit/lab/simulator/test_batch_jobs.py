@@ -12,6 +12,8 @@ from spark_elastic_lab.simulator.simulation import simulate
 from spark_elastic_lab.simulator.table import as_data, table
 from tests.unit.lab.simulator.scenes import CLUSTER, only, query, scenario
 
+pytestmark = pytest.mark.long
+
 REPORT = BatchSpec(name="report", at_s=600, every_s=1_800, stages=2, tasks=200, task_s=12)
 SMALL = BatchSpec(name="small", at_s=5, every_s=20, tasks=200, task_s=0.02)
 

@@ -24,6 +24,8 @@ from tests.unit.lab.simulator.rivals_views import sample
 from tests.unit.lab.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
 from tests.unit.lab.simulator.written import recorded
 
+pytestmark = pytest.mark.long
+
 ORDERED = {"divisible": True, "ordered": True}
 SETTINGS = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "6"}
 

@@ -8,6 +8,8 @@ from attrs import evolve
 from spark_elastic_lab.simulator.query import QuerySpec
 from tests.unit.lab.simulator.scenes import only, scenario
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_leap_up_is_no_time_for_fewer_partitions(seed: int) -> None:

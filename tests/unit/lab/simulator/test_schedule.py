@@ -13,6 +13,8 @@ from spark_elastic_lab.simulator.scenario import Scenario
 from spark_elastic_lab.simulator.simulation import Result, simulate
 from tests.unit.lab.simulator.scenes import only, query, scenario
 
+pytestmark = pytest.mark.long
+
 WINDOWS = "15 1 * * * for 1h name=first lowerBound=24; 15 4 * * * for 1h name=second lowerBound=16"
 
 

@@ -13,6 +13,8 @@ from spark_elastic_lab.simulator.source import SourceSpec
 from spark_elastic_lab.simulator.table import as_data
 from tests.unit.lab.simulator.scenes import CLUSTER, PLAIN, only, query, scenario
 
+pytestmark = pytest.mark.long
+
 REACTIVE = {"spark.elastic.schedulerMode": "reactive"}
 ADAPTIVE = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "6"}
 

@@ -28,6 +28,8 @@ from tests.unit.runtime.memory_gateway import MemoryGateway, SteppedClock
 from tests.unit.runtime.support import START, snapshot
 from tests.unit.runtime.test_process import ended, first, started
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = "tests.unit.policies.examples"
 PATIENCE_S = 60.0
 

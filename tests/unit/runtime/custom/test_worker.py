@@ -22,6 +22,8 @@ from spark_elastic.runtime.custom.protocol import Limits
 from spark_elastic.settings import Settings
 from tests.unit.policies.seen import QUERY, VIEW
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = "tests.unit.policies.examples"
 PATIENCE_S = 30.0
 

@@ -18,6 +18,8 @@ from spark_elastic_tools.cli.main import cli
 from tests.unit.shellcheck import complaints
 from tests.unit.tools.init_scripts.laid_out import WHEEL, jar_name, write_wheel
 
+pytestmark = pytest.mark.long
+
 CONF = Path(__file__).parents[4] / "conf"
 SHOWN = {"databricks": CONF / "databricks" / "init.sh", "emr": CONF / "emr" / "bootstrap.sh"}
 

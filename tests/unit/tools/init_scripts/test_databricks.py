@@ -12,6 +12,8 @@ from spark_elastic import __version__
 from tests.unit.docs.pages import read
 from tests.unit.tools.init_scripts.laid_out import HOME, WHEEL, Machine, jar_name, write_wheel
 
+pytestmark = pytest.mark.long
+
 CONF = "databricks/driver/conf/00-spark-elastic.conf"
 # The runtime's jars are named by its own build.
 RENAMED = "spark--maven-trees--ml--10.x--graphframes--org.slf4j--slf4j_{}--org.slf4j__slf4j__1.7.16.jar"

@@ -19,6 +19,8 @@ from tests.unit.tools.init_scripts.laid_out import (
     write_wheel,
 )
 
+pytestmark = pytest.mark.long
+
 DEFAULTS = "etc/spark/conf/spark-defaults.conf"
 THEIRS = """\
 spark.master                     yarn

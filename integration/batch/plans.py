@@ -25,7 +25,7 @@ PATIENT = {"spark.elastic.python": sys.executable, "spark.elastic.batch.decision
 _FRESH = count(100)
 
 # What the driver's log says where a rule of ours has failed.
-LEFT_ALONE = "a part of a plan is left as Spark has made it"
+LEFT_ALONE = "a part of a plan is left unchanged"
 
 
 def rows(result: DataFrame) -> list[Any]:

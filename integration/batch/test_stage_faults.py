@@ -19,7 +19,7 @@ from integration.streaming.waiting import eventually
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 STRANGE = Path(__file__).with_name("strange_policy.py")
-NO_ADVICE = "Spark's own rule decides about a batch stage, since "
+NO_ADVICE = "Spark's own rule decides about a batch stage: "
 
 
 def counts(spark: SparkSession) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What this Spark has no way for stands on the tab with its reason, in a real browser."""
+"""What this Spark lacks stands on the tab with its reason, in a real browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(180)
 
 NARROW = 400
 TABLE = "Not available on this Spark"
-MOVES = "Spark 4.0.0 has no way for it"
+MOVES = "not available on Spark 4.0.0"
 WARM_UP = "this build of Spark has no org.apache.spark.sql.<Warm>.allOperatorStateMetadata"
 PARTS = {"savepoints": "", "rescales of state": MOVES, "the warm-up of executors": WARM_UP}
 

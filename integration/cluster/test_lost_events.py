@@ -17,7 +17,7 @@ from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-MISSED = re.compile(r"has not told of executors (\d+, )*3[ ,]")
+MISSED = re.compile(r"lost events of executors (\d+, )*3[ ,]")
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def newest_rescale(executors: Executors, query: StreamingQuery) -> Any:
 
 def warm(jvm: Driver, since: int) -> set[str]:
     """Return the executors that have been warmed up, as the driver's log says from a line on."""
-    found = (re.search(r"the new executors (.*) are warm", line) for line in jvm.said()[since:])
+    found = (re.search(r"new executors (.*) are warm", line) for line in jvm.said()[since:])
     return {executor for match in found if match for executor in match.group(1).split(", ")}
 
 

@@ -47,12 +47,12 @@ class Said:
         self._since = len(jvm.said())
 
     def lines(self) -> list[str]:
-        found = (re.search(r"the new executors .*", line) for line in self._jvm.said()[self._since :])
+        found = (re.search(r"new executors .*", line) for line in self._jvm.said()[self._since :])
         return [match.group() for match in found if match]
 
     def rescaled(self) -> bool:
         """Tell whether a query has been rescaled from one partition to two."""
-        return any("Scaled 1 → 2 partitions" in line for line in self._jvm.said()[self._since :])
+        return any("Scaled 1 -> 2 partitions" in line for line in self._jvm.said()[self._since :])
 
     def next(self) -> str:
         eventually(self.lines, "a warm-up has ended")
@@ -110,7 +110,7 @@ class TestAJob:
         assert before["1"] == 0
         files = set(checkpoint.rglob("*"))
 
-        assert "the new executors 1 are warm" in self.warm_up(executors, jvm, checkpoint)
+        assert "new executors 1 are warm" in self.warm_up(executors, jvm, checkpoint)
         # Rows are made, then shuffled; then each of a join's four stores is written.
         eventually(lambda: executors.tasks() == {**before, "1": 2 + 4}, "it alone has worked")
         assert set(checkpoint.rglob("*")) == files
@@ -118,7 +118,7 @@ class TestAJob:
     def test_leaves_what_cannot_be_read(self, executors: Executors, jvm: Driver, tmp_path: Path) -> None:
         nothing = tmp_path / "nothing"
         nothing.touch()
-        assert "the new executors 0 were not warmed up: " in self.warm_up(executors, jvm, nothing)
+        assert "new executors 0 were not warmed up: " in self.warm_up(executors, jvm, nothing)
 
 
 class TestAnExecutorThatJoins:
@@ -137,7 +137,7 @@ class TestAnExecutorThatJoins:
             query = start(rows_of(executors, inbox), tmp_path / "stateless", "append")
             assert said.lines() == []
             executors.add()
-            assert said.next().startswith("the new executors 1 are warm, ")
+            assert said.next().startswith("new executors 1 are warm after ")
             query.stop()
 
             since = len(jvm.said())
@@ -148,14 +148,14 @@ class TestAnExecutorThatJoins:
 
             query = start(counted(executors, inbox), tmp_path / "stateful", "update")
             executors.add()
-            eventually(lambda: place("Scaled 2 → 3 partitions") > 0, "it has been rescaled")
+            eventually(lambda: place("Scaled 2 -> 3 partitions") > 0, "it has been rescaled")
             query.stop()
         ordered, warm = (
-            place("Scale 2 → 3 partitions on"),
-            place("the new executors 2 are warm"),
+            place("Scale 2 -> 3 partitions on"),
+            place("new executors 2 are warm"),
         )
         # The warm-up begins before anybody is told of the executor, so it may be over before the order comes.
-        runs = place("Scaled 2 → 3 partitions")
+        runs = place("Scaled 2 -> 3 partitions")
         assert 0 < ordered < runs
         assert 0 < warm < runs
 

@@ -30,9 +30,9 @@ EXECUTOR_SLOTS = 2
 #: What the driver's log says where something of ours has failed, of which a result may show nothing.
 _FAILED = (
     LEFT_ALONE,
-    "was not moved to",
+    "not moved to",
     "could not be",
-    "starts as in plain Spark",
+    "starts as plain Spark",
     "no answer from the policy",
 )
 

@@ -159,7 +159,7 @@ def test_a_python_that_is_too_old_is_said_once_and_the_application_runs(machine:
     (said,) = (line for line in lines if "off, the application continues as plain Spark" in line)
     assert "the policy process cannot run" in said
     assert "(Python 3.9.18) is too old: the policy engine needs Python 3.10 or later" in said
-    assert not [line for line in lines if "the policy process is started again" in line]
+    assert not [line for line in lines if "restarting the policy process" in line]
 
 
 def kind(jar: Path) -> str:

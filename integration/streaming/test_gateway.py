@@ -313,7 +313,7 @@ def test_where_no_thread_is_left_it_says_so_and_goes_on_when_there_is_one(tmp_pa
                         exchanges(handshake)
 
             def said() -> list[str]:
-                return [line for line in log.read_text().splitlines() if "no connection can be taken" in line]
+                return [line for line in log.read_text().splitlines() if "cannot accept connections" in line]
 
             lines = eventually(lambda n=times: said() if len(said()) >= n else [], "it is said")  # type: ignore[misc]
             assert len(lines) == times

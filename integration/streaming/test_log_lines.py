@@ -96,7 +96,8 @@ def test_a_line_names_its_query_and_a_failure_is_a_warning(jvm: Driver, inbox: I
             wanted = [
                 (
                     "WARN" if decision["kind"] == "failed" else "INFO",
-                    (f"query {said[decision['query']]}: " if decision["query"] else "") + decision["message"],
+                    (f"query {said[decision['query']]}: " if decision["query"] else "")
+                    + decision["message"].replace("→", "->").replace("×", "x"),
                 )
                 for decision in decisions
             ]
@@ -105,19 +106,19 @@ def test_a_line_names_its_query_and_a_failure_is_a_warning(jvm: Driver, inbox: I
 
         eventually(lambda: not missing(), f"all decisions are in the log: {missing()}")
         assert {decision["name"] for decision in decisions if decision["query"] == named.id} == {"counts"}
-    on = [(level, line) for level, line in log.ours() if " is on, " in line]
-    assert on == [("INFO", f"version {__version__} is on, mode adaptive, its tab is {ui}/elastic/")]
+    on = [(level, line) for level, line in log.ours() if " on, mode " in line]
+    assert on == [("INFO", f"version {__version__} on, mode adaptive, its tab is {ui}/elastic/")]
     warned = [line for level, line in log.ours() if level == "WARN"]
-    assert [line for line in warned if line.startswith(f"The policy file {refused} is left out")]
+    assert [line for line in warned if line.startswith(f"Policy file {refused} rejected")]
     for name in said.values():
         failed = "Failed, restarting in 10 ms: ValueError: the sink is"
         assert [line for line in warned if failed in line] != []
-        assert [line for line in warned if line.startswith(f"query {name}: ")] == [
+        assert [line for line in warned if line.startswith(f"query {name}: Failed")] == [
             f"query {name}: {failed} very ill",
             f"query {name}: {failed} very very ill",
         ]
         # Spark has not met the exception, so its trace is ours to show; once, and without what may be secret.
-        assert warned.count(f"query {name} tries a micro-batch again that has failed") == 1
+        assert warned.count(f"query {name}: retrying a failed micro-batch") == 1
     assert re.search(r"^(Caused by: )?py4j\.Py4JException\n\tat py4j\.", "\n".join(log.lines()), re.MULTILINE)
     # Alerts look for the name of Spark's class.
     behind = {(level, logger) for level, logger, line in log.entries() if "is falling behind" in line}
@@ -150,8 +151,8 @@ def test_without_a_ui_the_line_says_that_there_is_no_api(jvm: Driver) -> None:
     log = Log(jvm)
     conf = {**WITH_PLUGIN, "spark.elastic.adviseOnly": "true"}
     with jvm.session(conf):
-        eventually(lambda: [line for _, line in log.ours() if " is on, " in line], "it says that it is on")
+        eventually(lambda: [line for _, line in log.ours() if " on, mode " in line], "it says that it is on")
     assert [line for _, line in log.ours() if "REST API" in line] == [
-        f"version {__version__} is on, mode reactive, advice only, "
+        f"version {__version__} on, mode reactive, advice only, "
         "without a REST API, since this application has no UI (spark.ui.enabled is false)"
     ]

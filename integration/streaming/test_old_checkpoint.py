@@ -22,7 +22,7 @@ from spark_elastic_tools.cli import checks
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SLOTS = 2
-TIP = re.compile(r"without the plugin it starts from it with (\S+)=(\S+) alone")
+TIP = re.compile(r"to start from it without the plugin, set (\S+)=(\S+)")
 # Enough to make re-partitioning pay; Spark's default of 200 does no more, for a minute.
 MANY = 50
 

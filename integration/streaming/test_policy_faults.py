@@ -207,7 +207,7 @@ def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp
         running.more_input()
         running.process_all()
     assert errors(jvm, since) == []
-    replaced = [line for line in jvm.said()[since:] if "is started again" in line]
+    replaced = [line for line in jvm.said()[since:] if "restarting the policy process" in line]
     # On a busy machine one may also be replaced since it is late.
     assert sum("made no sense" in line for line in replaced) == 2
 
@@ -239,7 +239,7 @@ def test_a_python_without_the_policy_engine_is_not_tried_again_at_once(jvm: Driv
     (line,) = errors(jvm, since)
     assert "the policy process cannot run" in line
     assert "has no spark-elastic, and this jar has no policy engine in it: type `" in line
-    assert not [line for line in jvm.said()[since:] if "is started again" in line]
+    assert not [line for line in jvm.said()[since:] if "restarting the policy process" in line]
 
 
 @pytest.mark.slow
@@ -265,7 +265,7 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
         query.stop()
     # A query that is stopped in a micro-batch has Spark's own errors.
     (line,) = (error for error in errors(jvm, since) if "spark-elastic" in error)
-    assert "it is tried again in 15000 ms" in line
+    assert "retrying in 15000 ms" in line
 
 
 def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_python_that_does_not_exist_is_given_up_with_one_line(jvm: Driver, tmp
     conf = {"spark.elastic.python": nowhere, "spark.elastic.policyRetryInterval": "1 s"}
 
     def pauses() -> list[int]:
-        found = (re.search(r"tried again in (\d+) ms", line) for line in jvm.said()[since:])
+        found = (re.search(r"retrying in (\d+) ms", line) for line in jvm.said()[since:])
         return [int(pause[1]) for pause in found if pause]
 
     with jvm.session({**WITH_PLUGIN, **conf}) as spark:

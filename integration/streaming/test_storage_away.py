@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 # Triggers come at full multiples of their interval since 1970: at midnight UTC, which a test seldom meets.
 DAY_S = 24 * 3_600
 MINUTE_MS = 60_000
-TRIED = re.compile(r"tries its checkpoint again in \d+ ms, and for another (\d+) s: ")
+TRIED = re.compile(r"retrying its checkpoint in \d+ ms, for another (\d+) s: ")
 STORAGE = {"spark.hadoop.fs.away.impl": "AwayStorage"}
 MANY_ATTEMPTS = {"spark.elastic.restartStrategy.fixedDelay.attempts": "1000000"}
 

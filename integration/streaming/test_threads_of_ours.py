@@ -104,7 +104,7 @@ def test_a_call_of_the_cluster_manager_that_fails_has_an_outcome_and_so_has_the_
         failed = eventually(lambda: world.policy.all("ActionFailed"), "an outcome")
         assert failed[0]["error"] == NO_MEMORY
         (line,) = eventually(lambda: said.lines(""), "it is said")
-        assert "the thread elastic-executors has ended" in line
+        assert "thread elastic-executors ended" in line
         jvm.jvm.Failing.use(context, real)
         world.policy.order(executors=4)
         failed = eventually(lambda: world.policy.all("ActionFailed")[1:], "another outcome")
@@ -190,7 +190,7 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
         for started in (query, second):
             assert started.exception() is None
             started.stop()
-    assert [found for found in said.lines("") if "is started again" not in found] == [line]
+    assert [found for found in said.lines("") if "restarting the policy process" not in found] == [line]
 
 
 def test_a_start_that_there_is_no_thread_for_fails_and_the_next_one_does_not(

@@ -58,7 +58,7 @@ def without(*classes: str) -> Callable[[str, bytes], bytes | None]:
             without(
                 "sql/elastic/CheckpointFacts$", "sql/elastic/ProgressFacts$", "sql/elastic/ExpectedBytes$"
             ),
-            "starts as in plain Spark",
+            "starts as plain Spark",
         ),
     ],
     ids=["of_another_spark", "cannot_start", "fails_later"],

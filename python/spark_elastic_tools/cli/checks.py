@@ -335,7 +335,7 @@ def _policy(overview: Json) -> Check:
         return Check.warn(
             "policy",
             f"its process was replaced {times} time{'s' if times != 1 else ''}",
-            "look into the driver's log for 'the policy process is started again'",
+            "look into the driver's log for 'restarting the policy process'",
         )
     return Check.ok("policy", "its process runs since the application began")
 

@@ -14,7 +14,7 @@ from tests.unit.tools.cli.served import Canned, Served, run, served
 PARTS = {
     "streaming queries": "",
     "rescales of state": "this build of Spark has no o.a.s.sql.StateMover",
-    "the Elastic tab": "Spark 4.0.0 has no way for the Elastic tab",
+    "the Elastic tab": "not available on Spark 4.0.0",
 }
 OVERVIEW = "/elastic/api/v1/overview"
 

@@ -26,9 +26,9 @@ public final class ElasticHistoryPlugin implements AppHistoryServerPlugin, Histo
         Class<?> plugin = Class.forName("org.apache.spark.elastic.ElasticHistory");
         return (AppHistoryServerPlugin) plugin.getConstructor().newInstance();
       }
-      LOG.warn("spark-elastic: the History Server has no Elastic tab: {}", misfit);
+      LOG.warn("spark-elastic: no Elastic tab in the History Server: {}", misfit);
     } catch (Exception | LinkageError e) {
-      LOG.warn("spark-elastic: the History Server has no Elastic tab", e);
+      LOG.warn("spark-elastic: no Elastic tab in the History Server", e);
     }
     return null;
   }

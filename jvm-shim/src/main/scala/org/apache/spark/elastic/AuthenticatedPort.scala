@@ -70,7 +70,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
     } catch {
       // Most likely no file descriptor or thread is left; nobody else would continue when there is one.
       case e: Throwable =>
-        if (!warned && server.isOpen) logWarning(s"spark-elastic: no connection can be taken, tried again: $e")
+        if (!warned && server.isOpen) logWarning(s"spark-elastic: cannot accept connections, retrying: $e")
         warned = true
         Thread.sleep(PauseMs)
     }

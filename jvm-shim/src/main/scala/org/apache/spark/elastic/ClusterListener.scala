@@ -100,9 +100,13 @@ private[spark] final class ClusterListener(
     for {
       properties <- Option(submitted.properties) if properties.getProperty(CurrentExecution.OwnKey) == null
       query <- Option(properties.getProperty(CurrentExecution.QueryIdKey))
-      batch <- Option(properties.getProperty(CurrentExecution.BatchIdKey))
-    } running(submitted.stageInfo.stageId) =
-      new RunningStage(query, batch.toLong, readsShuffle = submitted.stageInfo.parentIds.nonEmpty)
+      batch <- Option(properties.getProperty(CurrentExecution.BatchIdKey)).map(_.toLong)
+    } {
+      // The bus may drop the end of a stage; a later batch of its query says that it is over.
+      running --= running.collect { case (id, of) if of.query == query && of.batch < batch => id }
+      running(submitted.stageInfo.stageId) =
+        new RunningStage(query, batch, readsShuffle = submitted.stageInfo.parentIds.nonEmpty)
+    }
 
   override def onTaskStart(started: SparkListenerTaskStart): Unit =
     for (stage <- running.get(started.stageId))

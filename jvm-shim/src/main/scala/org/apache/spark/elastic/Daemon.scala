@@ -10,7 +10,7 @@ private[spark] object Daemon extends Logging {
       try body
       catch {
         case _: InterruptedException => // it was told to end
-        case e: Throwable => logError(s"spark-elastic: the thread $name has ended", e)
+        case e: Throwable => logError(s"spark-elastic: thread $name ended", e)
       }
     val thread = new Thread(work, name)
     thread.setDaemon(true)

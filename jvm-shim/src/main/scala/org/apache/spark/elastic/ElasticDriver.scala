@@ -24,7 +24,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       if (Linkage.problem.nonEmpty)
         logError(s"spark-elastic: off, the application continues as plain Spark: ${Linkage.problem.get}")
       else if (Shim.isOff(sc.conf))
-        logInfo("spark-elastic: schedulerMode is off, all that is done is to read checkpoints in their own format")
+        logInfo("spark-elastic: off (schedulerMode); checkpoints are still read in their own format")
       else {
         val started = new Parts(sc)
         parts = Some(started)
@@ -34,7 +34,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case Harmless(e) =>
         logError("spark-elastic: could not start, the application continues as plain Spark", e)
         try shutdown()
-        catch { case Harmless(e) => logWarning("spark-elastic: not all of it could be taken down", e) }
+        catch { case Harmless(e) => logWarning("spark-elastic: could not shut down completely", e) }
     }
     if (parts.isEmpty) readCheckpoints(sc)
     Collections.emptyMap[String, String]()
@@ -45,12 +45,12 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     try {
       readsCheckpoints = Some(sc)
       ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
-    } catch { case Harmless(e) => logWarning("spark-elastic: checkpoints are read as plain Spark reads them", e) }
+    } catch { case Harmless(e) => logWarning("spark-elastic: reading checkpoints as plain Spark does", e) }
 
   /** Called when the application has an id: now there is something that a policy can be told. */
   override def registerMetrics(appId: String, context: PluginContext): Unit =
     try parts.foreach(_.introduce(appId, context.metricRegistry))
-    catch { case Harmless(e) => logWarning("spark-elastic: Spark's metrics have none of ours", e) }
+    catch { case Harmless(e) => logWarning("spark-elastic: no spark-elastic metrics in Spark's metrics system", e) }
 
   override def shutdown(): Unit = {
     val started = parts
@@ -119,7 +119,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       } catch {
         case e: Throwable =>
           if (!failing(what) && !sc.isStopped)
-            logWarning(s"spark-elastic: $what has failed and is tried again: $e")
+            logWarning(s"spark-elastic: $what failed, retrying: $e")
           failing += what
       }
 
@@ -151,13 +151,15 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         case Some(ui) if Linkage.has(Part.Api) => s"without a tab, its REST API is ${ui.webUrl}/elastic/api/v1"
         case _ => "without a REST API"
       }
-      logInfo(s"spark-elastic: version ${Shim.version} is on, mode $mode, $where")
+      logInfo(s"spark-elastic: version ${Shim.version} on, mode $mode, $where")
     }
 
     /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
     private def archive(): Unit =
       try if (hasApi && Linkage.has(Part.Archive)) ElasticArchive.post(sc, requests)
-      catch { case Harmless(e) => logWarning("spark-elastic: the event log gets nothing for the History Server", e) }
+      catch {
+        case Harmless(e) => logWarning("spark-elastic: nothing written to the event log for the History Server", e)
+      }
 
     def stop(): Unit = {
       archive()
@@ -179,7 +181,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     private def turnOn(): Unit = {
-      logInfo("spark-elastic: on again, queries that have begun meanwhile stay as plain Spark has them")
+      logInfo("spark-elastic: on again; queries started meanwhile stay plain Spark")
       queries.on()
       events.on()
     }
@@ -217,7 +219,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     /** Failures and refusals are warnings: many applications log nothing below. */
     private def say(decision: JsonNode): Unit = {
       val query = Seq("name", "query").map(decision.path(_).asText("")).find(_.nonEmpty)
-      val line = s"spark-elastic: ${query.fold("")(of => s"query $of: ")}${decision.path("message").asText}"
+      // The log may be written in ASCII: Java takes that from a locale that is not set.
+      val message = decision.path("message").asText.replace("\u2192", "->").replace("\u00d7", "x")
+      val line = s"spark-elastic: ${query.fold("")(of => s"query $of: ")}$message"
       if (decision.path("kind").asText == "failed") logWarning(line) else logInfo(line)
     }
 

@@ -25,8 +25,8 @@ private[spark] final class ExecutorAudit(sc: SparkContext, listener: ClusterList
       if (certain.nonEmpty) {
         corrected += certain.size
         logWarning(
-          s"spark-elastic: the listener bus has not told of executors ${certain.mkString(", ")} coming or going, " +
-            s"which is made good now ($corrected so far): spark.scheduler.listenerbus.eventqueue.capacity may be too small")
+          s"spark-elastic: the listener bus lost events of executors ${certain.mkString(", ")}, corrected now ($corrected so " +
+            s"far): spark.scheduler.listenerbus.eventqueue.capacity may be too small")
       }
       certain.foreach(id =>
         there.get(id).fold(listener.remove(id, "the listener bus has lost its removal"))(listener.add))

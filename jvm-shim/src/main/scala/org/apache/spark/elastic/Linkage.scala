@@ -46,7 +46,7 @@ private[spark] object Linkage extends Logging {
         found
       } catch {
         case Harmless(e) =>
-          logWarning("spark-elastic: this build of Spark may lack something, which could not be found out", e)
+          logWarning("spark-elastic: could not check what this build of Spark lacks", e)
           Map.empty[Option[Part], String]
       } finally {
         files.clear()
@@ -60,7 +60,7 @@ private[spark] object Linkage extends Logging {
     files.clear()
     val named = found.filterNot(_.around.exists(found))
     if (named.nonEmpty)
-      logInfo(s"spark-elastic: Spark $SPARK_VERSION has no way for ${named.map(_.name).mkString(", ")}")
+      logInfo(s"spark-elastic: not available on Spark $SPARK_VERSION: ${named.map(_.name).mkString(", ")}")
     found
   }
 
@@ -77,7 +77,7 @@ private[spark] object Linkage extends Logging {
     Part.All.filterNot(_.around.exists(absent)).map(part => part.name -> whyOff(part).getOrElse("")).toMap
 
   private def whyOff(part: Part): Option[String] =
-    if (absent(part)) Some(s"Spark $SPARK_VERSION has no way for it") else differs.get(Some(part))
+    if (absent(part)) Some(s"not available on Spark $SPARK_VERSION") else differs.get(Some(part))
 
   /** Writes the record. Called by the build with the file to write, for the Spark that it compiles with. */
   def main(args: Array[String]): Unit = {

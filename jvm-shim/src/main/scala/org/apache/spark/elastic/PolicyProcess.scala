@@ -78,14 +78,14 @@ private[spark] final class PolicyProcess(
             val what =
               if (cannotRun) s"the policy process cannot run: $lastLine"
               else s"the policy process failed ${failures.size} times, the last time because $reason"
-            if (isOff) logWarning(s"spark-elastic: still off, tried again in $pause ms: $what")
-            else off(s"$what; it is tried again in $pause ms")
+            if (isOff) logWarning(s"spark-elastic: still off, retrying in $pause ms: $what")
+            else off(s"$what; retrying in $pause ms")
             isOff = true
             tries += 1
             Thread.sleep(pause)
           } else {
             val pause = FirstPauseMs << (failures.size - 1)
-            logWarning(s"spark-elastic: the policy process is started again in $pause ms, because $reason")
+            logWarning(s"spark-elastic: restarting the policy process in $pause ms: $reason")
             Thread.sleep(pause)
           }
         }

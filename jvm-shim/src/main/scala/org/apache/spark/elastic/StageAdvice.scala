@@ -139,8 +139,7 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
   private def missed(why: String): Unit = synchronized {
     unanswered += 1
     if (unanswered == 1)
-      logWarning(
-        s"spark-elastic: Spark's own rule decides about a batch stage, since $why (said once, counted from now)")
+      logWarning(s"spark-elastic: Spark's own rule decides about a batch stage: $why (logged once, then counted)")
   }
 }
 

@@ -40,13 +40,12 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     closeSinkGap()
     val unfinished = unfinishedRepartition()
     unfinished.foreach { case (committed, from, partitions) =>
-      logWarning(
-        s"spark-elastic: query $called was cut short on its way to $partitions partitions, which is finished now ($root)")
+      logWarning(s"spark-elastic: query $called: interrupted move to $partitions partitions completed ($root)")
       try repartition(from, partitions)
       catch {
         case Harmless(e) =>
           logWarning(
-            s"spark-elastic: query $called stays with $from partitions, the way to $partitions is taken back: ${e.getMessage}")
+            s"spark-elastic: query $called: interrupted move to $partitions partitions undone, $from stay: ${e.getMessage}")
           logs.offsets.purgeAfter(committed)
       }
     }

@@ -122,8 +122,7 @@ private[elastic] final class Boundary(
       case answer =>
         // Spark tells of the exception that ends a query, and has not met this one.
         if (!again)
-          logWarning(
-            s"spark-elastic: query ${query.called} tries a micro-batch again that has failed\n${FailureFacts.traces(e)}")
+          logWarning(s"spark-elastic: query ${query.called}: retrying a failed micro-batch\n${FailureFacts.traces(e)}")
         val another =
           try {
             inRun.retry(next, again)
@@ -189,7 +188,7 @@ private[elastic] final class Boundary(
     } catch {
       case NonFatal(_) if query.isStopped => throw new InterruptedException // the next start ends what was begun
       case Harmless(e) =>
-        logWarning(s"spark-elastic: query ${query.called} was not moved to $partitions partitions", e)
+        logWarning(s"spark-elastic: query ${query.called}: not moved to $partitions partitions", e)
         if (isBegun) {
           failure =
             bringBack(System.nanoTime(), patienceMs(dueAt - System.currentTimeMillis(), intervalMs), FirstPauseMs)
@@ -220,7 +219,7 @@ private[elastic] final class Boundary(
     if (problem.isEmpty || leftMs <= 0) problem
     else {
       logWarning(
-        s"spark-elastic: query ${query.called} tries its checkpoint again in $pauseMs ms, and for another " +
+        s"spark-elastic: query ${query.called}: retrying its checkpoint in $pauseMs ms, for another " +
           s"${leftMs / 1000} s: ${problem.get}")
       Thread.sleep(pauseMs)
       bringBack(since, patienceMs, math.min(2 * pauseMs, LastPauseMs))

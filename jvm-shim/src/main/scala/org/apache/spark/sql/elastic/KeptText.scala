@@ -40,7 +40,7 @@ private[elastic] final class KeptText(execution: StreamExecution, name: String) 
       }
     } catch {
       case Harmless(e) =>
-        logWarning(s"spark-elastic: query ${QueryRun.called(execution)} begins without what is kept in $file: $e")
+        logWarning(s"spark-elastic: query ${QueryRun.called(execution)}: starting without $file: $e")
     }
     kept
   }

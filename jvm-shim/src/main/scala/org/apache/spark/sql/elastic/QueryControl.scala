@@ -46,7 +46,7 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
     catch {
       case _: InterruptedException | Harmless(_) if query.isStopped => interruptAgain(query.execution)
       case e @ (_: InterruptedException | Harmless(_)) =>
-        logError(s"spark-elastic: query ${query.called} starts as in plain Spark", e)
+        logError(s"spark-elastic: query ${query.called} starts as plain Spark", e)
         if (queries.get(query.execution.id) eq query) query.started(None, 0L)
     }
     // One that came while nobody waited here.

@@ -56,9 +56,7 @@ private[elastic] object QueryListener extends Logging {
         // Somebody else begins the same checkpoint just now, which Spark itself would meet and say here.
         case e: ConcurrentModificationException with SparkThrowable => throw e
         case Harmless(e) =>
-          logError(
-            s"spark-elastic: query ${Option(query.name).getOrElse("without a name")} starts as in plain Spark",
-            e)
+          logError(s"spark-elastic: query ${Option(query.name).getOrElse("without a name")} starts as plain Spark", e)
       }
     case other if Linkage.has(Part.StateReads) => UnlessItFails(())(CheckpointFormat.readAsWritten(other))
     case _ =>
@@ -86,6 +84,6 @@ private[elastic] object StartLatch extends Logging {
     try field.get(execution).asInstanceOf[CountDownLatch].countDown()
     catch {
       case Harmless(e) =>
-        logInfo(s"spark-elastic: start() of query ${QueryRun.called(execution)} returns when its sources are there: $e")
+        logInfo(s"spark-elastic: query ${QueryRun.called(execution)}: start() returns once its sources exist: $e")
     }
 }

@@ -74,7 +74,8 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
           hasBoundary = true
         }
       case _ =>
-        refusal.foreach(logError(s"spark-elastic: query $called cannot be kept from starting without its savepoint", _))
+        refusal.foreach(
+          logError(s"spark-elastic: query $called: could not be stopped from starting without its savepoint", _))
         started(answer, 0L)
     }
   }
@@ -98,7 +99,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     @tailrec def next(): Option[QueryOrder] =
       if (!control.isOn) None
       else if (!isToldToWait && System.nanoTime() >= deadline) {
-        logWarning(s"spark-elastic: no answer from the policy, query $called does what it would do in plain Spark")
+        logWarning(s"spark-elastic: query $called: no answer from the policy, continues as plain Spark")
         None
       } else
         mailbox.poll(PollMs, TimeUnit.MILLISECONDS) match {
@@ -143,7 +144,9 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     try {
       val p = execution.lastProgress
       control.events.offer(ProgressFacts(p, partitions, StreamSources.read(execution, p)))
-    } catch { case Harmless(e) => logWarning(s"spark-elastic: the policy misses a batch of query $called: $e") }
+    } catch {
+      case Harmless(e) => logWarning(s"spark-elastic: query $called: a batch was not reported to the policy: $e")
+    }
 
   def use(partitions: Int): Unit = {
     session.conf.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
@@ -210,7 +213,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def keepStore(): Unit =
     if (keptStore.wanted.nonEmpty && keptStore.kept.isEmpty)
       try keptStore.write()
-      catch { case Harmless(e) => logWarning(s"spark-elastic: the store of query $query could not be noted", e) }
+      catch { case Harmless(e) => logWarning(s"spark-elastic: query $query: could not note its state store", e) }
 
   def keep(order: KeepText): Unit = {
     val kept = Map("bounds" -> keptBounds, "batches" -> keptBatches, "store" -> keptStore)(order.name)
@@ -261,7 +264,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def leaveLost(left: Seq[ExecutorInfo]): Unit =
     if (stateful && runState == Running && Linkage.has(Part.LostState)) {
       try StateLocations.leaveLost(execution, left)
-      catch { case Harmless(e) => logInfo(s"spark-elastic: query $called may wait for executors that are lost: $e") }
+      catch { case Harmless(e) => logInfo(s"spark-elastic: query $called: may wait for lost executors: $e") }
     }
 
   /** The end, as the policy is told of it. */

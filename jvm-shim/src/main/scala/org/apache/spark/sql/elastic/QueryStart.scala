@@ -40,8 +40,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
             throw new IllegalStateException(s"Query $name cannot start from the savepoint $savepoint ($key): $why", e)
         }
       logInfo(
-        if (copied) s"spark-elastic: query $name starts from the savepoint $savepoint"
-        else s"spark-elastic: query $name resumes its checkpoint, not the savepoint $savepoint")
+        if (copied) s"spark-elastic: query $name: starting from savepoint $savepoint"
+        else s"spark-elastic: query $name: resuming its checkpoint, savepoint $savepoint not used")
     }
     if (named.isEmpty && Linkage.has(Part.Savepoints)) Restore.takeBack(execution.sparkSession, root)
   }
@@ -78,7 +78,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     new StateMover(execution).beginAnew(
       Map(SQLConf.STATE_STORE_PROVIDER_CLASS.key -> asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS)) ++
         count.map(SQLConf.SHUFFLE_PARTITIONS.key -> _))
-    logWarning(s"spark-elastic: query ${execution.id} begins anew with Spark's own state store")
+    logWarning(s"spark-elastic: query ${execution.id}: starting over with Spark's own state store")
     CheckpointFacts.of(execution).getOrElse(facts)
   }
 
@@ -132,8 +132,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     commitLittle()
     CheckpointFormat.Key.foreach(conf.set(_, "2"))
     logInfo(
-      s"spark-elastic: query ${QueryRun.called(execution)} begins a checkpoint that can be rescaled; without the plugin it starts from " +
-        s"it with ${CheckpointFormat.Key.mkString}=2 alone")
+      s"spark-elastic: query ${QueryRun.called(execution)}: new checkpoint, can be rescaled; to start from it without the " +
+        s"plugin, set ${CheckpointFormat.Key.mkString}=2")
   }
 
   private def provider(name: String): String =

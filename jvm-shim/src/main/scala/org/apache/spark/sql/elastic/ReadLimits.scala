@@ -27,7 +27,8 @@ private[elastic] final class ReadLimits(execution: MicroBatchExecution) extends 
         ReadLimitsAccess.set(execution, all ++ free.map(_._1 -> ReadLimit.allAvailable()) ++ wanted)
         ours = wanted.toMap
       } catch {
-        case Harmless(e) => logWarning(s"spark-elastic: query ${QueryRun.called(execution)} reads all that there is", e)
+        case Harmless(e) =>
+          logWarning(s"spark-elastic: query ${QueryRun.called(execution)}: no limit for its micro-batches", e)
       }
     }
 }

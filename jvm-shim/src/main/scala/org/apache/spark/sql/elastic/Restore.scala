@@ -82,11 +82,11 @@ private[elastic] object Restore extends Logging {
     val checkpoint = new CheckpointFiles(new Path(root), session.sessionState.newHadoopConf())
     val isOurs =
       try isCutShort(checkpoint)
-      catch { case Harmless(e) => logWarning(s"spark-elastic: $root could not be looked at: $e"); false }
+      catch { case Harmless(e) => logWarning(s"spark-elastic: could not inspect $root: $e"); false }
     if (isOurs) {
       logWarning(
-        s"spark-elastic: $root begins without a savepoint: its start from one was cut short and is taken back, since " +
-          "none is named any more")
+        s"spark-elastic: $root starts without a savepoint: an interrupted start from one is undone, since none is named " +
+          "any more")
       clear(checkpoint)
       checkpoint.delete(Note)
     }

@@ -46,7 +46,7 @@ private[elastic] object Savepoint extends Logging {
   def why(query: String)(e: Throwable): String = e match {
     case said: NotTaken => said.getMessage
     case _ =>
-      logWarning(s"spark-elastic: a savepoint of query $query could not be copied", e)
+      logWarning(s"spark-elastic: query $query: could not copy a savepoint", e)
       "it could not be copied, the driver's log says why"
   }
 
@@ -127,10 +127,12 @@ private[elastic] object Savepoint extends Logging {
       }
         if (folder.read(s"$name/$Mark").nonEmpty) folder.delete(note) // only that was left to do
         else {
-          logInfo(s"spark-elastic: removes ${folder.at(name)}, a savepoint that was cut short")
+          logInfo(s"spark-elastic: removing incomplete savepoint ${folder.at(name)}")
           discard(folder, name)
         }
-    catch { case Harmless(e) => logWarning(s"spark-elastic: unfinished savepoints in ${folder.root} stay", e) }
+    catch {
+      case Harmless(e) => logWarning(s"spark-elastic: could not remove incomplete savepoints in ${folder.root}", e)
+    }
 
   /**
    * Removes savepoints of a query beside its newest one, the oldest first, until `keep` are left. Micro-batches say
@@ -145,11 +147,13 @@ private[elastic] object Savepoint extends Logging {
       val others = folder.names("").filter(name => name != path.getName && Name.pattern.matcher(name).matches)
       val ours = for (name <- others; taken <- takenAt(folder, name, query)) yield name -> taken
       for ((old, _) <- ours.sortBy(-_._2).drop(keep - 1)) {
-        logInfo(s"spark-elastic: removes the savepoint ${folder.at(old)}, $keep newer ones are kept")
+        logInfo(s"spark-elastic: removing savepoint ${folder.at(old)}, $keep newer ones kept")
         folder.write(noteOf(old), ownerOf(query, new CheckpointFiles(new Path(root), conf).root))
         discard(folder, old)
       }
-    } catch { case Harmless(e) => logWarning(s"spark-elastic: older savepoints than ${newest.path} stay", e) }
+    } catch {
+      case Harmless(e) => logWarning(s"spark-elastic: could not remove savepoints older than ${newest.path}", e)
+    }
 
   /** When a savepoint was taken, in ms since 1970, if it is one of this query. */
   private def takenAt(folder: CheckpointFiles, name: String, query: String): Option[Long] =

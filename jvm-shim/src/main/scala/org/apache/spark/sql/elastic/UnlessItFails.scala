@@ -9,7 +9,7 @@ private[elastic] object UnlessItFails extends Logging {
     try changed
     catch {
       case Harmless(e) =>
-        logWarning("spark-elastic: a part of a plan is left as Spark has made it", e)
+        logWarning("spark-elastic: a part of a plan is left unchanged", e)
         asItIs
     }
 }

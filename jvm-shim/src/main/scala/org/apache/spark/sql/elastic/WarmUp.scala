@@ -36,7 +36,7 @@ private[elastic] object WarmUp extends Logging {
       } catch { case Harmless(e) => Some(e.getMessage) }
     val ms = (System.nanoTime() - from) / 1000000L
     val outcome = failure.fold("are warm")(message => s"were not warmed up: $message")
-    logInfo(s"spark-elastic: the new executors ${executors.map(_.executor).mkString(", ")} $outcome, after $ms ms")
+    logInfo(s"spark-elastic: new executors ${executors.map(_.executor).mkString(", ")} $outcome after $ms ms")
     Option.when(failure.isEmpty)(ms)
   }
 

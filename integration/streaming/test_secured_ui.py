@@ -130,12 +130,12 @@ def test_without_a_token_nothing_is_shown_and_nothing_done(
     result = behind.run(*typed)
     assert (result.returncode, result.stdout) == (4, "")
     assert result.stderr == (
-        f"spark-elastic {typed[0]}: {behind.url} wants a login (403 Authorization header is missing.): type "
-        "--user NAME, or give a bearer token with --token-file FILE or in SPARK_ELASTIC_TOKEN\n"
+        f"spark-elastic {typed[0]}: {behind.url} requires a login (403 Authorization header is missing.): "
+        "type --user NAME, or give a bearer token with --token-file FILE or in SPARK_ELASTIC_TOKEN\n"
     )
     wrong = behind.run(*typed, SPARK_ELASTIC_TOKEN=token(b"x" * 32))
     assert (wrong.returncode, wrong.stdout) == (4, "")
-    assert "does not let this login in (403 JWT Validate Fail)" in wrong.stderr
+    assert "rejects this login (403 JWT Validate Fail)" in wrong.stderr
     assert behind.bounds() == (1, 32_768)
 
 
@@ -209,7 +209,7 @@ def test_an_address_without_tls_leads_to_the_one_with_it(behind: Application) ->
     started = re.compile(r"Successfully started service 'SparkUI' on port (\d+)")
     (plain,) = started.findall("\n".join(behind.place.jvm.said()))
     assert f"redirects to {behind.url}/elastic/" in said(plain)
-    assert "no HTTP: does the address begin with https://?" in said(urlsplit(behind.url).port)
+    assert "no HTTP: does the address start with https://?" in said(urlsplit(behind.url).port)
 
 
 @behind_logins
@@ -220,9 +220,9 @@ def test_acls_hold_for_the_user_who_logs_in(behind: Application) -> None:
 
     anybody = behind.run("status")
     assert anybody.returncode == 4
-    assert "wants a login (401 who are you?): type --user NAME" in anybody.stderr
+    assert "requires a login (401 who are you?): type --user NAME" in anybody.stderr
     code, said = run("alice", "status", password="wrong")
-    assert (code, "does not let this login in (401 who are you?)" in said) == (4, True)
+    assert (code, "rejects this login (401 who are you?)" in said) == (4, True)
     code, said = run("mallory", "status")
     assert (code, "User mallory is not authorized to access this page." in said) == (4, True)
     assert run("bob", "status")[0] == 0

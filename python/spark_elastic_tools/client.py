@@ -67,11 +67,11 @@ def why_refused(url: str, code: int, why: str, sent: Mapping[str, str]) -> str:
     """Say what to type after a 401 or 403 of a filter before `url`, depending on the headers sent."""
     if not any(name.lower() == "authorization" for name in sent):
         return (
-            f"{url} wants a login ({code} {why}): type --user NAME, or give a bearer token with "
+            f"{url} requires a login ({code} {why}): type --user NAME, or give a bearer token with "
             "--token-file FILE or in SPARK_ELASTIC_TOKEN"
         )
     return (
-        f"{url} does not let this login in ({code} {why}): the user or the token is not known there, the "
+        f"{url} rejects this login ({code} {why}): the user or the token is not known there, the "
         "token has expired, or spark.ui.view.acls has no place for the user: log in as somebody else with "
         "--user NAME, --token-file FILE or SPARK_ELASTIC_TOKEN"
     )
@@ -82,7 +82,7 @@ def why_silent(error: Exception) -> str:
     reason = _reason(error)
     # Its words are the bytes that came, such as those of TLS.
     if type(reason) is http.client.BadStatusLine:
-        return "what answers there is no HTTP: does the address begin with https://?"
+        return "the answer is not HTTP: does the address start with https://?"
     return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
 
 
@@ -100,7 +100,7 @@ def why_untrusted(url: str, error: Exception) -> str | None:
         state = "has no certificate of its CA (PEM)" if Path(file).is_file() else "does not exist"
         return f"{found}: SSL_CERT_FILE is {file}, which {state}"
     if isinstance(reason, ssl.SSLError):
-        return f"there is no TLS at {url} ({reason.reason or reason}): does it begin with http://?"
+        return f"no TLS at {url} ({reason.reason or reason}): does the address start with http://?"
     return None
 
 
@@ -198,7 +198,7 @@ class Driver:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise NoDriver(f"what answers at {self.url} is no driver with spark-elastic: {_ADVICE}")
+            raise NoDriver(f"{self.url} is not a driver with spark-elastic: {_ADVICE}")
         return value
 
     def _nobody(self, error: Exception) -> NoDriver:
@@ -281,9 +281,11 @@ def tidy_url(url: str) -> str:
     text = url.strip()
     parts = urlsplit(text if "://" in text else f"http://{text}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"'{url}' is no address of a Spark UI: type one such as http://localhost:4040")
+        raise ValueError(
+            f"'{url}' is not the address of a Spark UI: type, for example, http://localhost:4040"
+        )
     if parts.username is not None:
-        raise ValueError("a login does not belong into the address: leave it out and type --user NAME")
+        raise ValueError("do not put a login into the address: leave it out and type --user NAME")
     _ = parts.port  # raises ValueError if it is no number
     path = re.sub(r"/elastic(/.*)?$", "", parts.path).rstrip("/")
     # Who asks a driver on YARN itself is sent there; on the proxy's own machine that ends in an error page.
@@ -377,9 +379,7 @@ def _running(master_ui: str, headers: Mapping[str, str]) -> list[dict[str, Any]]
         known = json.loads(_get(f"{master_ui}/json/", headers))["activeapps"]
         return [{"id": str(app["id"]), "name": str(app["name"])} for app in known]
     except (ValueError, TypeError, KeyError):
-        raise NoDriver(
-            f"what answers at {master_ui} is no Standalone master: name its UI with --master-ui"
-        ) from None
+        raise NoDriver(f"{master_ui} is not a Standalone master: name its UI with --master-ui") from None
 
 
 def _which(application: str, master_ui: str, running: list[dict[str, Any]], found: int) -> str:

@@ -149,7 +149,7 @@ def in_full(policy: Json, granted: int | None) -> Iterator[str]:
         lag = "" if objective["maxLagMs"] is None else f", at most {duration(objective['maxLagMs'])} behind"
         most = objective["load"] + objective["loadBand"]
         yield (
-            f"aims at a load of {_percent(objective['load'])}, {_percent(most)} before it goes up{lag}; "
+            f"aims at a load of {_percent(objective['load'])}, {_percent(most)} before scaling up{lag}; "
             f"it is {_percent(policy['load'])}, {policy['rowsPerSecond']:,.0f} rows/s arrive"
         )
     if model is not None:

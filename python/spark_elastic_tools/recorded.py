@@ -110,5 +110,5 @@ def recorded(path: Path) -> Recorded:
     except Unreadable as error:
         raise Refused(f"no journal that can be shown: {error}") from error
     if not journal.known:
-        raise Refused(f"the journal {path} tells of nothing yet")
+        raise Refused(f"the journal {path} has no events yet")
     return journal

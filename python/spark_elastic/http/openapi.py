@@ -302,7 +302,7 @@ SCHEMAS: dict[str, Schema] = {
             or_null(
                 object_(
                     load=said(NUMBER, "The part of its time that micro-batches are to take."),
-                    loadBand=said(NUMBER, "How far above that the load may be before it goes up."),
+                    loadBand=said(NUMBER, "How far above that the load may be before scaling up."),
                     intervalMs=said(MS, "The trigger interval, 0 without one."),
                     maxLagMs=or_null(MS),
                     catchUpMs=said(MS, "Time in which a backlog is to be processed."),

@@ -281,7 +281,7 @@ def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Ch
 
 
 _NO_API = (
-    "look into the driver's log for 'spark-elastic: ': on a vendor's build of Spark the REST API itself can "
+    "search the driver's log for 'spark-elastic: ': on a vendor's build of Spark the REST API itself can "
     "be what does not fit, while the rest is on"
 )
 
@@ -322,7 +322,7 @@ def _mode(overview: Json) -> Iterable[Check]:
     yield Check.ok("mode", overview["mode"])
     if overview["adviseOnly"]:
         yield Check.warn(
-            "mode", "it decides and changes nothing", f"set {ADVISE_ONLY.full_name} to false to let it act"
+            "mode", "it decides but changes nothing", f"set {ADVISE_ONLY.full_name} to false to let it act"
         )
     if not overview["mayWrite"]:
         why = "the REST API is read-only" if overview["readOnly"] else "Spark's ACLs do not let you modify"
@@ -335,9 +335,9 @@ def _policy(overview: Json) -> Check:
         return Check.warn(
             "policy",
             f"its process was replaced {times} time{'s' if times != 1 else ''}",
-            "look into the driver's log for 'restarting the policy process'",
+            "search the driver's log for 'restarting the policy process'",
         )
-    return Check.ok("policy", "its process runs since the application began")
+    return Check.ok("policy", "its process has run since the application started")
 
 
 def _running_policies(policies: Iterable[Json]) -> Iterable[Check]:

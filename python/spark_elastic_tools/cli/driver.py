@@ -85,7 +85,7 @@ class Where:
     def driver(self, **more: float) -> Driver:
         """Find the driver; nothing is asked of it yet. Raises Failure, and UsageError."""
         if self.url is not None and self.app is not None:
-            raise click.UsageError("--url and --app both say where the driver is: leave one of them out")
+            raise click.UsageError("--url and --app both name the driver: leave one of them out")
         headers = self._headers()
         url = self.url or (os.environ.get("SPARK_ELASTIC_URL") if self.app is None else None)
         if self.app is not None:
@@ -107,7 +107,7 @@ class Where:
         for line in self.header:
             name, colon, value = line.partition(":")
             if not colon or not name.strip() or not (line.isascii() and line.isprintable()):
-                raise click.UsageError(f"'{name}' is no header: type one as --header 'Name: value'")
+                raise click.UsageError(f"'{name}' is not a header: type one as --header 'Name: value'")
             headers[name.strip().title()] = value.strip()
         return headers | self._login("Authorization" in headers)
 

@@ -58,7 +58,7 @@ def explain(
     if as_json:
         print_json({"explanations": found})
     elif not found:
-        click.echo("no streaming query was started yet; batch stages: spark-elastic explain --stages")
+        click.echo("no streaming query yet; batch stages: spark-elastic explain --stages")
     else:
         click.echo("\n\n".join("\n".join(_tell(one, overview)) for one in found))
 
@@ -84,20 +84,20 @@ def _tell(found: Json, overview: Json) -> Iterator[str]:
     now = overview["at"]
     yield _heading(query, overview)
     if change is not None:
-        yield "why it runs so" if change["kind"] == "start" else "why it was rescaled"
+        yield "why it runs with these" if change["kind"] == "start" else "why it was rescaled"
         yield from _decision(change, now)
     elif rescale is not None:
-        yield f"its last rescale began {_at(rescale['started'], now)}, caused by {rescale['cause']}; the"
-        yield "decision itself is older than those that are kept"
+        yield f"its last rescale started {_at(rescale['started'], now)}, caused by {rescale['cause']}; the"
+        yield "decision itself is no longer kept"
     if rescale is not None:
         yield f"  what came of it: {_outcome(rescale)}"
     if held is not None:
         yield "why nothing has changed since"
         yield from _decision(held, now)
     elif change is None and rescale is None:
-        yield "nothing was decided about it yet"
+        yield "no decision about it yet"
     if query["policy"] is not None:
-        yield f"what the policy {shown(query['policy']['name'])} makes of it"
+        yield f"what policy {shown(query['policy']['name'])} decides"
         yield from (f"  {shown(line)}" for line in in_full(query["policy"], query["grantedSlots"]))
 
 
@@ -155,6 +155,6 @@ def _explain_stages(found: Json, as_json: bool) -> None:
     for stage in reversed(stages):
         click.echo(f"{clock(stage['at'])}  {shown(stage['group'])}  {_sentence(stage)}")
     if not stages:
-        click.echo("nothing was asked about batch stages")
+        click.echo("no batch stage was decided yet")
     if found["unanswered"]:
-        click.echo(f"{found['unanswered']} questions had no answer in time, and Spark's own rules decided")
+        click.echo(f"{found['unanswered']} questions had no answer in time, Spark's own rules decided")

@@ -82,7 +82,7 @@ def change(before: int | None, after: int | None) -> str:
 
 def _exceptions(exceptions: Sequence[Json]) -> Table:
     table = Table(title="failures of its runs", title_justify="left")
-    for column in ("at", "what was made of it", "error"):
+    for column in ("at", "what was decided", "error"):
         table.add_column(column)
     for exception in exceptions:
         error = Text(shown(brief(exception["summary"])))

@@ -97,7 +97,7 @@ def _files(place: str | None, folder: Path | None) -> Files:
         folder = Path(place.removeprefix("file:"))
         if not folder.is_dir():
             raise FilesError(
-                f"{place} cannot be read here, so nobody knows the checksums of what is there: name a folder "
+                f"{place} cannot be read here, so its checksums are not known: name a folder "
                 "with the same files with --files"
             )
     if folder is None:

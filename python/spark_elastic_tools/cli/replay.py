@@ -36,7 +36,7 @@ def replay(file: Path) -> None:
         click.echo(f"spark-elastic replay: {error}", err=True)
         sys.exit(_UNREADABLE)
     if result.left_out:
-        click.echo(f"{result.left_out} events were left out: the beginning of their run is gone", err=True)
+        click.echo(f"{result.left_out} events were left out: the start of their run is missing", err=True)
     if result.difference is not None:
         click.echo(_describe(result.difference))
         sys.exit(_DIFFERENT)

@@ -38,13 +38,15 @@ def stepped(bounds: Json, now: int, step: int, most: int) -> Json | None:
 @click.command(cls=DriverCommand)
 @query_argument(required=True)
 @click.option("--vertex", default="shuffle", show_default=True, help="The vertex whose bounds are changed.")
-@click.option("--lower", type=int, metavar="N", help="Fewest partitions; -1: no bound.")
-@click.option("--upper", type=int, metavar="N", help="Most partitions; -1: no bound.")
-@click.option("--target", type=int, metavar="N", help="As many where no policy speaks; -1: no target.")
-@click.option("--parallelism", type=int, metavar="N", help="Exactly this many: both bounds.")
-@click.option("--up", is_flag=True, help="One more than now, whatever that is worth.")
-@click.option("--down", is_flag=True, help="One fewer than now, whatever that is worth.")
-@click.option("--reset", is_flag=True, help="All vertices back to the bounds that are configured.")
+@click.option("--lower", type=int, metavar="N", help="Min partitions; -1: no bound.")
+@click.option("--upper", type=int, metavar="N", help="Max partitions; -1: no bound.")
+@click.option(
+    "--target", type=int, metavar="N", help="Partitions wanted where no policy decides; -1: no target."
+)
+@click.option("--parallelism", type=int, metavar="N", help="Exactly this many: sets both bounds.")
+@click.option("--up", is_flag=True, help="One more than now, even if it does not pay.")
+@click.option("--down", is_flag=True, help="One fewer than now, even if it does not pay.")
+@click.option("--reset", is_flag=True, help="Withdraw the bounds that were set; the configured ones apply.")
 @json_option
 @asks_driver
 def rescale(
@@ -81,7 +83,7 @@ def rescale(
         return
     wanted, tag = driver.get_tagged(path)
     if vertex not in wanted:
-        raise Refused(f"{title(found)} has no vertex '{vertex}': there are {', '.join(wanted)}")
+        raise Refused(f"{title(found)} has no vertex '{vertex}', only {', '.join(wanted)}")
     both = wanted[vertex]["parallelism"]
     # What is left out stays, as far as the bounds let it.
     both.pop("target", None)
@@ -114,14 +116,14 @@ def _step(query: Json, vertex: str, bounds: Json, step: int, most: int) -> Json:
     now = _now(query, vertex)
     if now is None:
         raise Refused(
-            f"what {of} has now is not known, the query is {query['state']}: name --lower or --upper"
+            f"what {of} has now is not known while the query is {query['state']}: name --lower or --upper"
         )
     wanted = stepped(bounds, now, step, most)
     if wanted is None:
         raise Refused(
             f"{of} cannot have more than {most}, which is spark.elastic.maxParallelism"
             if step > 0
-            else f"{of} has 1, fewer are not possible: stop the query with stop"
+            else f"{of} already has 1: to end the query, type spark-elastic stop"
         )
     return wanted
 

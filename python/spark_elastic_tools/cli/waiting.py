@@ -46,7 +46,7 @@ class Savepointing:
         try:
             return until(self._look, timeout_s, f"the savepoint of {title(self._query)} is not complete")
         except NoDriver as gone:
-            raise Refused(f"whether the savepoint is complete cannot be seen any more: {gone}") from gone
+            raise Refused(f"cannot tell any more whether the savepoint is complete: {gone}") from gone
 
     def _look(self) -> Json | None:
         # In this order: a savepoint that has failed is no longer to come.

@@ -45,9 +45,7 @@ def _watch_driver(where: Where) -> None:
             stage.show(first)
             _go_on(look, stage, lambda: time.sleep(_DRIVER_TICK_S))
     except NoDriver as gone:
-        raise NoDriver(
-            f"the application has ended, or its driver cannot be reached any more: {gone}"
-        ) from gone
+        raise NoDriver(f"the application has ended, or its driver cannot be reached: {gone}") from gone
 
 
 def _watch_journal(journal: Path) -> None:

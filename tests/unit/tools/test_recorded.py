@@ -86,7 +86,7 @@ def test_stages_are_those_that_were_decided() -> None:
 def test_a_journal_of_another_version_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match=r"written by spark-elastic 0\.0\.1, this is"):
         read(header(version="0.0.1"))
-    for content, words in (("", "tells of nothing yet"), ("what?\n", "no line of a journal")):
+    for content, words in (("", "has no events yet"), ("what?\n", "no line of a journal")):
         file = tmp_path / "journal"
         file.write_text(content)
         with pytest.raises(Refused, match=words):

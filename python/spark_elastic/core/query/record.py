@@ -60,7 +60,7 @@ class PendingOrder:
 
 @frozen(kw_only=True)
 class RunFailure:
-    """A failure of a run, when it was heard of (epoch ms), and what was made of it."""
+    """A failure of a run, when it was heard of (epoch ms), and what was decided."""
 
     at: int
     failure: Failure

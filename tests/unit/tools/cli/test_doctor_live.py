@@ -135,7 +135,7 @@ def test_a_driver_without_the_api_sends_to_its_log(driver: Served) -> None:
     result = driver.run("doctor", "--live")
     assert result.exit_code == 3
     assert f"{driver.url} answers, but has no /elastic/api/v1" in result.output
-    assert "look into the driver's log for 'spark-elastic: '" in result.output
+    assert "search the driver's log for 'spark-elastic: '" in result.output
 
 
 def test_an_address_alone_is_enough(driver: Served) -> None:

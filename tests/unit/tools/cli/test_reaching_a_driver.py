@@ -64,16 +64,16 @@ def test_a_filter_that_wants_a_login_ends_with_4_and_says_what_to_type(driver: S
     driver.canned["/"] = Canned(code, '{"status": "403", "message": "Authorization header is missing."}')
     result = driver.run("status")
     assert result.exit_code == 4
-    assert f"{driver.url} wants a login ({code} Authorization header is missing.)" in result.stderr
+    assert f"{driver.url} requires a login ({code} Authorization header is missing.)" in result.stderr
     for typed in ("--user NAME", "--token-file FILE", "SPARK_ELASTIC_TOKEN"):
         assert typed in result.stderr
     driver.canned["/"] = Canned(code)
     result = driver.run("status", SPARK_ELASTIC_TOKEN="secret")
     assert result.exit_code == 4
-    assert "does not let this login in" in result.stderr
+    assert "rejects this login" in result.stderr
     assert "secret" not in result.output
     found = run("status", "--app", "counts", "--master-ui", driver.url)
-    assert (found.exit_code, "wants a login" in found.stderr) == (4, True)
+    assert (found.exit_code, "requires a login" in found.stderr) == (4, True)
 
 
 def test_a_login_is_not_carried_to_where_a_master_redirects(driver: Served) -> None:
@@ -99,7 +99,7 @@ def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
         result = run("status", "--url", url)
         assert result.exit_code == 3
         assert (
-            f"there is no TLS at {url} (WRONG_VERSION_NUMBER): does it begin with http://?" in result.stderr
+            f"no TLS at {url} (WRONG_VERSION_NUMBER): does the address start with http://?" in result.stderr
         )
     assert run("status", "--url", "ftp://somewhere").exit_code == 2
     assert run("status", "--url", "http://u:p@somewhere").exit_code == 2
@@ -110,8 +110,8 @@ def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
     [
         (Canned(404), "the application runs without the plugin"),
         (Canned(302, "", {"Location": "/jobs/"}), "the application runs without the plugin"),
-        (Canned(200), "no driver with spark-elastic"),
-        (Canned(200, "[]"), "no driver with spark-elastic"),
+        (Canned(200), "is not a driver with spark-elastic"),
+        (Canned(200, "[]"), "is not a driver with spark-elastic"),
         (Canned(302, "", {"Location": "https://login"}), "redirects to https://login: name that address"),
         (Canned(302, "", {"Location": TO_YARNS_PROXY}), "type --url http://rm:8088/proxy/application_1_1\n"),
         (Canned(200, '{"slots": 1}'), "the driver has another version"),
@@ -155,5 +155,5 @@ def test_a_driver_is_found_through_its_master(driver: Served) -> None:
     assert (result.exit_code, "has no UI" in result.stderr) == (3, True)
     driver.canned["/json/"] = Canned(200, "{}")
     result = run("status", "--app", "app-1", "--master-ui", driver.url)
-    assert (result.exit_code, "is no Standalone master" in result.stderr) == (3, True)
+    assert (result.exit_code, "is not a Standalone master" in result.stderr) == (3, True)
     assert driver.run("status", "--app", "app-1").exit_code == 2

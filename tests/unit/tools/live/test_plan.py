@@ -59,7 +59,7 @@ def test_a_limit_of_what_is_read_is_said() -> None:
 def test_in_full_it_says_why_the_objective_and_the_model() -> None:
     assert list(in_full(POLICY, 6)) == [
         "6 slots wanted, 6 granted: So it is. [autoscale_up]",
-        "aims at a load of 80 %, 90 % before it goes up, at most 30 s behind; "
+        "aims at a load of 80 %, 90 % before scaling up, at most 30 s behind; "
         "it is 199 %, 4,000 rows/s arrive",
         "a micro-batch takes 100 ms + 1,250 µs for each row ÷ slots, confidence 82 %",
     ]

@@ -67,6 +67,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"curl -s .*/savepoints": RunBy("tests/unit/http/test_savepoints.py", "/savepoints"),
     r"curl -s .*": RunBy("integration/cluster/rescale.sh", "resource-requirements"),
     r"jq -r? ?.*|sed -i .*|cat bounds.json": NotRun("only shows or edits what the command before it gave"),
+    r"make test": NotRun("is what runs these tests"),
     r"make demo( .*)?|spark-elastic demo( .*)?": RunBy("integration/demo/test_demo.py", '"demo"'),
     r"make bench-(core|simulate|autoscale|batch|planning)( .*)?": NotRun(
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"

@@ -87,7 +87,7 @@ def test_it_is_a_page_of_sparks_ui_and_shows_the_application(app: Application, o
     tiles = page.locator(".elastic-tiles .card")
     expect(tiles.filter(has_text="Mode")).to_contain_text("adaptive")
     expect(tiles.filter(has_text="Slots")).to_contain_text("2")
-    expect(tiles.filter(has_text="Slots")).to_contain_text("1 desired")
+    expect(tiles.filter(has_text="Slots")).to_contain_text("1 wanted")
     row = queries(page).get_by_role("row").filter(has=page.get_by_role("link", name="totals"))
     expect(row).to_contain_text("Executing")
     expect(row).to_contain_text("1 – 1")
@@ -97,14 +97,14 @@ def test_it_is_a_page_of_sparks_ui_and_shows_the_application(app: Application, o
 
 def test_up_changes_the_parallelism_of_the_next_batches(app: Application, query: Watched) -> None:
     page = query.page
-    expect(page.get_by_label("Most partitions of shuffle")).to_have_value("1")
+    expect(page.get_by_label("Max partitions of shuffle")).to_have_value("1")
     pressed = now()
     page.get_by_role("button", name="One partition more for shuffle").click()
-    expect(page.get_by_role("status").filter(has_text="New bounds of shuffle: 2 to 2.")).to_be_attached()
+    expect(page.get_by_role("status").filter(has_text="New bounds of Shuffle: 2 to 2.")).to_be_attached()
     app.wait_in_force(2, (QUERY,), pressed)
     # Without a reload.
     expect(page.get_by_role("group", name="Parallelism of shuffle")).to_contain_text("2")
-    expect(page.get_by_label("Most partitions of shuffle")).to_have_value("2")
+    expect(page.get_by_label("Max partitions of shuffle")).to_have_value("2")
     rescale = page.get_by_role("table", name="Rescales").locator("tbody").first
     expect(rescale).to_contain_text("update requirement")
     expect(rescale).to_contain_text("1 → 2")
@@ -133,7 +133,7 @@ def test_a_list_from_before_the_end_of_a_rescale_is_asked_for_again(query: Watch
 
 def test_down_by_keyboard_and_the_focus_stays(app: Application, query: Watched) -> None:
     page = query.page
-    down = page.get_by_role("button", name="One partition less for shuffle")
+    down = page.get_by_role("button", name="One partition fewer for shuffle")
     expect(page.get_by_role("group", name="Parallelism of shuffle")).to_contain_text("2")
     for _ in range(100):
         page.keyboard.press("Tab")
@@ -151,31 +151,31 @@ def test_down_by_keyboard_and_the_focus_stays(app: Application, query: Watched) 
 def test_presses_in_a_row_all_count(app: Application, overview: Watched) -> None:
     page = overview.page
     queries(page).get_by_role("link", name="enrichment").click()
-    for name, sentence in {"more": "2 to 2", "less": "1 to 1"}.items():
+    for name, sentence in {"more": "2 to 2", "fewer": "1 to 1"}.items():
         # Whoever presses is told when the next press counts.
         page.get_by_role("button", name=f"One partition {name} for shuffle").click()
-        said = page.get_by_role("status").filter(has_text=f"New bounds of shuffle: {sentence}.")
+        said = page.get_by_role("status").filter(has_text=f"New bounds of Shuffle: {sentence}.")
         expect(said).to_be_attached()
 
 
 def test_bounds_are_taken_back(app: Application, overview: Watched) -> None:
     page = overview.page
     queries(page).get_by_role("link", name="enrichment").click()
-    most = page.get_by_label("Most partitions of shuffle")
+    most = page.get_by_label("Max partitions of shuffle")
     expect(most).to_have_value("1")
     most.fill("3")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status").filter(has_text="New bounds of shuffle: ")).to_be_attached()
+    expect(page.get_by_role("status").filter(has_text="New bounds of Shuffle: ")).to_be_attached()
     expect(most).to_have_value("3")
     page.get_by_role("button", name="Reset bounds").click()
-    said = page.get_by_role("status").filter(has_text="The bounds of the configuration are in force again.")
+    said = page.get_by_role("status").filter(has_text="The configured bounds apply again.")
     expect(said).to_be_attached()
     expect(most).to_have_value("1")
 
 
 def test_a_refused_bound_has_its_reason_beside_it(app: Application, query: Watched) -> None:
     page = query.page
-    most = page.get_by_label("Most partitions of shuffle")
+    most = page.get_by_label("Max partitions of shuffle")
     most.fill("many")
     page.keyboard.press("Enter")
     row = page.get_by_role("table", name="Bounds").get_by_role("row").filter(has=most)
@@ -192,14 +192,14 @@ def test_a_refused_bound_has_its_reason_beside_it(app: Application, query: Watch
 
 def test_it_says_what_a_query_waits_for(app: Application, query: Watched) -> None:
     page = query.page
-    page.get_by_label("Fewest partitions of shuffle").fill("7")
-    page.get_by_label("Most partitions of shuffle").fill("")
+    page.get_by_label("Min partitions of shuffle").fill("7")
+    page.get_by_label("Max partitions of shuffle").fill("")
     page.get_by_role("button", name="Set the bounds of shuffle").click()
-    waits = page.locator(".alert-warning").filter(has_text="Holds still")
+    waits = page.locator(".alert-warning").filter(has_text="Waiting")
     expect(waits).to_contain_text("2 slots cannot meet its lower bound. Until something changes.")
-    expect(page.get_by_label("Most partitions of shuffle")).to_have_value("")
-    page.get_by_label("Fewest partitions of shuffle").fill("1")
-    page.get_by_label("Most partitions of shuffle").fill("2")
+    expect(page.get_by_label("Max partitions of shuffle")).to_have_value("")
+    page.get_by_label("Min partitions of shuffle").fill("1")
+    page.get_by_label("Max partitions of shuffle").fill("2")
     page.keyboard.press("Enter")
     expect(waits).to_be_hidden()
 

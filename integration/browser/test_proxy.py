@@ -42,10 +42,10 @@ def test_bounds_are_changed_through_it(browser: Browser, jvm: Driver, tmp_path: 
         with watched(browser, url) as found:
             page = found.page
             queries(page).get_by_role("link", name="spread").click()
-            expect(page.locator(".alert").filter(has_text="Holds still")).to_be_visible()
-            page.get_by_label("Most partitions of shuffle").fill("5")
+            expect(page.locator(".alert").filter(has_text="Waiting")).to_be_visible()
+            page.get_by_label("Max partitions of shuffle").fill("5")
             page.keyboard.press("Enter")
-            said = page.get_by_role("status").filter(has_text="New bounds of shuffle: 1 to 5.")
+            said = page.get_by_role("status").filter(has_text="New bounds of Shuffle: 1 to 5.")
             expect(said).to_be_attached()
             # The way back is a link of Spark's header, and not of the page.
             page.get_by_role("link", name="Elastic").click()

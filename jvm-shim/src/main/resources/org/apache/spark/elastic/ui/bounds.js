@@ -5,10 +5,15 @@ import { attribute, h, keyed, text } from "./dom.js";
 import { number } from "./format.js";
 import { stepped } from "./step.js";
 
-const SIDES = { lowerBound: "Fewest", upperBound: "Most" };
+const SIDES = { lowerBound: "Min", upperBound: "Max" };
 let ids = 0;
 
-/** What a field says: nothing means no bound; what is no number goes out as it is, and the API says why not. */
+/** "shuffle" → "Shuffle", "source-0" → "Source 0". */
+function called(vertex) {
+  return vertex[0].toUpperCase() + vertex.slice(1).replace("-", " ");
+}
+
+/** Read a field: empty means no bound; what is not a number goes out as it is, and the API says why not. */
 function read(value) {
   const trimmed = value.trim();
   if (trimmed === "") return -1;
@@ -23,11 +28,11 @@ export class Bounds {
   constructor(query, changed) {
     this.query = query;
     this.changed = changed;
-    const heads = ["Vertex", "Parallelism", ...Object.values(SIDES)].map((name) => h("th", { scope: "col" }, name));
+    const heads = ["Part", "Parallelism", ...Object.values(SIDES)].map((name) => h("th", { scope: "col" }, name));
     this.end = h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Change"));
     this.table = h("table", { class: "table table-sm table-bordered mb-0 elastic-bounds", "aria-label": "Bounds" });
     this.table.append(h("thead", {}, h("tr", {}, ...heads, this.end)));
-    const title = "The bounds of the configuration are in force again";
+    const title = "The configured bounds apply again";
     const press = { type: "button", title, onclick: () => this.#reset() };
     this.back = h("button", { ...press, class: "btn btn-sm btn-outline-secondary" }, "Reset bounds");
     this.why = h("span", { class: "text-danger small ms-2", role: "alert", hidden: true });
@@ -52,7 +57,7 @@ export class Bounds {
     this.why.hidden = true;
     try {
       await resetBounds(this.query);
-      await this.changed("The bounds of the configuration are in force again.");
+      await this.changed("The configured bounds apply again.");
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       text(this.why, error.errors.join(" "));
@@ -74,11 +79,11 @@ export class Bounds {
     const { body, etag } = await getBounds(this.query);
     const inForce = body[vertex]?.parallelism ?? {};
     if (Object.keys(SIDES).some((side) => inForce[side] !== seen[side])) {
-      throw new Refused(412, ["The bounds have been changed meanwhile: look again, then decide."]);
+      throw new Refused(412, ["The bounds have changed meanwhile: check them, then decide."]);
     }
     await putBounds(this.query, { ...body, [vertex]: { parallelism: wanted } }, etag);
     const [lower, upper] = [wanted.lowerBound, wanted.upperBound].map((bound) => (bound === -1 ? "no bound" : bound));
-    await this.changed(`New bounds of ${vertex}: ${lower} to ${upper}.`);
+    await this.changed(`New bounds of ${called(vertex)}: ${lower} to ${upper}.`);
   }
 }
 
@@ -95,7 +100,7 @@ class Vertex {
     const field = (side) => (bounds.may ? this.#field(side) : h("span"));
     this.fields = Object.fromEntries(Object.keys(SIDES).map((side) => [side, field(side)]));
     const fields = Object.values(this.fields).map((made) => h("td", {}, made));
-    const row = h("tr", {}, h("th", { scope: "row" }, id), h("td", {}, this.#counter()), ...fields);
+    const row = h("tr", {}, h("th", { scope: "row" }, called(id)), h("td", {}, this.#counter()), ...fields);
     this.node = h("tbody", {}, row);
     if (bounds.may) {
       const name = { "aria-label": `Set the bounds of ${id}` };
@@ -127,7 +132,7 @@ class Vertex {
       const press = () => this.#submit(this.#stepped(step));
       return h("button", { type: "button", class: "btn btn-sm btn-outline-primary", ...names, onclick: press }, sign);
     };
-    this.down = button("−", -1, `One ${this.unit} less`);
+    this.down = button("−", -1, `One ${this.unit} fewer`);
     this.up = button("+", 1, `One ${this.unit} more`);
     // The form is here, since a row cannot be one; the fields name it.
     const form = h("form", { id: this.name });

@@ -26,7 +26,7 @@ function stageRecord(stage) {
 /** Decisions about batch stages. */
 export const STAGES = {
   title: "Batch Stages",
-  empty: "No batch query has asked so far.",
+  empty: "No batch stage yet.",
   key: ({ number: name }) => name,
   record: stageRecord,
   columns: [
@@ -68,20 +68,38 @@ function showQuery({ query, name }, td) {
   return content(td, link ?? "–");
 }
 
-/** The phases of a rescale as a bar, with how long they took in all. */
-function phases(states) {
+const PHASES = { runs: "running", prepares: "preparing: executors warm up, batches continue", pauses: "paused" };
+
+/** Until a rescale reaches the boundary between two batches the query runs on: only the rest is a pause. */
+function phasesOf({ states, pausedMs, warmUpMs }) {
   const stays = states.filter(({ entered, left }) => left !== null && left > entered);
-  const total = stays.reduce((sum, { entered, left }) => sum + left - entered, 0);
-  const named = stays.map(({ state, entered, left }) => ({ state, took: left - entered }));
-  const parts = named.map(({ state, took }) => {
-    const kind = `elastic-phase ${state === "Executing" ? "runs" : ""}`;
-    const part = h("div", { class: kind, title: `${state}: ${duration(took)}` });
+  return stays.flatMap(({ state, entered, left }) => {
+    const took = left - entered;
+    if (state === "Executing") return [{ name: "Executing", kind: "runs", took }];
+    if (state !== "Restarting" || took <= pausedMs) return [{ name: state, kind: "pauses", took }];
+    const before = { name: warmUpMs ? "Warm-up" : "Waiting for the batch", kind: "prepares", took: took - pausedMs };
+    return pausedMs ? [before, { name: "Restarting", kind: "pauses", took: pausedMs }] : [before];
+  });
+}
+
+/** The phases of a rescale as a bar, with how long they took in all. */
+function phases(rescale) {
+  const named = phasesOf(rescale);
+  const total = named.reduce((sum, { took }) => sum + took, 0);
+  const parts = named.map(({ name, kind, took }) => {
+    const part = h("div", { class: `elastic-phase ${kind}`, title: `${name}: ${duration(took)}` });
     part.style.width = `${(took / total) * 100}%`;
     return part;
   });
-  const label = named.map(({ state, took }) => `${state} ${duration(took)}`).join(", ") || "no time";
+  const label = named.map(({ name, took }) => `${name} ${duration(took)}`).join(", ") || "no time";
   const bar = h("div", { class: "elastic-phases", role: "img", "aria-label": label }, ...parts);
   return h("div", {}, bar, total ? duration(total) : "at once");
+}
+
+function phaseLegend() {
+  const sample = ([kind, label]) =>
+    h("span", { class: "me-3 text-nowrap" }, h("span", { class: `elastic-phase sample ${kind}` }), ` ${label}`);
+  return h("span", { class: "small text-body-secondary" }, ...Object.entries(PHASES).map(sample));
 }
 
 function rescaleRecord(one) {
@@ -95,7 +113,7 @@ function rescaleRecord(one) {
     ["Ended", one.ended ? time(one.ended) : null],
     ["Partitions", change(one.partitionsBefore, one.partitionsAfter)],
     ["Slots", change(one.slotsBefore, one.slotsAfter)],
-    ["Kept from running", duration(one.pausedMs)],
+    ["Paused", duration(one.pausedMs)],
     ["New executors in use after", one.executorsUsed ? duration(one.executorsUsed - one.started) : null],
     ["Of that, warming up", one.warmUpMs ? duration(one.warmUpMs) : null],
     ["Bounds", `number ${number(one.requirements)}, attempt ${number(one.attempt)} with them`],
@@ -116,6 +134,12 @@ function showOutcome({ status, reason }, td) {
 /** What became of each rescale of a query. */
 export const RESCALES = {
   title: "Rescales",
+  legend: phaseLegend,
+  minor: {
+    label: "Show ignored ones and restarts after failures",
+    is: ({ status, cause, partitionsBefore: before, partitionsAfter: after }) =>
+      status === "ignored" || (cause === "recoverable_failover" && status === "completed" && before === after),
+  },
   key: ({ number: name }) => name,
   record: rescaleRecord,
   columns: [
@@ -123,7 +147,7 @@ export const RESCALES = {
     { name: "Cause", show: plain(({ cause }) => words(cause)) },
     { name: "Partitions", show: plain((one) => change(one.partitionsBefore, one.partitionsAfter)), kind: NUMBERS },
     { name: "Slots", show: plain((one) => change(one.slotsBefore, one.slotsAfter)), kind: NUMBERS, wide: true },
-    { name: "Phases", show: ({ states }, td) => content(td, phases(states)), wide: true },
+    { name: "Phases", show: (one, td) => content(td, phases(one)), wide: true },
     { name: "Downtime", show: plain(({ pausedMs }) => (pausedMs ? duration(pausedMs) : "none")), kind: NUMBERS },
     { name: "Outcome", show: showOutcome },
   ],

@@ -37,15 +37,18 @@ export function grid(title, columns) {
 /**
  * A listing. `columns` are {name, show(item, td), wide, kind}: `show` fills the cell, and is called again with each
  * update. `record(item)` makes what an open row shows, if rows open; `key(item)` is a number that falls with age, by
- * which older ones are asked for.
+ * which older ones are asked for. `minor` {label, is(item)} are left out until the reader asks for them.
  */
 export class Listing {
-  constructor({ title, columns, key, record = null, size = 25, empty = "None so far.", onpage }) {
+  constructor({ title, columns, key, onpage, record = null, minor = null, legend = null, ...sizes }) {
+    const { size = 25, empty = "None so far." } = sizes;
     this.columns = columns;
     this.key = key;
     this.record = record;
     this.size = size;
     this.befores = [];
+    this.minor = minor;
+    this.all = h("input", { type: "checkbox", class: "form-check-input me-1", onchange: () => this.show(this.known) });
     this.grid = grid(title, record ? [{ name: "" }, ...columns] : columns);
     // Each row is a body of its own, with what it opens to.
     this.grid.body.remove();
@@ -61,6 +64,8 @@ export class Listing {
     this.pager = h("nav", { class: "d-flex gap-2 mt-2", "aria-label": `Pages of: ${title}` }, this.newer, this.older);
     this.section = section(
       title,
+      minor && h("label", { class: "small me-3" }, this.all, minor.label),
+      legend?.(),
       this.empty,
       this.grid.node,
       this.pager,
@@ -76,9 +81,11 @@ export class Listing {
   /** Show what was asked for; a History Server gives whole lists. */
   show(all) {
     const { limit, before = Infinity } = this.parameters;
+    this.known = all;
     const items = all.filter((item) => this.key(item) < before).slice(0, limit);
-    const shown = items.slice(0, this.size);
-    this.last = shown.length ? this.key(shown.at(-1)) : undefined;
+    const page = items.slice(0, this.size);
+    this.last = page.length ? this.key(page.at(-1)) : undefined;
+    const shown = page.filter((item) => !this.minor || this.all.checked || !this.minor.is(item));
     this.newer.disabled = !this.befores.length;
     this.older.disabled = items.length <= this.size;
     this.pager.hidden = this.newer.disabled && this.older.disabled;

@@ -60,15 +60,15 @@ export class Overview {
     const silent = customPolicies.filter(({ error }) => error !== null).map(({ name }) => name);
     const replaced = policyRestarts ? `policy process replaced: ${number(policyRestarts)}` : "decides";
     const state = silent.length ? `no answer from ${silent.join(", ")}` : replaced;
-    const desired = slots.desired === null ? "all there are can be used" : `${number(slots.desired)} desired`;
+    const desired = slots.desired === null ? "all can be used" : `${number(slots.desired)} wanted`;
     const inUse = usable === executors.length ? "all in use" : `${number(usable)} in use`;
     content(
       this.tiles,
-      tile("Mode", mode, adviseOnly ? "advises only, changes nothing" : state),
+      tile("Mode", mode, adviseOnly ? "advice only, nothing is changed" : state),
       tile("Slots", number(slots.now), desired),
       tile("Executors", number(executors.length), inUse),
       tile("Streaming queries", number(total), ...(states.length ? states : ["none yet"])),
-      tile("As of", clock(at), "last event heard of"),
+      tile("As of", clock(at), "last event"),
     );
   }
 
@@ -90,7 +90,7 @@ export class Overview {
     const off = parts.filter(({ on }) => !on).map(({ name, reason }) => ({ what: name, why: reason }));
     const missing = [...off, ...lacks.map(({ what, why, instead }) => ({ what, why: `${why}; ${instead}` }))];
     this.without.node.hidden = !missing.length;
-    text(this.without.extra, "the rest works without");
+    text(this.without.extra, "everything else works");
     keyed(this.missing.body, missing, ({ what }) => what, () => {
       const [name, why] = [h("th", { scope: "row", class: "fw-normal" }), h("td", { class: "elastic-said" })];
       const update = (now) => {
@@ -103,7 +103,7 @@ export class Overview {
 }
 
 function executorState({ excluded, exclusion, decommissioning }) {
-  if (decommissioning) return "is being decommissioned";
+  if (decommissioning) return "decommissioning";
   if (!excluded) return "in use";
   return exclusion ? `excluded: ${exclusion}` : "excluded";
 }

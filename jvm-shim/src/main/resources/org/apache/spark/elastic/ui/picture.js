@@ -124,7 +124,7 @@ export class Picture {
   #marks(begin) {
     const bottom = HEIGHT - GAP;
     const rescales = this.rescales
-      .filter(({ started, status }) => started >= begin && status !== "ignored")
+      .filter(({ started }) => started >= begin)
       .map((one) => {
         const [from, to] = [this.x(one.started), this.x(one.ended ?? this.now)];
         const title = svg("title", {}, `Rescale ${one.number}, ${clock(one.started)}: ${rescaleInWords(one)}`);
@@ -134,11 +134,12 @@ export class Picture {
       });
     const lost = this.series.lost
       .filter(({ at }) => at >= begin)
-      .map(({ at, executor, reason }) => {
-        const title = svg("title", {}, `${clock(at)}: executor ${executor} has gone. ${reason}`);
+      .map(({ at, executor, reason, released }) => {
+        const went = `executor ${executor} ${released ? "released" : "lost"}`;
+        const title = svg("title", {}, `${clock(at)}: ${went}. ${reason}`);
         const x = this.x(at);
         const cross = svg("path", { d: `M${x - 4} ${TOP - 11}l8 8m0 -8l-8 8M${x} ${TOP - 2}V${bottom}` });
-        return svg("g", { class: "lost" }, title, cross);
+        return svg("g", { class: released ? "lost released" : "lost" }, title, cross);
       });
     return [...rescales, ...lost];
   }
@@ -196,6 +197,7 @@ function legend() {
     const shapes = {
       rescale: () => svg("g", { class: "rescale completed" }, svg("path", { d: "M11 9l-4 -7h8z" })),
       lost: () => svg("g", { class: "lost" }, svg("path", { d: "M7 1l8 8m0 -8l-8 8" })),
+      released: () => svg("g", { class: "lost released" }, svg("path", { d: "M7 1l8 8m0 -8l-8 8" })),
     };
     drawn.append(shapes[name]?.() ?? svg("path", { class: name === "limit" ? "limit" : `line ${name}`, d: "M0 5H22" }));
     return h("span", { class: "me-3 text-nowrap" }, drawn, ` ${label}`);
@@ -209,6 +211,7 @@ function legend() {
     sample("time", "batch time"),
     sample("limit", "trigger"),
     sample("rescale", "rescale"),
-    sample("lost", "executor gone"),
+    sample("lost", "executor lost"),
+    sample("released", "executor released"),
   );
 }

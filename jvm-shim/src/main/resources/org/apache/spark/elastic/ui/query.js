@@ -85,7 +85,7 @@ export class Query {
     this.seen = state;
     // Of two answers either may be from before the end of a rescale, which changes nothing else.
     this.hasOpen = [...newest.rescales, ...rescales.rescales].some(({ status }) => status === "in_progress");
-    this.marked = newest.rescales.slice(0, MARKED);
+    this.marked = newest.rescales.slice(0, MARKED).filter((one) => !RESCALES.minor.is(one));
     this.rescales.show(rescales.rescales);
     this.decisions.show(decisions.decisions.filter((one) => one.query === query.id));
     this.exceptions.show(exceptions.exceptions);
@@ -120,9 +120,9 @@ export class Query {
     const interval = triggerMs ? duration(triggerMs) : words(trigger);
     content(
       this.facts,
-      tile("Partitions", number(partitions), onItsWay ? `on its way to ${number(target)}` : "in force"),
+      tile("Partitions", number(partitions), onItsWay ? `scaling to ${number(target)}` : "in force"),
       tile("Last batch", number(last?.batch), batch),
-      tile("Trigger", interval, triggerMs ? words(trigger) : "one batch after the other"),
+      tile("Trigger", interval, triggerMs ? words(trigger) : "back to back"),
       tile("Input", last ? `${number(last.inputRowsPerSecond)} rows/s` : number(), input),
       stateful ? tile("State", bytes(last?.stateBytes), `${number(last?.stateRows)} rows`) : null,
       tile("Rescales", number(rescales), `of its state; ${number(restarts)} restarts after failures`),
@@ -135,14 +135,14 @@ export class Query {
     if (this.waits.hidden) return;
     const held = last.kind === "held";
     this.waits.className = `alert py-2 ${held ? "alert-warning" : "alert-secondary"}`;
-    const until = !held ? "" : last.until ? ` Until ${clock(last.until)} at the latest.` : " Until something changes.";
-    content(this.waits, h("strong", {}, held ? "Holds still: " : "Last decision: "), last.message, until);
+    const until = !held ? "" : last.until ? ` Until ${clock(last.until)} at the latest.` : "";
+    content(this.waits, h("strong", {}, held ? "Waiting: " : "Last decision: "), last.message, until);
   }
 }
 
 function hint({ boundBy, mode }, may) {
-  if (mode === "off") return "The mode of this query is off: it is left to Spark, and bounds are not declared.";
-  if (mode === "reactive") return "Reactive mode uses all slots that are there; bounds are not declared.";
-  const how = "+ and − move the bound that is in their way, so the query follows even where that would not pay.";
+  if (mode === "off") return "The mode of this query is off: it is left to Spark and has no bounds.";
+  if (mode === "reactive") return "Reactive mode uses all available slots; there are no bounds to set.";
+  const how = "+ and − move the bound in their way, so the query follows even if that does not pay.";
   return `Bounded by ${boundBy}. ${may ? how : ""}`;
 }

@@ -67,11 +67,11 @@ export function facts(entries) {
 export function record(decision, ...more) {
   const { numbers = {}, alternatives = [], before, after, until } = decision;
   const said = facts([
-    ["Said", decision.message],
+    ["Message", decision.message],
     ["Rule", h("code", {}, decision.reason)],
     ["Kind", words(decision.kind)],
     ["Partitions", before === null && after === null ? null : change(before, after)],
-    ["Answers event", decision.cause],
+    ["Caused by event", decision.cause],
     ["Holds until", until ? time(until) : null],
   ]);
   const compared = Object.entries(numbers).map(([name, value]) => [words(name), figure(name, value)]);
